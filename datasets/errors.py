@@ -1,0 +1,45 @@
+"""The one tree of errors that pairwright raises on purpose.
+
+Foreign exceptions are translated into these at the door (reader, codec, index file, config), and the
+command line prints the message as one line and exits: 2 for wrong usage, 1 for anything else. A message
+says what is wrong, where, and how to mend it.
+
+    PairwrightError
+    ├── UsageError          the call itself is wrong (exit 2)
+    │   └── ConfigError     a build config is wrong
+    ├── InputError          the user's data is wrong at a place
+    ├── StorageError        a file of ours is missing, torn, or of another version
+    └── MissingResource     something has to be installed first
+"""
+
+
+class PairwrightError(Exception):
+    """Base of every error that pairwright raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(PairwrightError):
+    """The command or function was called in a way that can never work."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A build config holds an unknown key or an impossible value."""
+
+
+class InputError(PairwrightError):
+    """The user's data is wrong: ``where`` names file and line (or row, or member), ``mend`` what to do."""
+
+    def __init__(self, what: str, *, where: str, mend: str) -> None:
+        super().__init__(f"{where}: {what}. {mend}")
+        self.what, self.where, self.mend = what, where, mend
+
+
+class StorageError(PairwrightError):
+    """A file that pairwright wrote is missing, truncated or of another version."""
+
+
+class MissingResource(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
+    """An optional package or a language resource is not there; the message says how to get it."""

@@ -1,0 +1,181 @@
+"""The three records that travel through pairwright: pair, annotation, example.
+
+- A *pair* is an image and its caption, with the other captions and the boxes of the same image.
+- An *annotation* is a text made for a pair: a hard negative, a hard positive, a conversation. It says what
+  was edited, who made it from what prompt and seed, and whether it was kept or rejected and why.
+- An *example* is a row of a text task with a rationale; it needs no image.
+
+Records are frozen; a step gives new ones. They hold no nulls: what is unknown is an empty string, an empty
+tuple or 0, so that every row of every file has the same shape. Files: `tables.py`.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Status = Literal["kept", "rejected"]
+Role = Literal["human", "assistant"]
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A labelled rectangle, corners in 0-1 of width and height: (x1, y1) top left, (x2, y2) bottom right."""
+
+    label: str
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An image-text pair.
+
+    Attributes:
+        key: 32 hex digits, see `pair_key`; fixed when the row is first read.
+        source_id: the user's own id of the image or row; may be empty.
+        image: a path, a URL, or ``shard.tar::member``; empty for a text-only pair.
+        caption: the caption; never empty.
+        captions: the other captions of the same image, without ``caption``.
+        boxes: labelled boxes of the image.
+        width: of the image in pixels; 0 when unknown.
+        height: of the image in pixels; 0 when unknown.
+        source: name of the dataset that the row came from.
+        license: of the row, as the source states it.
+        meta: whatever else the source said, as a JSON object.
+    """
+
+    key: str
+    caption: str
+    source_id: str = ""
+    image: str = ""
+    captions: tuple[str, ...] = ()
+    boxes: tuple[Box, ...] = ()
+    width: int = 0
+    height: int = 0
+    source: str = ""
+    license: str = ""
+    meta: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One replaced stretch of text; spans are [start, end) in code points of source_text and of text.
+
+    An insertion has an empty ``before`` and an empty ``before_span``. A swap has two edits.
+    """
+
+    before: str
+    after: str
+    before_span: tuple[int, int]
+    after_span: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One utterance of a conversation."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who made a row: generator and version; for an LLM also model, prompt (file and hash) and request."""
+
+    generator: str
+    version: int
+    seed: int = 0
+    model: str = ""
+    prompt: str = ""
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotation:
+    """A text made for a pair.
+
+    Attributes:
+        id: 32 hex digits, see `annotation_id`.
+        key: key of the pair.
+        kind: hard_negative, hard_positive, conversation, detail, reasoning, brief, short, choice, ...
+        form: replace, swap, add or shuffle; empty where there is no edit.
+        target: object, attribute or relation; empty where there is no edit.
+        text: the new text; empty for conversations and for attempts that came to nothing.
+        source_text: the caption that was edited.
+        edits: what changed, in order of position.
+        positive_id: id of the hard positive that a negative is compared with (both-sides pairs).
+        turns: of a conversation, human first.
+        scores: name to number.
+        status: kept or rejected.
+        reason: one countable word when rejected (``no_edit``, ``true_of_image``, ...), else empty.
+        origin: who made it.
+    """
+
+    id: str
+    key: str
+    kind: str
+    origin: Origin
+    form: str = ""
+    target: str = ""
+    text: str = ""
+    source_text: str = ""
+    edits: tuple[Edit, ...] = ()
+    positive_id: str = ""
+    turns: tuple[Turn, ...] = ()
+    scores: dict[str, float] = field(default_factory=dict)
+    status: Status = "kept"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A row of a text task with its rationale (Distilling step-by-step).
+
+    Attributes:
+        id: 32 hex digits.
+        task: nli, mcqa, math, itm, or the user's name for it.
+        input: what the student reads.
+        label: the answer.
+        label_source: gold or model.
+        rationale: the reasoning that ends in the label.
+        split: train or validation.
+        key: key of the pair when the task is image-text matching, else empty.
+        status: kept or rejected.
+        reason: one countable word when rejected, else empty.
+        origin: who made the rationale.
+    """
+
+    id: str
+    task: str
+    input: str
+    origin: Origin
+    label: str = ""
+    label_source: str = ""
+    rationale: str = ""
+    split: str = "train"
+    key: str = ""
+    status: Status = "kept"
+    reason: str = ""
+
+
+def _hash(*parts: object) -> str:
+    text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def pair_key(source: str, locator: str, caption: str) -> str:
+    """Return the key of a pair: 128 bits in hex over (source, source id or else image locator, caption)."""
+    return _hash(source, locator, caption)
+
+
+def annotation_id(key: str, kind: str, origin: Origin, ordinal: str, text: str) -> str:
+    """Return the id of an annotation: stable for the same pair, maker, place in the maker's output and text."""
+    return _hash(key, kind, origin.generator, origin.version, origin.seed, ordinal, text)
+
+
+def compact_json(value: Any) -> str:
+    """Return ``value`` as JSON with sorted keys and no spaces: equal values give equal bytes."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
