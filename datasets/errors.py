@@ -36,6 +36,14 @@ class InputError(PairwrightError):
         super().__init__(f"{where}: {what}. {mend}")
         self.what, self.where, self.mend = what, where, mend
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions are rebuilt from positional arguments when they come back from a worker process.
+        return _input_error, (self.what, self.where, self.mend)
+
+
+def _input_error(what: str, where: str, mend: str) -> InputError:
+    return InputError(what, where=where, mend=mend)
+
 
 class StorageError(PairwrightError):
     """A file that pairwright wrote is missing, truncated or of another version."""

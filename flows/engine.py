@@ -1,0 +1,101 @@
+"""How jobs run: one Prefect task a job, the work itself in a pool of processes.
+
+Prefect tells the story (states, retries, artifacts); receipts decide what has to run. Work runs in spawned
+processes, since tagging holds Python's lock and a forked process would inherit polars' and FAISS's threads.
+The number of processes changes nothing in the output.
+"""
+
+import asyncio
+import multiprocessing
+import os
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from pairwright.datasets.errors import PairwrightError
+from pairwright.flows.progress import Progress
+from pairwright.flows.receipts import Counts, Job, Receipt, run_job, still_valid
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Runs the jobs of one build.
+
+    Attributes:
+        root: the build directory.
+        pool: where the work runs.
+        progress: who is told.
+        done: receipts by stage, in the order of parts; filled as stages end.
+    """
+
+    root: Path
+    pool: ProcessPoolExecutor
+    progress: Progress
+    done: dict[str, tuple[Receipt, ...]]
+
+    async def stage(self, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
+        """Run the jobs of one stage, in any order, and return their receipts in the order of ``jobs``."""
+        name = jobs[0].stage
+        self.progress.begin(name, len(jobs))
+        receipts = tuple(await asyncio.gather(*(self._job(job) for job in jobs)))
+        self.done[name] = receipts
+        self.progress.end(name, summary(total(receipts)))
+        return receipts
+
+    async def _job(self, job: Job) -> Receipt:
+        receipt = still_valid(self.root, job)
+        reused = receipt is not None
+        if receipt is None:
+            receipt = await self._run(job)
+        self.progress.advance(job.stage, reused=reused)
+        return receipt
+
+    async def _run(self, job: Job) -> Receipt:
+        # Prefect looks into a task's arguments; this one has none, so nothing is copied or hashed.
+        @task(name=job.stage, task_run_name=f"{job.stage} {job.part}", cache_policy=NO_CACHE)
+        async def in_a_worker() -> Receipt:
+            loop = asyncio.get_running_loop()
+            try:
+                return await loop.run_in_executor(self.pool, run_job, self.root, job)
+            except BrokenProcessPool:
+                raise PairwrightError(
+                    f"a worker process died in {job.stage} {job.part} (killed, or out of memory). "
+                    "Start the build again: it goes on where it stood; use fewer workers when memory is short."
+                ) from None
+
+        return await in_a_worker()
+
+
+@asynccontextmanager
+async def engine(root: Path, workers: int, progress: Progress) -> AsyncIterator[Engine]:
+    """Give an engine with ``workers`` processes (0: one a core); no process outlives the block."""
+    count = workers or len(os.sched_getaffinity(0))
+    pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+    try:
+        yield Engine(root, pool, progress, {})
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def total(receipts: Sequence[Receipt]) -> Counts:
+    """Return the counts of a stage: the sum over its jobs."""
+    counts = receipts[0].counts
+    for receipt in receipts[1:]:
+        counts += receipt.counts
+    return counts
+
+
+def summary(counts: Counts) -> str:
+    """Return the counts as a short line."""
+    rejected = sum(counts.rejected.values())
+    line = f"{counts.kept:,} of {counts.candidates:,} {counts.unit}s kept"
+    if rejected:
+        reasons = sorted(counts.rejected.items(), key=lambda item: (-item[1], item[0]))[:3]
+        line += "; rejected: " + ", ".join(f"{reason} {n:,}" for reason, n in reasons)
+    return line

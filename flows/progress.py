@@ -1,0 +1,39 @@
+"""Progress of a build, told to whoever watches: the command line draws it, a test or a library user ignores it."""
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Hears what a build is doing."""
+
+    def begin(self, stage: str, jobs: int) -> None:
+        """A stage starts, with so many jobs."""
+        ...
+
+    def advance(self, stage: str, *, reused: bool) -> None:
+        """One job of the stage is done; ``reused`` when an earlier run had done it."""
+        ...
+
+    def end(self, stage: str, summary: str) -> None:
+        """The stage is done; ``summary`` is a short line of counts."""
+        ...
+
+    def note(self, message: str) -> None:
+        """Something worth a line of its own."""
+        ...
+
+
+class Silence:
+    """The progress that nobody watches."""
+
+    def begin(self, stage: str, jobs: int) -> None:
+        """Say nothing."""
+
+    def advance(self, stage: str, *, reused: bool) -> None:
+        """Say nothing."""
+
+    def end(self, stage: str, summary: str) -> None:
+        """Say nothing."""
+
+    def note(self, message: str) -> None:
+        """Say nothing."""

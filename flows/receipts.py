@@ -1,0 +1,181 @@
+"""Receipts: what makes a killed build go on where it stood, and a changed one redo only what changed.
+
+A *job* is one unit of work: a stage, a part, a plain function and its arguments. Its *fingerprint* is a hash
+of everything that shapes its output: the settings of its stage, the source code and the receipts of the jobs
+whose output it reads. When a job is done, a *receipt* is written last, with the fingerprint, the outputs (each
+with bytes and sha256) and the counts. A job whose receipt holds the same fingerprint, and whose outputs stand
+there with the stated sizes, is not run again. Since fingerprints are over content, a stage that gives the same
+bytes as before leaves all that follows untouched.
+
+Not covered: an output whose bytes were changed by hand without changing its size (`pairwright verify` finds it).
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.atomic import write_bytes
+from pairwright.datasets.records import compact_json
+
+SOURCE_ROOMS = ("datasets", "indexes", "generators", "filters", "flows")
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a stage looked at and what became of it; candidates = kept + the sum of rejected."""
+
+    unit: str
+    candidates: int = 0
+    kept: int = 0
+    rejected: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.candidates != self.kept + sum(self.rejected.values()):
+            raise AssertionError(f"counts of {self.unit} do not add up: {self}")
+
+    def __add__(self, other: "Counts") -> "Counts":
+        reasons = sorted({*self.rejected, *other.rejected})
+        return Counts(
+            unit=self.unit,
+            candidates=self.candidates + other.candidates,
+            kept=self.kept + other.kept,
+            rejected={reason: self.rejected.get(reason, 0) + other.rejected.get(reason, 0) for reason in reasons},
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a job's function gives back: the files it wrote, its counts, and facts for the manifest."""
+
+    outputs: Sequence[Path]
+    counts: Counts
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One unit of work of a build; ``run(root, *args)`` is a top-level function, so that any process can run it."""
+
+    stage: str
+    part: str
+    run: Callable[..., Outcome]
+    args: tuple[Any, ...]
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """A file of a build, by its path inside the build directory."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The proof that a job is done."""
+
+    stage: str
+    part: str
+    fingerprint: str
+    outputs: tuple[Output, ...]
+    counts: Counts
+    facts: Mapping[str, Any]
+    seconds: float
+
+    @property
+    def digest(self) -> str:
+        """Hash of the outputs' names and contents: what a later job's fingerprint depends on."""
+        return hash_of([[output.path, output.sha256] for output in self.outputs])
+
+
+def hash_of(value: Any) -> str:
+    """Return a 128-bit hash in hex of a JSON value."""
+    return hashlib.blake2b(compact_json(value).encode(), digest_size=16).hexdigest()
+
+
+def fingerprint(stage: str, part: str, settings: Any, inputs: Sequence[Receipt]) -> str:
+    """Return the fingerprint of a job: over its settings, the source code and what it reads."""
+    return hash_of([stage, part, settings, source_hash(), [receipt.digest for receipt in inputs]])
+
+
+@lru_cache(maxsize=1)
+def source_hash() -> str:
+    """Return a hash over the source, data and prompt files of the rooms that shape a build's output."""
+    package = Path(__file__).resolve().parents[1]
+    hasher = hashlib.blake2b(digest_size=16)
+    for room in SOURCE_ROOMS:
+        for path in sorted((package / room).rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                hasher.update(str(path.relative_to(package)).encode())
+                hasher.update(hashlib.sha256(path.read_bytes()).digest())
+    return hasher.hexdigest()
+
+
+def receipt_path(root: Path, stage: str, part: str) -> Path:
+    """Return where the receipt of a job stands in the build directory ``root``."""
+    return root / "receipts" / stage / f"{part}.json"
+
+
+def read_receipt(root: Path, stage: str, part: str) -> Receipt | None:
+    """Return the receipt of a job, or None when there is none or it is of another version of this file."""
+    try:
+        data = orjson.loads(receipt_path(root, stage, part).read_bytes())
+        return Receipt(
+            **{
+                **data,
+                "outputs": tuple(Output(**output) for output in data["outputs"]),
+                "counts": Counts(**data["counts"]),
+            }
+        )
+    except (FileNotFoundError, orjson.JSONDecodeError, TypeError, KeyError):
+        return None
+
+
+def still_valid(root: Path, job: Job) -> Receipt | None:
+    """Return the receipt of ``job`` when it need not run again."""
+    receipt = read_receipt(root, job.stage, job.part)
+    if receipt is None or receipt.fingerprint != job.fingerprint:
+        return None
+    whole = all(_size(root / output.path) == output.bytes for output in receipt.outputs)
+    return receipt if whole else None
+
+
+def run_job(root: Path, job: Job) -> Receipt:
+    """Run ``job`` in the build directory ``root`` and write its receipt, unless a valid one stands there."""
+    done = still_valid(root, job)
+    if done:
+        return done
+    started = time.perf_counter()
+    outcome = job.run(root, *job.args)
+    receipt = Receipt(
+        stage=job.stage,
+        part=job.part,
+        fingerprint=job.fingerprint,
+        outputs=tuple(_describe(root, path) for path in outcome.outputs),
+        counts=outcome.counts,
+        facts=outcome.facts,
+        seconds=round(time.perf_counter() - started, 3),
+    )
+    write_bytes(receipt_path(root, job.stage, job.part), orjson.dumps(asdict(receipt), option=orjson.OPT_INDENT_2))
+    return receipt
+
+
+def _describe(root: Path, path: Path) -> Output:
+    with path.open("rb") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    return Output(path=path.relative_to(root).as_posix(), bytes=path.stat().st_size, sha256=digest)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1

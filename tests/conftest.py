@@ -1,0 +1,23 @@
+"""Fixtures for all tests: real data where it is given, and a Prefect home that is nobody's."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real captions and model outputs, named by PAIRWRIGHT_TEST_DATA."""
+    named = os.environ.get("PAIRWRIGHT_TEST_DATA")
+    if not named or not Path(named).is_dir():
+        pytest.skip("PAIRWRIGHT_TEST_DATA does not name a folder with the real data")
+    return Path(named).resolve()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test reads the user's keys or Prefect database."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "PREFECT_API_URL", "PREFECT_PROFILE"):
+        os.environ.pop(name, None)
+    os.environ["PREFECT_HOME"] = str(tmp_path_factory.mktemp("prefect"))

@@ -1,0 +1,73 @@
+"""The shape of the repository: which rooms there are, and which may import which."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ["datasets", "indexes", "generators", "filters", "flows"]
+ORDER = [*ROOMS, "cli"]
+ORACLE = "pairwright.datasets.colorshape.oracle"
+MAY_IMPORT_ORACLE = {"flows/truth.py", "datasets/colorshape/oracle.py"}
+
+
+def modules(room: str) -> list[Path]:
+    folder = ROOT / "src/pairwright/cli" if room == "cli" else ROOT / room
+    return sorted(folder.rglob("*.py"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+@pytest.mark.parametrize("room", ORDER)
+def test_a_room_imports_only_from_rooms_to_its_left(room: str) -> None:
+    allowed = set(ORDER[: ORDER.index(room) + 1])
+    for path in modules(room):
+        for name in imported(path):
+            steps = name.split(".")
+            assert steps[0] not in ORDER, f"{path} imports {name}: write pairwright.{name}"
+            if steps[0] == "pairwright" and len(steps) > 1 and steps[1] in ORDER:
+                assert steps[1] in allowed, f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("room", ["datasets", "indexes", "generators", "filters"])
+def test_prefect_and_typer_stay_in_their_rooms(room: str) -> None:
+    for path in modules(room):
+        assert not {name.split(".")[0] for name in imported(path)} & {"prefect", "typer"}, path
+
+
+def test_only_reports_and_tests_import_the_truth_oracle() -> None:
+    importers = {
+        path.relative_to(ROOT).as_posix() for room in ORDER for path in modules(room) if ORACLE in set(imported(path))
+    }
+    assert importers <= MAY_IMPORT_ORACLE
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_each_room_is_a_link_without_an_init(room: str) -> None:
+    """A room with an ``__init__.py`` would shadow Hugging Face's `datasets` for code run in the repository."""
+    link = ROOT / "src" / "pairwright" / room
+    assert link.readlink() == Path("../..") / room
+    assert not (ROOT / room / "__init__.py").exists()
+
+
+def test_importing_datasets_from_the_repository_root_is_not_ours() -> None:
+    code = "import importlib.util as u; s = u.find_spec('datasets'); print(s.origin if s else None)"
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert str(ROOT) not in found.stdout
+
+
+def test_importing_the_package_imports_no_room() -> None:
+    code = "import sys, pairwright; print([m for m in sys.modules if m.startswith('pairwright.')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
