@@ -1,0 +1,100 @@
+"""Which words go together: the statistics behind the plausibility scorer.
+
+A caption is read as its *content words*: words without the function words below, punctuation and numerals in
+digits. Two content words *meet* when they are different and at most ``REACH`` content words apart, in either
+order. How much more often two words meet than their own frequencies explain is their pointwise mutual
+information,
+
+    pmi(a, b) = ln((n(a, b) + 1) / (e(a, b) + 1)),   e(a, b) = n(a) n(b) / (2 n)
+
+with n(a, b) meetings of the two, n(a) meetings of a with anything and n meetings in all. The added ones pull
+pairs with little evidence to 0: two rare words that never met say nothing, two frequent ones do. A caption's
+*association* is the mean over its meetings, a text in which nothing meets has association 0.
+
+Counts are sorted arrays (16 bytes a distinct pair), frozen once fitted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pairwright.generators.language.vocabulary import (
+    ID_BITS,
+    UNKNOWN,
+    FloatArray,
+    IntArray,
+    Vocabulary,
+    counted,
+    look_up,
+    words,
+)
+
+REACH = 2
+_LOW = (1 << ID_BITS) - 1
+
+FUNCTION_WORDS = frozenset(
+    words("""
+    a an the this that these those some any each every another other its it they them their there here he she him
+    her his hers we us our you your i me my who whom whose which what where when while as if than then so such
+    and or but nor not no of in on at to from by for with without into onto upon over under above below behind
+    beside besides between among against along around near next off out up down through across toward towards
+    about after before during inside outside within is are was were be been being am has have had having do does
+    did doing done can could will would may might must shall should very too also just only both all
+    """)
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Cooccurrence:
+    """How often content words met in a set of captions; make one with `fit`.
+
+    Attributes:
+        vocabulary: the content words.
+        met: int64, meetings of each id with anything.
+        pairs: ascending keys of the pairs that met, the smaller id first.
+        times: int64, how often each of them met.
+    """
+
+    vocabulary: Vocabulary
+    met: IntArray
+    pairs: IntArray
+    times: IntArray
+
+    @classmethod
+    def fit(cls, captions: Sequence[str]) -> "Cooccurrence":
+        """Return the counts of ``captions``; their order does not matter."""
+        tokens = [content_words(caption) for caption in captions]
+        vocabulary = Vocabulary.of(tokens)
+        keys, _ = _meetings(*vocabulary.encode(tokens))
+        pairs, times = counted(keys)
+        met = np.bincount(pairs >> ID_BITS, weights=times, minlength=len(vocabulary))
+        met += np.bincount(pairs & _LOW, weights=times, minlength=len(vocabulary))
+        return cls(vocabulary, met.astype(np.int64), pairs, times)
+
+    def association(self, texts: Sequence[str]) -> FloatArray:
+        """Return the mean pmi over the meetings in each text, float64 (n,); 0 where no two known words meet."""
+        keys, owner = _meetings(*self.vocabulary.encode([content_words(text) for text in texts]))
+        expected = self.met[keys >> ID_BITS] * self.met[keys & _LOW] / max(2.0 * self.times.sum(), 1.0)
+        pmi = np.log((look_up(self.pairs, self.times, keys, 0) + 1.0) / (expected + 1.0))
+        meetings = np.bincount(owner, minlength=len(texts))
+        total = np.bincount(owner, weights=pmi, minlength=len(texts))
+        return np.asarray(total / np.maximum(meetings, 1), np.float64)
+
+
+def content_words(text: str) -> list[str]:
+    """Return the words of ``text`` that name something: no function words, punctuation or digits."""
+    return [word for word in words(text) if word[0].isalpha() and word not in FUNCTION_WORDS]
+
+
+def _meetings(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    # (key of each meeting, number of its caption). Unknown words meet nobody: they have no statistics.
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    keys, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for apart in range(1, REACH + 1):
+        left, right = flat[:-apart], flat[apart:]
+        meet = (owner[:-apart] == owner[apart:]) & (left != right) & (left != UNKNOWN) & (right != UNKNOWN)
+        low, high = np.minimum(left, right)[meet], np.maximum(left, right)[meet]
+        keys.append((low << ID_BITS) | high)
+        owners.append(owner[apart:][meet])
+    return np.concatenate(keys), np.concatenate(owners)

@@ -1,0 +1,136 @@
+"""Adversarial refinement of rows of text: score, balance, and say what came of it.
+
+A *row* is a positive text and its hard negative, with the group (image) that they belong to and the type of the
+edit. Two text-only scorers give each row two gaps (`scorers.py`), and the largest subset is kept that is balanced
+under Algorithm 1 (`balancing.py`), within each type unless asked otherwise. The outcome holds a reason
+for every row that goes, the ledger of the rules, and the attack accuracies before and after.
+
+It is a pure function of the set of rows, the corpus and the options: the order of the rows changes nothing. What it
+cannot do: protect against a third scorer, and balance rows that all lean one way (those go).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pairwright.datasets.errors import UsageError
+from pairwright.filters.attacks import Standing, standing, standing_by
+from pairwright.filters.balancing import Step, balance
+from pairwright.filters.scorers import Corpus, GapScorer, weight_free
+from pairwright.generators.language.vocabulary import FloatArray, normal_form
+
+ROW_COLUMNS = ("id", "group", "positive", "negative", "type")
+
+
+@dataclass(frozen=True, slots=True)
+class RefineOptions:
+    """What can be chosen.
+
+    Attributes:
+        cells: K, cells along each axis of the grid.
+        by_type: balance each type of edit by itself; False is the paper's rule.
+        seed: of the folds and of the sample.
+        folds: of the cross-fitting.
+    """
+
+    cells: int = 100
+    by_type: bool = True
+    seed: int = 0
+    folds: int = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """The outcome, in the order of the rows given.
+
+    Attributes:
+        kept: bool (n,).
+        reasons: why a row goes: ``identical``, ``unscored``, ``unbalanced_cell``; empty for kept rows.
+        gaps: frame of ``id`` and one float64 column a scorer, NaN where there is no score.
+        total: rows, kept rows and attacks.
+        by_type: the same for each type.
+        ledger: rows and kept rows of each rule of the balancing, in each type.
+        rounds: of scoring and balancing; Algorithm 1 has one.
+    """
+
+    kept: npt.NDArray[np.bool_]
+    reasons: tuple[str, ...]
+    gaps: pl.DataFrame
+    total: Standing
+    by_type: Mapping[str, Standing]
+    ledger: tuple[Step, ...]
+    rounds: int = 1
+
+    def as_json(self) -> dict[str, object]:
+        """Return the report: ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (reason to n), ``ledger``, ``rounds``."""
+        names, counts = np.unique([reason for reason in self.reasons if reason], return_counts=True)
+        return {
+            **self.total.as_json(),
+            "by_type": {name: each.as_json() for name, each in self.by_type.items()},
+            "rejected": dict(zip(names.tolist(), counts.tolist(), strict=True)),
+            "ledger": [
+                {"rule": step.rule, "type": step.stratum, "rows": step.rows, "kept": step.kept} for step in self.ledger
+            ],
+            "rounds": self.rounds,
+        }
+
+
+def refine_rows(
+    rows: pl.DataFrame,
+    corpus: Corpus | None = None,
+    options: RefineOptions | None = None,
+    scorers: Sequence[GapScorer] | None = None,
+) -> Refinement:
+    """Refine rows against two text-only scorers.
+
+    Args:
+        rows: string columns ``id`` (unique), ``group``, ``positive``, ``negative``, ``type``.
+        corpus: captions to train the scorers on, with their groups; without, the positives of the rows.
+        options: see `RefineOptions`.
+        scorers: two scorers of the caller's; by default grammar and plausibility from ``corpus``.
+
+    Raises:
+        UsageError: when a column is missing, ids repeat, there are not two scorers, or they score outside 0-1.
+        InputError: when the corpus holds nothing but captions under test and is not the pool.
+    """
+    options = options or RefineOptions()
+    scorers = weight_free(corpus, options.folds) if scorers is None else scorers
+    missing = [name for name in ROW_COLUMNS if name not in rows.columns]
+    if missing or len({scorer.name for scorer in scorers}) != 2:
+        raise UsageError(
+            f"refinement needs the columns {', '.join(ROW_COLUMNS)} and two scorers of different names; "
+            f"missing columns: {', '.join(missing) or 'none'}, scorers: {len(scorers)}"
+        )
+    types = rows["type"].to_list()
+    gaps = _gaps(rows, scorers, options.seed)
+    different = np.array(
+        [normal_form(a) != normal_form(b) for a, b in rows.select("positive", "negative").iter_rows()], bool
+    )
+    entering = np.flatnonzero(different)
+    balanced = balance(
+        np.column_stack([gap[entering] for gap in gaps.values()]),
+        [rows["id"][int(row)] for row in entering],
+        strata=[types[row] for row in entering] if options.by_type else None,
+        cells=options.cells,
+        seed=options.seed,
+    )
+    kept = np.zeros(len(rows), np.bool_)
+    kept[entering] = balanced.kept
+    reasons = np.full(len(rows), "identical", dtype=object)
+    reasons[entering] = balanced.reasons
+    return Refinement(
+        kept=kept,
+        reasons=tuple(reasons.tolist()),
+        gaps=pl.DataFrame({"id": rows["id"], **gaps}),
+        total=standing(gaps, kept),
+        by_type=standing_by(types, gaps, kept),
+        ledger=balanced.ledger,
+    )
+
+
+def _gaps(rows: pl.DataFrame, scorers: Sequence[GapScorer], seed: int) -> dict[str, FloatArray]:
+    positives, negatives, groups = (rows[name].to_list() for name in ("positive", "negative", "group"))
+    return {scorer.name: scorer.gaps(positives, negatives, groups, seed) for scorer in scorers}

@@ -1,0 +1,94 @@
+"""Words of captions as small integers, so that counting millions of them is NumPy's work.
+
+A *word* here is a run of letters and digits (with inner apostrophes) or a single other character, lower-cased;
+so "A man's hat." is ``a``, ``man's``, ``hat``, ``.``. Nothing is stemmed and nothing is left out: a model that
+looks for traces of a writer must see the final period too.
+
+A vocabulary is frozen and depends on the counts alone, never on the order of the captions. Ids 0 to 2 are
+taken: unknown word, start of caption, end of caption. It holds at most ``MAX_WORDS`` words, the most frequent
+ones, so that three ids fit into one 63-bit key.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray: TypeAlias = npt.NDArray[np.int64]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+
+ID_BITS = 21
+UNKNOWN, START, END = 0, 1, 2
+SPECIAL = 3
+MAX_WORDS = (1 << ID_BITS) - SPECIAL
+
+_WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
+
+
+def words(text: str) -> list[str]:
+    """Return the lower-cased words and punctuation marks of ``text``, in order."""
+    return _WORD.findall(text.lower())
+
+
+def normal_form(text: str) -> str:
+    """Return what two captions share when they are equal but for case and spacing."""
+    return " ".join(words(text))
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The known words; the id of ``words[i]`` is ``i + SPECIAL``."""
+
+    words: tuple[str, ...]
+    _ids: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_ids", {word: number for number, word in enumerate(self.words, SPECIAL)})
+
+    def __len__(self) -> int:
+        """Number of ids, the three special ones among them."""
+        return len(self.words) + SPECIAL
+
+    @classmethod
+    def of(cls, tokens: Iterable[Sequence[str]]) -> "Vocabulary":
+        """Return the vocabulary of tokenised captions, most frequent word first, ties by the alphabet."""
+        counts = Counter(chain.from_iterable(tokens))
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return cls(tuple(word for word, _ in ranked[:MAX_WORDS]))
+
+    def encode(self, tokens: Sequence[Sequence[str]]) -> tuple[IntArray, IntArray]:
+        """Return tokenised captions as (ids of all words in one row, number of words of each caption)."""
+        ids, known = self._ids, chain.from_iterable(tokens)
+        lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
+        flat = np.fromiter((ids.get(word, UNKNOWN) for word in known), dtype=np.int64, count=int(lengths.sum()))
+        return flat, lengths
+
+
+def coded(names: Sequence[str]) -> tuple[list[str], IntArray]:
+    """Return the distinct ``names`` in the order of their code points, and the place of each name among them."""
+    distinct = sorted(set(names))
+    place = {name: number for number, name in enumerate(distinct)}
+    return distinct, np.fromiter((place[name] for name in names), dtype=np.int64, count=len(names))
+
+
+def counted(keys: IntArray, weights: IntArray | None = None) -> tuple[IntArray, IntArray]:
+    """Return the distinct ``keys``, ascending, and the sum of the ``weights`` (or the number) of each."""
+    if weights is None:
+        distinct, counts = np.unique(keys, return_counts=True)
+        return distinct, counts.astype(np.int64)
+    order = np.argsort(keys, kind="stable")
+    distinct, starts = np.unique(keys[order], return_index=True)
+    return distinct, np.add.reduceat(weights[order], starts) if len(distinct) else np.zeros(0, np.int64)
+
+
+def look_up(keys: IntArray, values: npt.NDArray[Any], wanted: IntArray, otherwise: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return the value of each ``wanted`` key; where it is not among the ascending ``keys``, ``otherwise``."""
+    if not len(keys):
+        return np.broadcast_to(np.asarray(otherwise), wanted.shape).copy()
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[place] == wanted, values[place], otherwise)
