@@ -1,0 +1,163 @@
+"""Image bytes by locator, and whether they are an image.
+
+A *locator* is what `Pair.image` holds: a path, ``shard.tar::member``, or a URL. `open_image` gives the
+bytes of the first two; URLs are fetched elsewhere, before. `check_image` says width, height and format.
+
+How much is checked:
+- ``header``: the header parses, the size is sane, and the file ends as its format ends; only a file that
+  seems cut off is decoded in full. Tens of microseconds an image, and nearly all damage is found.
+- ``full``: every pixel is decoded; some milliseconds an image.
+
+Limits: at most `MAX_PIXELS` pixels and `MAX_BYTES` bytes, checked before anything is decoded, so that a
+small file cannot unpack to gigabytes. Formats: JPEG, PNG, WebP, GIF, BMP, TIFF.
+"""
+
+import io
+import re
+import struct
+import warnings
+import zlib
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.rejects import REASONS
+from pairwright.datasets.tars import find_member
+
+Check = Literal["header", "full"]
+
+MAX_PIXELS = 89_478_485  # Pillow's own bound: a quarter of a gigabyte at three bytes a pixel
+MAX_BYTES = 256 * 2**20
+TAIL = 65_536  # cameras append previews after the end mark
+SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+class UnusableImage(InputError):  # noqa: N818 - reads as what it is; it is an error by its base
+    """An image is missing, no image, or too large; ``reason`` is a word of `rejects.REASONS`."""
+
+    def __init__(self, reason: str, what: str, where: str) -> None:
+        super().__init__(what, where=where, mend=REASONS[reason])
+        self.reason = reason
+
+
+def is_url(locator: str) -> bool:
+    """Say whether a locator names something to fetch (``https://``, ``s3://``, ...)."""
+    return _URL.match(locator) is not None
+
+
+def split_locator(locator: str) -> tuple[str, str]:
+    """Return file and member of a locator; the member is empty for a plain path."""
+    head, mark, member = locator.partition(".tar::")
+    return (head + ".tar", member) if mark else (locator, "")
+
+
+def open_image(locator: str) -> bytes:
+    """Return the bytes that a locator names, as they are stored.
+
+    Raises:
+        UnusableImage: missing_image or image_too_large.
+        InputError: for a URL, or when the tar is no tar.
+    """
+    with _stream(locator) as stream:
+        return stream.read()
+
+
+def check_image(data: bytes, how: Check = "header", where: str = "image") -> tuple[int, int, str]:
+    """Return (width, height, format) of image bytes; format as in ``jpeg``, ``png``, ``webp``.
+
+    Raises:
+        UnusableImage: bad_image or image_too_large; ``where`` tells the place in its message.
+    """
+    return _measured(io.BytesIO(data), len(data), how, where)
+
+
+def check_locator(locator: str, how: Check = "header") -> tuple[int, int, str]:
+    """Return what `check_image` does for a path or tar member, reading no more of it than needed."""
+    if split_locator(locator)[1]:
+        return check_image(open_image(locator), how, locator)
+    with _stream(locator) as stream:
+        size = stream.seek(0, io.SEEK_END)
+        return _measured(stream, size, how, locator)
+
+
+def _stream(locator: str) -> BinaryIO:
+    if is_url(locator):
+        raise InputError("a URL, not a file", where=locator, mend="Fetch the images first and read the local copy.")
+    if "\0" in locator:  # the operating system would raise a ValueError
+        raise UnusableImage("missing_image", "not a file name", repr(locator))
+    name, member = split_locator(locator)
+    path = Path(name)
+    try:
+        if member:
+            return io.BytesIO(_read_member(path, member, locator))
+        if path.stat().st_size > MAX_BYTES:
+            raise UnusableImage("image_too_large", f"more than {MAX_BYTES} bytes", locator)
+        return path.open("rb")
+    except OSError as error:
+        raise UnusableImage("missing_image", f"cannot be read ({error.strerror or error})", locator) from None
+
+
+def _read_member(path: Path, name: str, locator: str) -> bytes:
+    member = find_member(path, name)
+    if member is None:
+        raise UnusableImage("missing_image", "the tar has no such member", locator)
+    if member.size > MAX_BYTES:
+        raise UnusableImage("image_too_large", f"more than {MAX_BYTES} bytes", locator)
+    with path.open("rb") as handle:
+        handle.seek(member.offset)
+        return handle.read(member.size)
+
+
+# What Pillow's parsers raise on damaged bytes; they promise no narrower set.
+_DECODER_ERRORS = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    EOFError,
+    RuntimeError,
+    struct.error,
+    zlib.error,
+)
+
+
+def _measured(stream: BinaryIO, size: int, how: Check, where: str) -> tuple[int, int, str]:
+    from PIL import Image
+
+    stream.seek(0)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            warnings.simplefilter("ignore", UserWarning)
+            with Image.open(stream, formats=FORMATS) as image:
+                width, height = image.size
+                name = "jpeg" if image.format == "MPO" else str(image.format).lower()
+                if width * height > MAX_PIXELS:
+                    raise UnusableImage("image_too_large", f"{width} x {height} pixels", where)
+                begun = stream.tell()  # decoders go on from where the header ended
+                if how == "full" or not _is_whole(stream, size, name):
+                    stream.seek(begun)
+                    image.load()
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
+        raise UnusableImage("image_too_large", f"more than {MAX_PIXELS} pixels", where) from None
+    except _DECODER_ERRORS as error:
+        raise UnusableImage("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
+    return width, height, name
+
+
+def _is_whole(stream: BinaryIO, size: int, name: str) -> bool:
+    """Say whether the file ends as its format does; false also when that cannot be told."""
+    if name == "webp":
+        stream.seek(4)
+        return int.from_bytes(stream.read(4), "little") + 8 <= size
+    mark = {"jpeg": b"\xff\xd9", "png": b"IEND"}.get(name)
+    if mark is None:
+        return False
+    stream.seek(max(0, size - TAIL))
+    return mark in stream.read(TAIL)

@@ -1,0 +1,149 @@
+"""COCO captions JSON, and COCO instances JSON for the boxes of the same images.
+
+One row an image, in the order of `images`, with all its captions. Boxes (x, y, width, height in pixels) become
+corners in 0-1. A crowd region is not one object: it is left out of the boxes and listed in `meta` under
+``crowd``. Licences are told by name. Boxes of images that the captions do not name are not used.
+
+Limits: both files are held in memory whole.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.readers.boxes import read_boxes
+from pairwright.datasets.readers.rows import Row, Rows
+from pairwright.datasets.readers.text import parse_object, read_whole, type_name
+from pairwright.datasets.rejects import Refused, Reject, reject
+
+Grouped = dict[Any, list[dict[str, Any]]]
+
+
+def read_coco(path: Path, instances: Path | None = None) -> Rows:
+    """Yield a row an image; places are ``file:image ID`` and ``file:annotation ID``.
+
+    Args:
+        path: captions JSON.
+        instances: instances JSON of the same images.
+    """
+    data = _load(path)
+    known = {image.get("id") for image in data["images"] if isinstance(image, dict) and _is_id(image.get("id"))}
+    captions: Grouped = defaultdict(list)
+    for number, annotation in enumerate(data["annotations"], 1):
+        flaw = _annotation_flaw(path, number, annotation, known)
+        if flaw:
+            yield flaw
+        else:
+            captions[annotation["image_id"]].append(annotation.get("caption"))
+    boxes = _Boxes(instances) if instances else None
+    licenses = _names(data.get("licenses"))
+    for number, image in enumerate(data["images"], 1):
+        if not isinstance(image, dict) or not _is_id(image.get("id")):
+            yield reject(f"{path}:image number {number}", "wrong_type", "an image is an object with an id", str(image))
+            continue
+        place = f"{path}:image {image['id']}"
+        if image["id"] not in known:
+            yield reject(place, "duplicate_key", "an image of this id came before", image)
+            continue
+        known.remove(image["id"])
+        yield _row(place, image, captions.pop(image["id"], []), boxes, licenses)
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        data = parse_object(read_whole(path), "file")
+    except Refused as flaw:
+        raise InputError(f"not COCO JSON: {flaw.detail}", where=str(path), mend="Correct the file.") from None
+    for name in ("images", "annotations"):
+        if not isinstance(data.get(name), list):
+            raise InputError(f"not COCO JSON: no list {name!r}", where=str(path), mend="Give the captions file.")
+    return data
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool)
+
+
+def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[Any]) -> Reject | None:
+    if not isinstance(annotation, dict) or not _is_id(annotation.get("image_id")):
+        place = f"{path}:annotation number {number}"
+        return reject(place, "wrong_type", "an annotation is an object with an image_id", str(annotation))
+    place = f"{path}:annotation {annotation.get('id', f'number {number}')}"
+    if annotation["image_id"] not in known:
+        return reject(place, "unknown_image", f"no image has the id {annotation['image_id']}", annotation)
+    if "caption" not in annotation:
+        return reject(place, "missing_column", "the annotation has no caption", annotation)
+    return None
+
+
+def _row(
+    place: str, image: Mapping[str, Any], captions: list[Any], boxes: "_Boxes | None", licenses: dict[Any, str]
+) -> Row | Reject:
+    if not captions:
+        return reject(place, "empty_caption", "the image has no caption", image)
+    fields = {name: value for name, value in image.items() if name != "id"}
+    fields |= {"image_id": image["id"], "captions": captions}
+    if "file_name" not in fields and "coco_url" in fields:
+        fields["url"] = fields["coco_url"]
+    if "license" in fields and _is_id(fields["license"]):
+        fields["license"] = licenses.get(fields["license"], fields["license"])
+    if boxes:
+        try:
+            fields |= boxes.of(image)
+        except Refused as flaw:
+            return reject(place, flaw.reason, flaw.detail, image)
+    return Row(place, fields)
+
+
+def _names(entries: Any) -> dict[Any, str]:
+    entries = entries if isinstance(entries, list) else []
+    return {
+        entry["id"]: entry["name"] for entry in entries if isinstance(entry, dict) and {"id", "name"} <= entry.keys()
+    }
+
+
+class _Boxes:
+    """The instances of each image."""
+
+    def __init__(self, path: Path) -> None:
+        data = _load(path)
+        self._labels = _names(data.get("categories"))
+        self._sizes = {image["id"]: image for image in data["images"] if isinstance(image, dict) and "id" in image}
+        self._instances: Grouped = defaultdict(list)
+        for number, instance in enumerate(data["annotations"], 1):
+            if not isinstance(instance, dict) or not {"image_id", "category_id", "bbox"} <= instance.keys():
+                raise InputError(
+                    f"annotation number {number} is not an object with image_id, category_id and bbox",
+                    where=str(path),
+                    mend="Give an instances file (captions go to the input).",
+                )
+            self._instances[instance["image_id"]].append(instance)
+
+    def of(self, image: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields `boxes` and, where there are crowds, `crowd` of an image; both in 0-1."""
+        size = {**self._sizes.get(image["id"], {}), **image}
+        width, height = (size.get(name) or 0 for name in ("width", "height"))
+        crowds, single = list[Any](), list[Any]()
+        for instance in self._instances.get(image["id"], []):
+            (crowds if instance.get("iscrowd") else single).append(self._box(instance))
+        fields = {"boxes": _in_fractions(single, width, height)}
+        return fields | ({"crowd": _in_fractions(crowds, width, height)} if crowds else {})
+
+    def _box(self, instance: Mapping[str, Any]) -> dict[str, Any]:
+        label = self._labels.get(instance["category_id"])
+        if label is None:
+            raise Refused("bad_box", f"no category has the id {instance['category_id']}")
+        box = instance["bbox"]
+        if not isinstance(box, list) or len(box) != 4 or not all(isinstance(n, int | float) for n in box):
+            raise Refused("wrong_type", f"a box is {type_name(box)}, not four numbers")
+        x, y, width, height = box
+        return {"label": label, "bbox": [x, y, x + width, y + height]}
+
+
+def _in_fractions(boxes: list[Any], width: Any, height: Any) -> list[dict[str, Any]]:
+    if not isinstance(width, int) or not isinstance(height, int):
+        raise Refused("wrong_type", "width and height of the image are not whole numbers")
+    return [asdict(box) for box in read_boxes(boxes, width, height, "pixel")]

@@ -1,0 +1,105 @@
+"""Which column means what.
+
+A pair's parts have names of their own (`FIELDS`); the user maps them (``key=image_id,captions=captions``,
+where ``key`` fills `source_id`), and what is not mapped is found by the names in common use. Those stand
+in ranks: a name of an earlier rank wins (``caption`` over ``text``), two names of the same rank in one row are
+unclear and an error that shows what to write. What no part claims goes into `meta`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rejects import Refused
+
+Ranks = tuple[tuple[str, ...], ...]
+
+FIELDS: dict[str, Ranks] = {
+    "key": (("source_id",), ("key",), ("image_id",), ("id", "uid")),
+    "image": (("image",), ("image_path", "file_name", "filename", "filepath"), ("url", "URL", "image_url")),
+    "caption": (("caption",), ("text", "TEXT", "txt", "title", "TITLE", "sentence", "description")),
+    "captions": (("captions",),),
+    "boxes": (("boxes",), ("instances",), ("bbox", "bboxes", "objects")),
+    "width": (("width",), ("WIDTH",)),
+    "height": (("height",), ("HEIGHT",)),
+    "license": (("license",), ("LICENSE", "licence")),
+    "source": (("source",),),
+    "meta": (("meta",),),
+}
+
+
+class Unclear(Exception):  # noqa: N818 - a signal to the reader, which knows the file
+    """Several columns could be meant; ``mend`` says what to write."""
+
+    def __init__(self, what: str, mend: str) -> None:
+        super().__init__(what)
+        self.what, self.mend = what, mend
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The column of each part (None where the rows have none), and the columns that no part claims."""
+
+    key: str | None = None
+    image: str | None = None
+    caption: str | None = None
+    captions: str | None = None
+    boxes: str | None = None
+    width: str | None = None
+    height: str | None = None
+    license: str | None = None
+    source: str | None = None
+    meta: str | None = None
+    stored_key: str | None = None
+    extra: tuple[str, ...] = field(default=())
+
+
+def check_mapping(columns: Mapping[str, str]) -> None:
+    """Refuse a mapping that names no part of a pair, or one column twice.
+
+    Raises:
+        UsageError: with the names that there are.
+    """
+    unknown = sorted(set(columns) - set(FIELDS))
+    if unknown:
+        raise UsageError(f"--columns: no such name: {', '.join(unknown)}. Names are: {', '.join(FIELDS)}.")
+    if len(set(columns.values())) < len(columns):
+        raise UsageError("--columns: one column is mapped to two names. Map each column once.")
+
+
+def resolve(names: Sequence[str], columns: Mapping[str, str]) -> Plan:
+    """Return which of a row's columns is which part of a pair.
+
+    Args:
+        names: the row's columns.
+        columns: the user's mapping, part to column; it goes before the common names.
+
+    Raises:
+        Refused: missing_column, when there is no caption.
+        Unclear: when two columns of the same rank are there.
+    """
+    free = set(names) - set(columns.values())
+    found = {part: column for part, column in columns.items() if column in names}
+    for part, ranks in FIELDS.items():
+        if part not in columns and (column := _common(part, ranks, free, found)):
+            found[part] = column
+    if "caption" not in found and "captions" not in found:
+        wanted = columns.get("caption") or columns.get("captions") or "caption"
+        raise Refused("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}")
+    # A row that pairwright wrote has both; its key was fixed when the row was first read.
+    stored = "key" if found.get("key") == "source_id" and "key" in free else None
+    claimed = {*found.values(), stored}
+    return Plan(**found, stored_key=stored, extra=tuple(name for name in names if name not in claimed))
+
+
+def _common(part: str, ranks: Ranks, free: set[str], found: Mapping[str, str]) -> str | None:
+    if part == "caption" and "captions" in (*found, *free):
+        ranks = ranks[:1]  # beside a list of captions, `text` or `title` is something else
+    for rank in ranks:
+        candidates = [name for name in rank if name in free]
+        if len(candidates) > 1:
+            several = " and ".join(candidates)
+            raise Unclear(f"{several} could each be the {part}", f"Choose one: --columns {part}={candidates[0]}.")
+        if candidates:
+            return candidates[0]
+    return None

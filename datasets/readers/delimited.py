@@ -1,0 +1,69 @@
+"""CSV and TSV with a header line, RFC 4180 quoting, any line ends. Blank lines are no rows.
+
+Limits: a field holds at most 131,072 characters (the csv module's own bound).
+"""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.readers.rows import Row, Rows
+from pairwright.datasets.readers.text import lines_of
+from pairwright.datasets.rejects import Reject, is_storable, reject
+
+
+def read_csv(path: Path) -> Rows:
+    """Yield the rows of a comma-separated file; places are ``file:line`` of the row's last line."""
+    return _read(path, ",")
+
+
+def read_tsv(path: Path) -> Rows:
+    """Yield the rows of a tab-separated file; places are ``file:line`` of the row's last line."""
+    return _read(path, "\t")
+
+
+def _read(path: Path, delimiter: str) -> Rows:
+    # Strict: a lenient parser would swallow the rest of the file after a stray quote without a word.
+    reader = csv.reader(_decoded(path), delimiter=delimiter, strict=True)
+    header = _header(path, reader)
+    while True:
+        try:
+            fields = next(reader, None)
+        except csv.Error as error:
+            reason = "huge_field" if "larger than field limit" in str(error) else "broken_csv"
+            yield reject(f"{path}:{reader.line_num}", reason, str(error))
+            continue
+        if fields is None:
+            return
+        if fields:
+            yield _row(f"{path}:{reader.line_num}", header, fields)
+
+
+def _decoded(path: Path) -> Iterator[str]:
+    # Undecodable bytes travel as surrogates, so that only the row that holds them is refused.
+    for _, line in lines_of(path):
+        yield line.decode("utf-8", "surrogateescape")
+
+
+def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
+    try:
+        header = next(reader, [])
+    except csv.Error as error:
+        raise InputError(f"the header cannot be read ({error})", where=f"{path}:1", mend="Correct line 1.") from None
+    if not header:
+        raise InputError("the file is empty", where=f"{path}:1", mend="Give a header line with the columns' names.")
+    if not all(map(is_storable, header)):
+        raise InputError("the header is not UTF-8", where=f"{path}:1", mend="Save the file as UTF-8.")
+    twice = sorted({name for name in header if header.count(name) > 1})
+    if twice:
+        raise InputError(f"columns named twice: {', '.join(twice)}", where=f"{path}:1", mend="Rename one of them.")
+    return header
+
+
+def _row(place: str, header: list[str], fields: list[str]) -> Row | Reject:
+    if len(fields) != len(header):
+        return reject(place, "ragged_row", f"{len(fields)} fields where the header has {len(header)}", str(fields))
+    if not all(map(is_storable, fields)):
+        return reject(place, "not_utf8", "a field is not UTF-8", str(fields))
+    return Row(place, dict(zip(header, fields, strict=True)))

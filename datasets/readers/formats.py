@@ -1,0 +1,220 @@
+"""Which format an input is in, and which files it means.
+
+An input is a file, a folder, or a brace pattern (``shards/{00000..00009}.tar``, ``{train,val}.jsonl``). A file
+tells its format by its ending, ``.json`` by what is in it, a folder by what it holds: tars, then
+an embedding folder, Parquet, JSON Lines, images. Files of our own other formats (LLaVA, SugarCrepe, COCO
+instances) are recognised and refused: they are not sources of pairs.
+"""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.images import SUFFIXES, is_url
+from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
+from pairwright.datasets.readers.coco import read_coco
+from pairwright.datasets.readers.delimited import read_csv, read_tsv
+from pairwright.datasets.readers.image_folder import read_image_folder
+from pairwright.datasets.readers.json_list import read_json_list
+from pairwright.datasets.readers.jsonl import read_jsonl
+from pairwright.datasets.readers.parquet import read_parquet
+from pairwright.datasets.readers.rows import Rows
+from pairwright.datasets.readers.text import parse_json, read_whole
+from pairwright.datasets.readers.webdataset import read_webdataset
+from pairwright.datasets.rejects import Refused
+
+READERS: Mapping[str, Callable[[Path], Rows]] = {
+    "coco": read_coco,
+    "json": read_json_list,
+    "jsonl": read_jsonl,
+    "csv": read_csv,
+    "tsv": read_tsv,
+    "parquet": read_parquet,
+    "images": read_image_folder,
+    "webdataset": read_webdataset,
+    "clip-retrieval": read_clip_retrieval,
+}
+FIXED_COLUMNS = frozenset({"csv", "tsv", "parquet", "clip-retrieval"})
+FOLDERS = frozenset({"images", "clip-retrieval"})
+NOT_PAIRS: Mapping[str, str] = {
+    "llava": "LLaVA conversations",
+    "sugarcrepe": "SugarCrepe candidates (captions with negatives)",
+    "coco-instances": "COCO instances (boxes); give the captions file, and this one as instances",
+}
+ENDINGS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".jsonl.gz": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+    ".tar": "webdataset",
+}
+PATTERN_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """An input found: its format, its files in order, the folder of its relative paths, its default name."""
+
+    format: str
+    files: tuple[Path, ...]
+    root: Path
+    name: str
+
+
+def guess_format(path: str | Path) -> str:
+    """Return the format of a file or folder: a name of `READERS` or of `NOT_PAIRS`.
+
+    Raises:
+        InputError: when there is no such file, or its format cannot be told.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return _guess_folder(path)
+    if not path.exists():
+        raise InputError("no such file or folder", where=str(path), mend="Check the path.")
+    name = path.name.lower()
+    if name.endswith(".json"):
+        return _guess_json(path)
+    for ending, format_ in ENDINGS.items():
+        if name.endswith(ending):
+            return format_
+    raise InputError(
+        "the format cannot be told from the name",
+        where=str(path),
+        mend=f"Name it: --format {' | '.join(READERS)}.",
+    )
+
+
+def _guess_folder(folder: Path) -> str:
+    try:
+        entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
+    except OSError as error:
+        raise InputError(f"cannot be listed ({error.strerror})", where=str(folder), mend="Check the rights.") from None
+    endings = {entry.suffix.lower() for entry in entries}
+    if ".tar" in endings:
+        return "webdataset"
+    if (folder / "metadata").is_dir() and any((folder / kind).is_dir() for kind in ("img_emb", "text_emb")):
+        return "clip-retrieval"
+    # img2dataset's plain files: each folder of images has a table of the same name beside it.
+    tables = [entry for entry in entries if entry.suffix == ".parquet" and not entry.with_suffix("").is_dir()]
+    for found, format_ in ((bool(tables), "parquet"), (".jsonl" in endings, "jsonl"), (_has_image(folder), "images")):
+        if found:
+            return format_
+    raise InputError(
+        "the folder holds no tars, Parquet or JSON Lines files, embeddings or images",
+        where=str(folder),
+        mend="Name the folder that does.",
+    )
+
+
+def _has_image(folder: Path) -> bool:
+    return any(
+        Path(name).suffix.lower() in SUFFIXES for _, _, names in os.walk(folder) for name in names if name[0] != "."
+    )
+
+
+def _guess_json(path: Path) -> str:
+    try:
+        data = parse_json(read_whole(path))
+    except Refused as flaw:
+        raise InputError(f"{flaw.reason}: {flaw.detail}", where=str(path), mend="Correct the file.") from None
+    if isinstance(data, dict) and isinstance(data.get("images"), list) and isinstance(data.get("annotations"), list):
+        return "coco" if not data["annotations"] or _has(data["annotations"], "caption") else "coco-instances"
+    if isinstance(data, list):
+        return "llava" if _has(data, "conversations") else "json"
+    if isinstance(data, dict) and _has(list(data.values()), "negative_caption"):
+        return "sugarcrepe"
+    raise InputError(
+        "JSON of no known kind", where=str(path), mend="COCO has `images` and `annotations`; else give a list of rows."
+    )
+
+
+def _has(items: list[Any], name: str) -> bool:
+    return any(isinstance(item, dict) and name in item for item in items[:100])
+
+
+def locate(written: str, format_: str = "") -> Located:
+    """Find the files of an input.
+
+    Args:
+        written: path or brace pattern.
+        format_: a name of `READERS`; empty to guess.
+
+    Raises:
+        UsageError: for a format that does not exist.
+        InputError: when files are missing, or the format holds no pairs.
+    """
+    if format_ and format_ not in {*READERS, *NOT_PAIRS}:
+        raise UsageError(f"--format {format_}: no such format. There are: {', '.join(READERS)}.")
+    if is_url(written) or written.startswith("pipe:"):
+        raise InputError("not a local path", where=written, mend="Download it first.")
+    if "{" in written and not Path(written).exists():
+        files = tuple(map(Path, expand_braces(written)))
+        missing = [file for file in files if not file.exists()]
+        if missing:
+            what = f"{len(missing)} of {len(files)} files of the pattern are missing"
+            raise InputError(what, where=str(missing[0]), mend="Correct the pattern.")
+        name = files[0].absolute().parent.name
+    else:
+        files, name = (Path(written),), _stem(Path(written).absolute())
+    format_ = format_ or guess_format(files[0])
+    if format_ in NOT_PAIRS:
+        raise InputError(f"not a source of pairs: {NOT_PAIRS[format_]}", where=written, mend="Give captions.")
+    root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
+    return Located(format_, tuple(_opened(files, format_)), root, name)
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").rpartition(".")[0] or path.name if path.is_file() else path.name
+
+
+def _opened(files: tuple[Path, ...], format_: str) -> Iterator[Path]:
+    """Yield files, folders replaced by the files of the format that they hold."""
+    for file in files:
+        if not file.exists():
+            raise InputError("no such file or folder", where=str(file), mend="Check the path.")
+        if file.is_dir() == (format_ in FOLDERS):
+            yield file
+        elif file.is_dir():
+            endings = tuple(ending for ending, name in ENDINGS.items() if name == format_)
+            inner = sorted(path for path in file.iterdir() if path.name.endswith(endings) and path.name[0] != ".")
+            if not endings or not inner:
+                raise InputError(f"a folder without {format_} files", where=str(file), mend="Name a file.")
+            yield from inner
+        else:
+            raise InputError(f"a file, where {format_} is a folder", where=str(file), mend="Name the folder.")
+
+
+def expand_braces(pattern: str) -> Iterator[str]:
+    """Yield the names of a brace pattern: ``{00..12}`` counts with leading zeros, ``{a,b}`` lists.
+
+    Raises:
+        InputError: for more than `PATTERN_LIMIT` names, or a pattern of another kind.
+    """
+    pieces = re.split(r"\{([^{}]*)\}", pattern)
+    choices = [[piece] if index % 2 == 0 else _choices(piece, pattern) for index, piece in enumerate(pieces)]
+    total = 1
+    for choice in choices:
+        total *= len(choice)
+    if total > PATTERN_LIMIT:
+        raise InputError(f"{total} names in one pattern", where=pattern, mend="Split the pattern.")
+    return map("".join, product(*choices))
+
+
+def _choices(inner: str, pattern: str) -> list[str]:
+    counted = re.fullmatch(r"(\d{1,12})\.\.(\d{1,12})", inner)
+    if counted:
+        first, last = counted.groups()
+        if int(first) > int(last) or int(last) - int(first) > PATTERN_LIMIT:
+            raise InputError(f"{{{inner}}} does not count up", where=pattern, mend="Write {00000..00009}.")
+        return [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
+    if "," in inner:
+        return inner.split(",")
+    raise InputError(f"{{{inner}}} is no pattern", where=pattern, mend="Write {00000..00009} or {a,b}.")

@@ -1,0 +1,284 @@
+"""One raw row to one pair, or to one a caption, or to a rejection: the same rules for every format.
+
+- A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, or its JSON text). The first is the
+  pair's caption, the others its `captions`; with `explode` each caption makes a pair and has the others beside it.
+  Captions are kept to the letter; a caption that the row repeats counts once. One that is empty or no text is
+  refused on its own, and the row goes on with the others.
+- ``key`` is the hash of source, source id (or else the image as written) and caption.
+- A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
+  stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height.
+- What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are told by their length.
+
+Limits: a caption is at most `MAX_CAPTION` code points.
+"""
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.images import UnusableImage, check_image, check_locator, is_url
+from pairwright.datasets.readers.boxes import BoxUnit, read_boxes
+from pairwright.datasets.readers.columns import Plan, Unclear, resolve
+from pairwright.datasets.readers.rows import Row
+from pairwright.datasets.readers.text import parse_json, type_name
+from pairwright.datasets.records import Pair, compact_json, pair_key
+from pairwright.datasets.rejects import Refused, Reject, is_storable, reject
+
+Verify = Literal["off", "header", "full"]
+
+MAX_CAPTION = 131_072
+MAX_SIZE = 2**31 - 1  # width and height are 32-bit columns
+PLANS_KEPT = 1024
+
+_HEX128 = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How rows are understood; see `reading.ReadOptions`, which makes them."""
+
+    columns: Mapping[str, str]
+    explode: bool
+    verify: Verify
+    box_unit: BoxUnit
+    source: str
+
+
+@dataclass
+class Normaliser:
+    """Turns the rows of one input into pairs.
+
+    Attributes:
+        rules: the same for all inputs.
+        root: absolute folder of relative image paths.
+        source: name of the dataset, where neither rules nor row name one.
+        unmet: mapped columns that no row has had yet.
+    """
+
+    rules: Rules
+    root: Path
+    source: str
+    unmet: set[str] = field(init=False)
+    _plans: dict[tuple[str, ...], Plan] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.unmet = set(self.rules.columns.values())
+
+    def candidates(self, row: Row) -> list[Pair | Reject]:
+        """Return the pairs of a row and what was refused of it; never empty.
+
+        Raises:
+            InputError: when it is unclear which column is meant.
+        """
+        try:
+            return self._candidates(row)
+        except Refused as flaw:
+            return [reject(row.place, flaw.reason, flaw.detail, row.fields)]
+        except UnusableImage as flaw:
+            return [reject(row.place, flaw.reason, f"{flaw.where}: {flaw.what}", row.fields)]
+
+    def _candidates(self, row: Row) -> list[Pair | Reject]:
+        plan = self._plan(row)
+        fields = row.fields
+        captions, refused = _captions(plan, row)
+        if not captions:
+            return refused
+        source_id = _identifier(_of(fields, plan.key), "key")
+        written = _text(_of(fields, plan.image), "image")
+        image = self._located(written)
+        width, height = _size(_of(fields, plan.width), "width"), _size(_of(fields, plan.height), "height")
+        if self.rules.verify != "off" and image and not is_url(image):
+            seen = _look(row, image, self.rules.verify)
+            width, height = width or seen[0], height or seen[1]
+        source = self.rules.source or _text(_of(fields, plan.source), "source") or self.source
+        first = Pair(
+            key=_stored_key(fields, plan) or pair_key(source, source_id or written, captions[0]),
+            caption=captions[0],
+            source_id=source_id,
+            image=image,
+            captions=tuple(captions[1:]),
+            boxes=read_boxes(_of(fields, plan.boxes), width, height, self.rules.box_unit),
+            width=width,
+            height=height,
+            source=source,
+            license=_identifier(_of(fields, plan.license), "license"),
+            meta=_meta(plan, fields),
+        )
+        if not self.rules.explode or len(captions) == 1:
+            return [first, *refused]
+        return [*_exploded(first, captions, source_id or written), *refused]
+
+    def _plan(self, row: Row) -> Plan:
+        names = tuple(row.fields)
+        plan = self._plans.get(names)
+        if plan is None:
+            try:
+                plan = resolve(names, self.rules.columns)
+            except Unclear as unclear:
+                raise InputError(unclear.what, where=row.place, mend=unclear.mend) from None
+            self.unmet.difference_update(names)
+            if len(self._plans) >= PLANS_KEPT:  # rows without any fixed shape must not fill the memory
+                self._plans.clear()
+            self._plans[names] = plan
+        return plan
+
+    def _located(self, written: str) -> str:
+        if not written or is_url(written):
+            return written
+        return os.path.normpath(self.root / written)
+
+
+def _of(fields: Mapping[str, Any], column: str | None) -> Any:
+    return None if column is None else fields[column]
+
+
+def _look(row: Row, image: str, how: Literal["header", "full"]) -> tuple[int, int]:
+    if row.load is not None:
+        return check_image(row.load(), how, image)[:2]
+    return check_locator(image, how)[:2]
+
+
+def _captions(plan: Plan, row: Row) -> tuple[list[str], list[Pair | Reject]]:
+    """Return the row's captions without repetitions, and a rejection for each that is none."""
+    values = [*_listed(row.fields, plan.caption), *_listed(row.fields, plan.captions, from_json=True)]
+    good: dict[str, None] = {}
+    refused: list[Pair | Reject] = []
+    for number, value in enumerate(values, 1):
+        try:
+            good[_caption(value)] = None
+        except Refused as flaw:
+            place = row.place if len(values) == 1 else f"{row.place}, caption {number}"
+            refused.append(reject(place, flaw.reason, flaw.detail, row.fields))
+    if not values:
+        raise Refused("empty_caption", "there is no caption")
+    return list(good), refused
+
+
+def _listed(fields: Mapping[str, Any], column: str | None, *, from_json: bool = False) -> list[Any]:
+    if column is None:
+        return []
+    value = fields[column]
+    if from_json:
+        if value is None or value == "":
+            return []
+        if isinstance(value, str):
+            value = parse_json(value)
+        if not isinstance(value, list):
+            raise Refused("wrong_type", f"{column} is {type_name(value)}, not a list of texts")
+    return value if isinstance(value, list) else [value]
+
+
+def _caption(value: Any) -> str:
+    if value is None:
+        raise Refused("empty_caption", "the caption is null")
+    text = _text(value, "caption")
+    if not text or text.isspace():
+        raise Refused("empty_caption", "the caption is empty")
+    if len(text) > MAX_CAPTION:
+        raise Refused("huge_field", f"the caption is longer than {MAX_CAPTION} characters")
+    return text
+
+
+def _text(value: Any, what: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Refused("wrong_type", f"the {what} is {type_name(value)}, not a text")
+    if not is_storable(value):
+        raise Refused("not_utf8", f"the {what} holds bytes that are not UTF-8")
+    return value
+
+
+def _identifier(value: Any, what: str) -> str:
+    """Return a text, or a whole number as text; pandas writes the id 73 as 73.0 when others are missing."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise Refused("not_finite", f"the {what} is {value}")
+        return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return _text(value, what)
+
+
+def _size(value: Any, what: str) -> int:
+    if value is None or value == "":
+        return 0
+    if isinstance(value, str):
+        if not (value.isascii() and value.isdigit() and len(value) <= 10):
+            raise Refused("wrong_type", f"the {what} {value[:20]!r} is not a whole number")
+        value = int(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise Refused("not_finite", f"the {what} is {value}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise Refused("wrong_type", f"the {what} is {type_name(value)}, not a whole number")
+    if not 0 <= value <= MAX_SIZE:
+        raise Refused("wrong_type", f"the {what} is {value}, not between 0 and {MAX_SIZE}")
+    return int(value)
+
+
+def _stored_key(fields: Mapping[str, Any], plan: Plan) -> str:
+    if plan.stored_key is None:
+        return ""
+    key = _of(fields, plan.stored_key)
+    if not isinstance(key, str) or not _HEX128.fullmatch(key):
+        raise Refused("wrong_type", "beside source_id, key must be 32 hex digits (or map it: --columns key=NAME)")
+    return key
+
+
+def _exploded(first: Pair, captions: list[str], locator: str) -> list[Pair | Reject]:
+    return [
+        Pair(
+            key=first.key if caption == first.caption else pair_key(first.source, locator, caption),
+            caption=caption,
+            source_id=first.source_id,
+            image=first.image,
+            captions=tuple(other for other in captions if other != caption),
+            boxes=first.boxes,
+            width=first.width,
+            height=first.height,
+            source=first.source,
+            license=first.license,
+            meta=first.meta,
+        )
+        for caption in captions
+    ]
+
+
+def _meta(plan: Plan, fields: Mapping[str, Any]) -> str:
+    stored = _of(fields, plan.meta)
+    if not plan.extra and not stored:
+        return "{}"
+    values: dict[str, Any] = {}
+    if isinstance(stored, str) and stored:
+        with suppress(Refused):  # else a text of the user's own under that name; it is kept as one
+            stored = parse_json(stored)
+    if isinstance(stored, dict):
+        values.update(stored)
+    elif stored is not None:
+        values["meta"] = stored
+    values.update((name, fields[name]) for name in plan.extra)
+    try:
+        text = compact_json({name: _jsonable(value) for name, value in values.items()})
+    except RecursionError:
+        raise Refused("wrong_type", "a field is nested too deeply") from None
+    return _text(text, "row")
+
+
+def _jsonable(value: Any) -> Any:
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bytes | bytearray):
+        return f"<{len(value)} bytes>"
+    if isinstance(value, Mapping):
+        return {str(name): _jsonable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_jsonable(item) for item in value]
+    return str(value)

@@ -1,0 +1,121 @@
+"""Text files at the door: bytes to lines and JSON, with every flaw named.
+
+Lines are bounded, so that a file without line ends cannot fill the memory. A byte order mark is passed
+over; UTF-16 is told as such. JSON is strict: no NaN, no half surrogate pairs, since neither survives the
+way to Parquet and back.
+
+Limits: `MAX_LINE` bytes a line (16 MiB).
+"""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.rejects import Refused
+
+MAX_LINE = 16 * 2**20
+BOM = b"\xef\xbb\xbf"
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (line number from 1, line with its end) of a file that may be gzipped.
+
+    A line longer than `MAX_LINE` is yielded cut to its first `MAX_LINE` + 1 bytes; the rest is passed over.
+
+    Raises:
+        InputError: when the file cannot be read to its end, or is UTF-16.
+    """
+    number = 0
+    try:
+        with _opened(path) as handle:
+            while line := handle.readline(MAX_LINE + 1):
+                number += 1
+                piece = line
+                while len(piece) > MAX_LINE and not piece.endswith(b"\n"):
+                    piece = handle.readline(MAX_LINE + 1)
+                yield number, without_bom(line, path) if number == 1 else line
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"cannot be read ({error})", where=f"{path}:{number + 1}", mend="Copy the file again."
+        ) from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    return cast("BinaryIO", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the bytes of a file without a byte order mark; errors as in `lines_of`."""
+    try:
+        return without_bom(path.read_bytes(), path)
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror or error})", where=str(path), mend="Check the path."
+        ) from None
+
+
+def without_bom(data: bytes, path: Path) -> bytes:
+    """Return ``data``, the beginning of a file, without its UTF-8 byte order mark; UTF-16 is an `InputError`."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError("the text is UTF-16", where=str(path), mend="Save the file as UTF-8.")
+    return data.removeprefix(BOM)
+
+
+def parse_text(data: bytes) -> str:
+    """Return bytes as text.
+
+    Raises:
+        Refused: not_utf8.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise Refused("not_utf8", f"byte {error.start + 1} is not UTF-8") from None
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        Refused: broken_json, not_utf8, not_finite or not_unicode.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise _json_flaw(data, error) from None
+
+
+def _json_flaw(data: bytes | str, error: orjson.JSONDecodeError) -> Refused:
+    """Return why the strict parser refused; the lenient one tells NaN and surrogates from broken JSON."""
+    try:
+        text = data if isinstance(data, str) else parse_text(data)
+        json.loads(text, parse_constant=_no_constant)
+    except Refused as flaw:
+        return flaw
+    except (ValueError, RecursionError):
+        return Refused("broken_json", f"{error.msg} at character {error.pos + 1}")
+    return Refused("not_unicode", "a text holds half of a surrogate pair")
+
+
+def _no_constant(name: str) -> None:
+    raise Refused("not_finite", f"{name} is not JSON")
+
+
+def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:
+    """Return the object of a JSON text; anything but an object is refused as wrong_type."""
+    value = parse_json(data)
+    if not isinstance(value, dict):
+        raise Refused("wrong_type", f"the {what} is {type_name(value)}, not an object")
+    return value
+
+
+def type_name(value: Any) -> str:
+    """Return how a JSON value's type is called in messages."""
+    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a text"}
+    return names.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")

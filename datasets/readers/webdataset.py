@@ -1,0 +1,69 @@
+"""WebDataset shards, as img2dataset and pairwright write them.
+
+Consecutive members that agree up to the first dot of their file name are one sample: an image, a ``.txt`` or
+``.json`` or both. A sample without an image is a text-only pair. The image is named
+``/abs/shard.tar::member`` and stays where it is. Beside the tar there may be ``00000.parquet``
+(`downloads.py`).
+
+Limits: uncompressed local tars; see `datasets/tars.py`.
+"""
+
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from pairwright.datasets.images import MAX_BYTES
+from pairwright.datasets.readers.downloads import failed_downloads
+from pairwright.datasets.readers.rows import Rows
+from pairwright.datasets.readers.samples import File, sample_row
+from pairwright.datasets.rejects import Reject, reject
+from pairwright.datasets.tars import Member, scan_tar
+
+
+def read_webdataset(path: Path) -> Rows:
+    """Yield a row a sample of one shard; places are ``shard.tar::sample``."""
+    keys: set[str] = set()
+    table = path.with_suffix(".parquet")
+    counted = table.is_file()
+    for row in _samples(path):
+        if counted:
+            keys.add(row.place.partition(".tar::")[2])
+        yield row
+    if counted:
+        yield from failed_downloads(table, keys)
+
+
+def _samples(path: Path) -> Rows:
+    current, files = "", list[File]()
+    with path.open("rb") as handle:
+        for found in scan_tar(path):
+            if isinstance(found, Reject):
+                yield found
+                continue
+            prefix, suffix = _split(found.name)
+            if prefix != current:
+                if files:
+                    yield sample_row(f"{path}::{current}", current, files)
+                current, files = prefix, []
+            if any(file.suffix == suffix for file in files):
+                yield reject(f"{path}::{found.name}", "duplicate_member", f"a second {suffix} in the sample {prefix}")
+            else:
+                files.append(_file(path, handle, found, suffix))
+        if files:
+            yield sample_row(f"{path}::{current}", current, files)
+
+
+def _split(name: str) -> tuple[str, str]:
+    member = PurePosixPath(name)
+    stem, dot, suffix = member.name.partition(".")
+    return str(member.with_name(stem or member.name)), (dot + suffix).lower()
+
+
+def _file(path: Path, handle: BinaryIO, member: Member, suffix: str) -> File:
+    return File(suffix, f"{path.absolute()}::{member.name}", member.size, partial(_read, handle, member))
+
+
+def _read(handle: BinaryIO, member: Member) -> bytes:
+    handle.seek(member.offset)
+    # One byte too many is enough for the image check to refuse it.
+    return handle.read(min(member.size, MAX_BYTES + 1))

@@ -1,0 +1,209 @@
+"""Reading pairs: any supported input, as a stream of batches in which nothing is lost.
+
+A format module (`readers/`) gives raw rows, `readers/normalise.py` makes pairs of them, and the screen here
+finds repeated keys and applies the policy. A *candidate* is what is judged on its own: a row, a caption that
+was refused out of a row, a failed download. Each is kept as a pair or told as a `Reject`; a batch holds both.
+
+Policy: under ``stop`` the first flaw ends the reading with an `InputError` (file and place, what, how to
+mend); under ``skip`` it becomes a `Reject`. A flaw of a whole file (unreadable, no caption column at all, no rows)
+is an error under both.
+
+Memory: one batch, and 8 bytes a key (`seen.py`); COCO and JSON lists are held whole.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.readers.boxes import BoxUnit
+from pairwright.datasets.readers.coco import read_coco
+from pairwright.datasets.readers.columns import check_mapping
+from pairwright.datasets.readers.formats import FIXED_COLUMNS, READERS, Located, locate
+from pairwright.datasets.readers.normalise import Normaliser, Rules, Verify
+from pairwright.datasets.readers.rows import Rows
+from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import Reject, reject
+from pairwright.datasets.seen import SeenKeys
+
+Policy = Literal["stop", "skip"]
+ABSENT = frozenset({"missing_column", "missing_caption"})
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What to read, and how.
+
+    Attributes:
+        input: path or brace pattern, or several.
+        format: a name of `readers.formats.READERS`; empty to guess.
+        columns: part of a pair to column name (``{"key": "image_id"}``); `key` fills `source_id`.
+        explode: one pair a caption instead of one an image.
+        image_root: folder of relative image paths; empty for the input's own folder.
+        source: name of the dataset; empty for the rows' `source`, or else the input's name without its ending.
+        instances: COCO instances JSON with the boxes of a COCO input.
+        on_error: ``stop`` at the first flaw, or ``skip`` it as a `Reject`.
+        batch_size: candidates a batch, at least 1.
+        verify_images: ``header`` finds missing, broken and cut-off images at tens of microseconds each, which is
+            why it is the default: a broken image would else fail a build at its last stage. ``full`` decodes every
+            pixel. ``off`` is for work on texts alone.
+        box_unit: of box coordinates; ``guess`` by the rule in `readers/boxes.py`.
+    """
+
+    input: str | tuple[str, ...]
+    format: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    explode: bool = False
+    image_root: str = ""
+    source: str = ""
+    instances: str = ""
+    on_error: Policy = "stop"
+    batch_size: int = 4096
+    verify_images: Verify = "header"
+    box_unit: BoxUnit = "guess"
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Candidates that were judged: pairs in the order of their rows, and what was not taken."""
+
+    pairs: list[Pair]
+    rejects: list[Reject]
+
+    @property
+    def candidates(self) -> int:
+        """Kept and rejected together."""
+        return len(self.pairs) + len(self.rejects)
+
+
+def read_pairs(options: ReadOptions) -> Iterator[Batch]:
+    """Read all pairs of the inputs, in order.
+
+    Returns:
+        An iterator of batches; none is empty, and there is at least one.
+
+    Raises:
+        UsageError: at once, for options that do not fit.
+        InputError: at once for inputs that are not there; while iterating, for flaws (see the module's text).
+    """
+    check_mapping(options.columns)
+    if options.batch_size < 1:
+        raise UsageError(f"batch size {options.batch_size}: at least 1.")
+    inputs = (options.input,) if isinstance(options.input, str) else options.input
+    if not inputs:
+        raise UsageError("no input to read.")
+    located = [locate(written, options.format) for written in inputs]
+    if options.instances and any(one.format != "coco" for one in located):
+        raise UsageError("instances go with COCO captions; other formats hold their boxes themselves.")
+    return _screened(options, located)
+
+
+@dataclass
+class _Screen:
+    """Collects candidates and closes batches: repeated keys and the policy are dealt with there."""
+
+    policy: Policy
+    seen: SeenKeys = field(default_factory=SeenKeys)
+    waiting: list[tuple[str, Pair] | Reject] = field(default_factory=list)
+
+    def close(self) -> Batch:
+        """Return the batch of what waits.
+
+        Raises:
+            InputError: under ``stop``, for the first flaw in the order of the rows.
+        """
+        waiting, self.waiting = self.waiting, []
+        repeated = iter(self.seen.add([item[1].key for item in waiting if isinstance(item, tuple)]))
+        batch = Batch([], [])
+        for item in waiting:
+            if isinstance(item, Reject):
+                flaw = item
+            elif next(repeated):
+                flaw = _repetition(*item)
+            else:
+                batch.pairs.append(item[1])
+                continue
+            if self.policy == "stop":
+                raise flaw.error()
+            batch.rejects.append(flaw)
+        return batch
+
+
+def _repetition(place: str, pair: Pair) -> Reject:
+    who = pair.source_id or pair.image
+    detail = f"{who!r} came before with the same caption" if who else "the same caption came before"
+    return replace(reject(place, "duplicate_key", detail, pair.caption), source=pair.source)
+
+
+def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
+    screen = _Screen(options.on_error)
+    empty = True
+    for one in located:
+        for place, candidate in _candidates(options, one):
+            empty = False
+            if isinstance(candidate, Reject):
+                screen.waiting.append(candidate)
+                if options.on_error == "stop":
+                    screen.close()
+            else:
+                screen.waiting.append((place, candidate))
+            if len(screen.waiting) >= options.batch_size:
+                yield screen.close()
+    if empty:
+        raise InputError("there are no rows", where=str(located[0].files[0]), mend="Give a file with rows.")
+    if screen.waiting:
+        yield screen.close()
+
+
+def _candidates(options: ReadOptions, one: Located) -> Iterator[tuple[str, Pair | Reject]]:
+    """Yield (place, candidate) of one input; flaws of whole files are raised."""
+    rules = Rules(options.columns, options.explode, options.verify_images, options.box_unit, options.source)
+    root = Path(options.image_root).absolute() if options.image_root else one.root
+    normaliser = Normaliser(rules, root, one.name)
+    fixed = one.format in FIXED_COLUMNS
+    name = options.source or one.name
+    for file in one.files:
+        watch = _Watch()
+        for row in _reader(options, one.format)(file):
+            for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
+                watch.look(candidate, fixed=fixed)
+                if isinstance(candidate, Reject):
+                    yield candidate.place, replace(candidate, source=name)
+                else:
+                    yield row.place, candidate
+            if fixed:
+                _check_met(normaliser, file)
+        watch.end()
+    _check_met(normaliser, one.files[-1])
+
+
+def _reader(options: ReadOptions, format_: str) -> Callable[[Path], Rows]:
+    return partial(read_coco, instances=Path(options.instances)) if options.instances else READERS[format_]
+
+
+def _check_met(normaliser: Normaliser, file: Path) -> None:
+    if normaliser.unmet:
+        unmet = ", ".join(sorted(normaliser.unmet))
+        raise InputError(f"no row has a column {unmet}", where=str(file), mend="Correct --columns.")
+
+
+@dataclass
+class _Watch:
+    """Tells a file in which no row at all has a caption from one in which some rows have none."""
+
+    first: Reject | None = None
+    others: bool = False
+
+    def look(self, candidate: Pair | Reject, *, fixed: bool) -> None:
+        if isinstance(candidate, Pair) or candidate.reason not in ABSENT:
+            self.others = True
+        elif fixed:  # all rows have the same columns
+            raise candidate.error()
+        else:
+            self.first = self.first or candidate
+
+    def end(self) -> None:
+        if self.first and not self.others:
+            raise self.first.error()

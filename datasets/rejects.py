@@ -1,0 +1,134 @@
+"""What a reader could not take: a rejected row, its reason in one countable word, and how to mend it.
+
+A candidate that does not become a pair becomes a `Reject`. It tells the place (``file:line``,
+``shard.tar::sample``, ``file:row N``), the reason, a sentence of detail, and how the raw row began. Builds
+keep them as Parquet (`REJECTS`), so that what was lost can be counted and looked at.
+
+`REASONS` is the closed list of reasons, each with what to do about it. `Refused` carries a reason from
+the code that finds a flaw to the code that knows the place.
+
+Limits: `excerpt` and `detail` are cut to `EXCERPT_LENGTH` code points, and what no UTF-8 file can hold
+(half of a surrogate pair) is written as an escape.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.tables import Table
+
+EXCERPT_LENGTH = 400
+
+REASONS = {
+    "bad_box": "Give boxes as label and x1, y1, x2, y2 in 0-1, or in pixels with the image's width and height.",
+    "bad_image": "Replace the image file, or drop the row.",
+    "broken_csv": "Quote the field as CSV asks: quotes around it, quotes inside it doubled.",
+    "broken_json": "Correct the JSON.",
+    "broken_tar": "Write the shard again.",
+    "download_failed": "Download it again, or go on without it.",
+    "duplicate_key": "Remove the repeated row, or give rows ids of their own.",
+    "duplicate_member": "Give every sample one file of each kind.",
+    "empty_caption": "Fill in the caption, or drop the row.",
+    "huge_field": "Shorten the field; an opening quote that is never closed looks like this too.",
+    "image_too_large": "Resize the image first.",
+    "missing_caption": "Put the caption in a .txt beside the image, or `caption` in a .json.",
+    "missing_column": "Name the column: --columns caption=NAME.",
+    "missing_image": "Set the folder of the images (image root), or switch image checks off when only texts are needed.",
+    "missing_sample": "Write the shard again; its table says that the sample is there.",
+    "not_a_file": "Store the file itself in the tar, not a link or a device.",
+    "not_finite": "Write a number, or leave the field out.",
+    "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
+    "not_utf8": "Save the text as UTF-8.",
+    "outside_root": "Store the member under a relative name without '..'.",
+    "ragged_row": "Give the row as many fields as the header.",
+    "truncated_tar": "Copy or write the shard again; its end is missing.",
+    "unknown_image": "Add the image to `images`, or drop the annotation.",
+    "wrong_type": "Write the field as its type asks.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A candidate that was not taken.
+
+    Attributes:
+        place: file and line, row or member.
+        reason: one word of `REASONS`.
+        detail: what is wrong, in a sentence without a final stop.
+        excerpt: how the raw row begins, at most `EXCERPT_LENGTH` code points.
+        source: name of the dataset that was read.
+    """
+
+    place: str
+    reason: str
+    detail: str
+    excerpt: str = ""
+    source: str = ""
+
+    def error(self) -> InputError:
+        """Return this rejection as the error that stops a run."""
+        return InputError(
+            f"{self.reason}: {self.detail}",
+            where=self.place,
+            mend=REASONS[self.reason] + " --on-error skip sets such rows aside.",
+        )
+
+
+class Refused(Exception):  # noqa: N818 - a signal between finder and reader; it never reaches a user
+    """A flaw, on its way to whoever knows the place."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason, self.detail = reason, detail
+
+
+def reject(place: str, reason: str, detail: str, raw: Any = "") -> Reject:
+    """Return a `Reject` whose texts are short, on one line and storable as UTF-8.
+
+    Args:
+        place: file and line, row or member.
+        reason: one word of `REASONS`.
+        detail: what is wrong.
+        raw: the row as it came: text, bytes, or a mapping of fields.
+    """
+    text = raw.decode("utf-8", "backslashreplace") if isinstance(raw, bytes) else raw
+    excerpt = text if isinstance(text, str) else str(text)
+    return Reject(_storable(place), reason, _one_line(detail), _storable(excerpt[:EXCERPT_LENGTH]))
+
+
+def _one_line(text: str) -> str:
+    return _storable(" ".join(text[:EXCERPT_LENGTH].split()))
+
+
+def _storable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def is_storable(text: str) -> bool:
+    """Say whether ``text`` can be written as UTF-8: it holds no half of a surrogate pair."""
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _to_row(r: Reject) -> tuple[Any, ...]:
+    return (r.place, r.reason, r.detail, r.excerpt, r.source)
+
+
+def _from_row(row: tuple[Any, ...]) -> Reject:
+    return Reject(*row)
+
+
+REJECTS: Table[Reject] = Table(
+    name="reject",
+    schema=pl.Schema(dict.fromkeys(("place", "reason", "detail", "excerpt", "source"), pl.String())),
+    to_row=_to_row,
+    from_row=_from_row,
+    checks={"an unknown reason": ~pl.col("reason").is_in(sorted(REASONS))},
+)
