@@ -1,0 +1,24 @@
+"""Which pairs of a build go on after retrieval: those whose keys were chosen, or all when nothing was asked."""
+
+from pathlib import Path
+
+import polars as pl
+
+from pairwright.datasets.records import Pair
+from pairwright.datasets.tables import PAIRS
+from pairwright.flows.layout import chosen_path, pairs_path
+
+
+def chosen_flags(root: Path, pairs: list[Pair], *, retrieved: bool) -> list[bool]:
+    """Return for each pair whether it goes on; all do when the build retrieves nothing."""
+    if not retrieved:
+        return [True] * len(pairs)
+    keys = set(pl.read_parquet(chosen_path(root))["key"])
+    return [pair.key in keys for pair in pairs]
+
+
+def chosen_pairs(root: Path, part: str, *, retrieved: bool) -> list[Pair]:
+    """Return the pairs of a part that go on, in order."""
+    pairs = PAIRS.read(pairs_path(root, part))
+    flags = chosen_flags(root, pairs, retrieved=retrieved)
+    return [pair for pair, goes_on in zip(pairs, flags, strict=True) if goes_on]

@@ -1,0 +1,70 @@
+"""Where things stand in a build directory.
+
+    build.yaml  manifest.json  README.md  report.html
+    pairs/      the pairs, in parts            rejected/   what each stage turned away, in parts, with reasons
+    index/      FAISS index and encoder        retrieval/  hits of the queries, and the keys they chose
+    tokens/     tagged captions, in parts      statistics/ what the captions of the pool say
+    candidates/ negatives before refinement    annotations/ what was kept, in parts
+    shards/     WebDataset tars and sizes.json receipts/   what is done (receipts.py)
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+
+
+def part_name(number: int) -> str:
+    """Return the name of part ``number``: five digits, as shards have."""
+    return f"{number:05d}"
+
+
+def pairs_path(root: Path, part: str) -> Path:
+    """Return where a part of the pairs stands."""
+    return root / "pairs" / f"{part}.parquet"
+
+
+def tokens_path(root: Path, part: str) -> Path:
+    """Return where the tokens of a part stand."""
+    return root / "tokens" / f"{part}.parquet"
+
+
+def rejected_path(root: Path, stage: str, part: str) -> Path:
+    """Return where the rows stand that ``stage`` turned away in a part."""
+    return root / "rejected" / f"{stage}-{part}.parquet"
+
+
+def annotations_path(root: Path, stage: str, part: str) -> Path:
+    """Return where the kept annotations stand that ``stage`` made in a part."""
+    return root / "annotations" / f"{stage}-{part}.parquet"
+
+
+def candidates_path(root: Path, stage: str, part: str) -> Path:
+    """Return where a stage's annotations stand that refinement has yet to judge."""
+    return root / "candidates" / f"{stage}-{part}.parquet"
+
+
+def chosen_path(root: Path) -> Path:
+    """Return where the keys of the retrieved pairs stand."""
+    return root / "retrieval" / "keys.parquet"
+
+
+def pair_parts(root: Path) -> list[str]:
+    """Return the names of the parts of the pairs, in order."""
+    return sorted(path.stem for path in (root / "pairs").glob("*.parquet"))
+
+
+def read_pair_parts(root: Path) -> Iterator[list[Pair]]:
+    """Yield the pairs of each part, in order."""
+    for part in pair_parts(root):
+        yield PAIRS.read(pairs_path(root, part))
+
+
+def kept_annotations(root: Path, part: str, stages: Sequence[str]) -> list[Annotation]:
+    """Return the kept annotations of a part, stage by stage in the given order."""
+    return [
+        annotation
+        for stage in stages
+        for annotation in ANNOTATIONS.read(annotations_path(root, stage, part))
+    ]

@@ -1,0 +1,43 @@
+"""Stage ``tag``: each caption is tagged once, and the words of the pool are counted part by part."""
+
+from pathlib import Path
+
+from pairwright.datasets.tables import PAIRS
+from pairwright.flows.layout import pairs_path, tokens_path
+from pairwright.flows.receipts import Counts, Outcome
+from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.token_table import write_tokens
+
+
+def partial_statistics_path(root: Path, part: str) -> Path:
+    """Return where the counts of one part stand."""
+    return root / "statistics" / f"words-{part}.parquet"
+
+
+def statistics_path(root: Path) -> Path:
+    """Return where the counts of the whole pool stand."""
+    return root / "statistics" / "words.parquet"
+
+
+def tag_part(root: Path, part: str, tagger_name: str, *, exploded: bool) -> Outcome:
+    """Tag the captions of a part, store the tokens, and count words over all captions of its images.
+
+    When the input was exploded every caption is a pair of its own, and the others are not counted again.
+    """
+    pairs = PAIRS.read(pairs_path(root, part))
+    tagger = load_tagger(tagger_name)
+    tokens = tagger.tag([pair.caption for pair in pairs])
+    write_tokens([pair.key for pair in pairs], tokens, tokens_path(root, part))
+    others = [] if exploded else tagger.tag([caption for pair in pairs for caption in pair.captions])
+    statistics = PoolStatistics.count([*tokens, *others])
+    statistics.save(partial_statistics_path(root, part))
+    outputs = [tokens_path(root, part), partial_statistics_path(root, part)]
+    return Outcome(outputs, Counts("caption", len(pairs), len(pairs)), {"tagger": tagger.name})
+
+
+def merge_statistics(root: Path, parts: list[str]) -> Outcome:
+    """Add up the counts of all parts."""
+    whole = PoolStatistics.merge(PoolStatistics.load(partial_statistics_path(root, part)) for part in parts)
+    whole.save(statistics_path(root))
+    return Outcome([statistics_path(root)], Counts("caption", whole.captions, whole.captions))

@@ -1,0 +1,98 @@
+"""The generators there are: the built-in ones in one table, those of third parties by entry point.
+
+A third party declares in its pyproject.toml
+
+    [project.entry-points."pairwright.generators"]
+    my-generator = "my_package.my_module:make"
+
+where ``make(materials, **options)`` returns a `generators.protocols.RuleGenerator`. It is imported when it is
+named, not before. A name that is taken, twice by third parties or by a built-in one, is an error.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, cast
+
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.wordnet import WordNet
+from pairwright.generators.protocols import RuleGenerator
+
+GROUP = "pairwright.generators"
+
+
+@dataclass(frozen=True)
+class Materials:
+    """What a generator may draw on: the WordNet table, what the pool's captions say, and the build's seed."""
+
+    wordnet: WordNet
+    pool: PoolStatistics
+    seed: int
+
+
+Maker = Callable[..., RuleGenerator]
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A generator that comes with pairwright: where its ``make`` stands and what it does."""
+
+    module: str
+    about: str
+
+
+BUILT_IN: Mapping[str, BuiltIn] = {
+    "rules-negatives": BuiltIn(
+        "pairwright.generators.negatives", "hard negatives: replace or swap objects, attributes, relations"
+    ),
+    "rules-positives": BuiltIn("pairwright.generators.positives", "hard positives: synonyms, and swaps around 'and'"),
+    "template-conversations": BuiltIn(
+        "pairwright.generators.conversations", "question-answer turns that captions and boxes prove"
+    ),
+}
+
+
+def build_generator(name: str, materials: Materials, options: Mapping[str, Any]) -> RuleGenerator:
+    """Return the generator ``name``, constructed with its options.
+
+    Raises:
+        UsageError: when there is none of that name, the name is taken twice, it cannot be imported, or it does
+            not take these options.
+    """
+    make = _maker(name)
+    try:
+        return make(materials, **options)
+    except TypeError as error:
+        raise UsageError(f"generator {name} does not take the options {dict(options)}: {error}.") from None
+
+
+def listing() -> list[tuple[str, str, str]]:
+    """Return (name, where it comes from, what it does) of every generator, built-in ones first."""
+    rows = [(name, "pairwright", entry.about) for name, entry in BUILT_IN.items()]
+    rows += [(point.name, point.dist.name if point.dist else "?", point.value) for point in _third_party()]
+    return rows
+
+
+def _maker(name: str) -> Maker:
+    named = [point for point in _third_party() if point.name == name]
+    if name in BUILT_IN and not named:
+        return cast(Maker, import_module(BUILT_IN[name].module).make)
+    if not named:
+        raise UsageError(f"no generator named {name!r}. `pairwright plugins` lists those that are installed.")
+    if name in BUILT_IN or len(named) > 1:
+        owners = ", ".join(sorted(point.dist.name if point.dist else point.value for point in named))
+        raise UsageError(f"the generator name {name!r} is taken more than once ({owners}). Uninstall or rename one.")
+    return _load(named[0])
+
+
+def _third_party() -> list[EntryPoint]:
+    return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+
+
+def _load(point: EntryPoint) -> Maker:
+    try:
+        return cast(Maker, point.load())
+    except (ImportError, AttributeError) as error:
+        raise UsageError(f"generator {point.name} ({point.value}) cannot be loaded: {error}.") from None

@@ -1,0 +1,75 @@
+"""How commands speak: results on stdout (text, or one JSON object), progress and notes on stderr."""
+
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+
+def emit(result: Mapping[str, Any], lines: Sequence[str], *, as_json: bool) -> None:
+    """Print a command's result: one JSON object for a machine, or lines for a person."""
+    if as_json:
+        print(json.dumps(result, ensure_ascii=False))  # noqa: T201 - stdout is where results go
+    else:
+        print("\n".join(lines))  # noqa: T201 - stdout is where results go
+
+
+def note(message: str) -> None:
+    """Print one line on stderr."""
+    print(message, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
+
+
+def columns(rows: Sequence[Sequence[object]], *, indent: str = "  ") -> list[str]:
+    """Return rows as lines of aligned columns; numbers are set right."""
+    texts = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in texts) for i in range(len(texts[0]))] if texts else []
+    return [
+        (indent + "  ".join(_cell(cell, width, given) for cell, width, given in zip(row, widths, source, strict=True))).rstrip()
+        for row, source in zip(texts, rows, strict=True)
+    ]
+
+
+def _cell(text: str, width: int, given: object) -> str:
+    return text.rjust(width) if isinstance(given, int | float) else text.ljust(width)
+
+
+class BuildProgress:
+    """Draws a build on stderr: one line a stage, rewritten in place on a terminal."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+        self._started: dict[str, float] = {}
+        self._jobs: dict[str, int] = {}
+        self._done: dict[str, int] = {}
+        self._reused: dict[str, int] = {}
+
+    def begin(self, stage: str, jobs: int) -> None:
+        """A stage starts, with so many jobs."""
+        self._started[stage] = time.monotonic()
+        self._jobs[stage], self._done[stage], self._reused[stage] = jobs, 0, 0
+        self._draw(stage)
+
+    def advance(self, stage: str, *, reused: bool) -> None:
+        """One job is done."""
+        self._done[stage] += 1
+        self._reused[stage] += reused
+        self._draw(stage)
+
+    def end(self, stage: str, summary: str) -> None:
+        """The stage is done."""
+        seconds = time.monotonic() - self._started[stage]
+        kept = f", {self._reused[stage]} of {self._jobs[stage]} parts from an earlier run" if self._reused[stage] else ""
+        self._line(f"  {stage:<14}{seconds:6.1f} s  {summary}{kept}", final=True)
+
+    def note(self, message: str) -> None:
+        """Something worth a line of its own."""
+        self._line(message, final=True)
+
+    def _draw(self, stage: str) -> None:
+        if self._live:
+            self._line(f"  {stage:<14}{self._done[stage]}/{self._jobs[stage]} parts", final=False)
+
+    def _line(self, text: str, *, final: bool) -> None:
+        start, end = ("\r\x1b[2K", "\n" if final else "") if self._live else ("", "\n")
+        print(start + text, end=end, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes

@@ -1,0 +1,92 @@
+"""The command ``pairwright``: one file a verb beside this one; here they are named, and errors become one line.
+
+Verbs import what they need inside their functions, so that ``pairwright --help`` answers at once.
+"""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from pairwright import __version__
+from pairwright.cli import (
+    build,
+    demo,
+    doctor,
+    export,
+    generate,
+    index,
+    init,
+    inspect,
+    plugins,
+    refine,
+    retrieve,
+    verify,
+)
+from pairwright.datasets.errors import PairwrightError
+
+app = typer.Typer(
+    name="pairwright",
+    help="Make, refine and pack image-text training data.\n\nStart with `pairwright demo --out demo`, then `pairwright init`.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("demo")(demo.demo)
+app.command("init")(init.init)
+app.command("build")(build.build)
+app.add_typer(index.app, name="index")
+app.command("retrieve")(retrieve.retrieve)
+app.add_typer(generate.app, name="generate")
+app.command("refine")(refine.refine)
+app.command("export")(export.export)
+app.command("inspect")(inspect.inspect)
+app.command("verify")(verify.verify)
+app.command("plugins")(plugins.plugins)
+app.command("doctor")(doctor.doctor)
+
+
+def _version(value: bool) -> None:  # noqa: FBT001 - Typer calls it so
+    if value:
+        typer.echo(f"pairwright {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    *,
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    pass
+
+
+def run() -> None:
+    """Run the command line: exit 0 done, 1 failed, 2 wrong usage, 3 done but below the asked quality."""
+    try:
+        app()
+    except PairwrightError as error:
+        _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _fail("stopped. What was done is kept; start the same command again to go on.", 130)
+    except BrokenPipeError:
+        # The reader (head, less) has gone: nothing is wrong. Closing stdout must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except OSError as error:
+        if os.environ.get("PAIRWRIGHT_DEBUG"):
+            raise
+        _fail(f"{error.filename or 'the system'}: {error.strerror or error}. Mend it and start again.", 1)
+    except Exception as error:
+        if os.environ.get("PAIRWRIGHT_DEBUG"):
+            raise
+        kind = type(error).__name__
+        _fail(f"internal error ({kind}: {error}). PAIRWRIGHT_DEBUG=1 shows where; please report it.", 1)
+
+
+def _fail(message: str, code: int) -> None:
+    for line in message.splitlines():
+        print(f"pairwright: {line}", file=sys.stderr)  # noqa: T201 - errors go to stderr
+    sys.exit(code)

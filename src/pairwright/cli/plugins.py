@@ -1,0 +1,24 @@
+"""``pairwright plugins``: which generators, encoders, readers and exports there are."""
+
+from typing import Annotated
+
+import typer
+
+from pairwright.cli.console import columns, emit
+
+
+def plugins(
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List the built-in and installed generators, readers, encoders and exports.
+
+    \b
+    Example:
+      pairwright plugins
+    """
+    from pairwright.generators.registry import listing
+
+    rows = [{"kind": kind, "name": name, "from": origin, "about": about} for kind, name, origin, about in listing()]
+    lines = columns([list(row.values()) for row in rows], indent="")
+    emit({"plugins": rows}, lines, as_json=as_json)
