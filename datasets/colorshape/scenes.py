@@ -1,0 +1,243 @@
+"""ColorShape scenes: two to four coloured shapes of two sizes on a light square, known exactly.
+
+A *scene* is the ground truth of a picture: what stands where, how large, in which colour. Scene number i of
+a seed is a pure function of (seed, i), so a corpus of any length is made in any order and by any number of
+workers. Pictures (`render.py`) and captions (`wording.py`) are made from scenes; the truth oracle judges
+sentences against them.
+
+Limits: shapes are upright, filled with one colour, never overlap, and always fill a square box. Coordinates
+are 0-1 of the picture's width and height, x to the right and y downwards.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import InputError
+
+Shape = Literal["circle", "square", "triangle", "star", "heart", "cross"]
+Size = Literal["small", "medium", "large"]
+RGB = tuple[int, int, int]
+
+SHAPES: tuple[Shape, ...] = get_args(Shape)
+
+COLOURS: dict[str, RGB] = {
+    "red": (214, 30, 36),
+    "orange": (245, 134, 20),
+    "yellow": (242, 206, 8),
+    "green": (34, 150, 62),
+    "blue": (32, 84, 208),
+    "purple": (128, 44, 160),
+    "brown": (122, 72, 32),
+    "black": (22, 22, 24),
+}
+
+BACKGROUNDS: tuple[RGB, ...] = (
+    (255, 255, 255),
+    (246, 246, 244),
+    (236, 240, 244),
+    (250, 244, 238),
+    (238, 244, 238),
+    (246, 238, 244),
+    (228, 230, 232),
+)
+
+SMALL_UP_TO = 0.16
+LARGE_FROM = 0.25
+GAP = 0.03
+EDGE = 0.02
+PIXELS = 224
+
+# Box side of an object in a scene, by size word: far apart, so that the word is never a matter of taste.
+_SIDES: dict[Size, tuple[float, float]] = {"small": (0.11, 0.135), "large": (0.27, 0.32)}
+_NAMES = tuple(COLOURS)
+_HOW_MANY = (2, 2, 3, 3, 3, 4)
+_TWIN_CHANCE = 0.18
+_PLACES_TRIED = 40
+
+
+@dataclass(frozen=True, slots=True)
+class SceneObject:
+    """A shape in a scene.
+
+    Attributes:
+        colour: a key of `COLOURS`; empty when the colour has no name (continuous colours).
+        shape: one of `SHAPES`.
+        size: word for the side of the box: small up to 0.16 of the picture, large from 0.25, else medium.
+        rgb: the fill, 0-255 each.
+        box: x1, y1, x2, y2 in 0-1; as wide as high, and tight around the shape.
+    """
+
+    colour: str
+    shape: Shape
+    size: Size
+    rgb: RGB
+    box: tuple[float, float, float, float]
+
+    @property
+    def centre(self) -> tuple[float, float]:
+        """Centre of the box, x and y in 0-1."""
+        x1, y1, x2, y2 = self.box
+        return (x1 + x2) / 2, (y1 + y2) / 2
+
+    @property
+    def area(self) -> float:
+        """Area of the box, 0-1 of the picture."""
+        x1, y1, x2, y2 = self.box
+        return (x2 - x1) * (y2 - y1)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a picture shows: objects that do not overlap, on one background colour; size in pixels."""
+
+    objects: tuple[SceneObject, ...]
+    width: int = PIXELS
+    height: int = PIXELS
+    background: RGB = (255, 255, 255)
+
+
+def size_of(side: float) -> Size:
+    """Return the size word for a box side, 0-1 of the picture."""
+    if side <= SMALL_UP_TO:
+        return "small"
+    return "large" if side >= LARGE_FROM else "medium"
+
+
+def box_gap(first: SceneObject, second: SceneObject) -> float:
+    """Return the distance between the nearest points of two boxes, 0-1 of the picture; 0 when they touch."""
+    a, b = first.box, second.box
+    dx = max(b[0] - a[2], a[0] - b[2], 0.0)
+    dy = max(b[1] - a[3], a[1] - b[3], 0.0)
+    return float((dx * dx + dy * dy) ** 0.5)
+
+
+def mirrored(scene: Scene) -> Scene:
+    """Return the scene as a mirror shows it: left and right change places."""
+    objects = tuple(
+        SceneObject(o.colour, o.shape, o.size, o.rgb, (_round(1 - o.box[2]), o.box[1], _round(1 - o.box[0]), o.box[3]))
+        for o in scene.objects
+    )
+    return Scene(objects, scene.width, scene.height, scene.background)
+
+
+def make_scene(seed: int, index: int, pixels: int = PIXELS) -> Scene:
+    """Return scene ``index`` of ``seed``: a pure function of the two.
+
+    Args:
+        seed: names the corpus.
+        index: from 0 on, without end.
+        pixels: width and height of the picture; changes nothing else.
+    """
+    chance = stream(seed, "colorshape", "scene", index)
+    background = chance.choice(BACKGROUNDS)
+    kinds = _choose_kinds(chance)
+    while True:
+        objects = _place(kinds, chance)
+        if objects is not None:
+            return Scene(objects, pixels, pixels, background)
+
+
+def _choose_kinds(chance: random.Random) -> list[tuple[str, Shape, Size]]:
+    """Choose colour, shape and size of each object; now and then one repeats an earlier one."""
+    number = chance.choice(_HOW_MANY)
+    kinds = [_choose_kind(chance)]
+    while len(kinds) < number:
+        kind = chance.choice(kinds) if chance.random() < _TWIN_CHANCE else _choose_kind(chance)
+        # A picture of nothing but twins has little to tell: the last object is always another one.
+        if len(kinds) < number - 1 or {kind} != set(kinds):
+            kinds.append(kind)
+    return kinds
+
+
+def _choose_kind(chance: random.Random) -> tuple[str, Shape, Size]:
+    return chance.choice(_NAMES), chance.choice(SHAPES), "large" if chance.random() < 0.5 else "small"
+
+
+def _place(kinds: list[tuple[str, Shape, Size]], chance: random.Random) -> tuple[SceneObject, ...] | None:
+    """Place the objects one by one without overlap; None when one finds no room."""
+    placed: list[SceneObject] = []
+    for colour, shape, size in kinds:
+        low, high = _SIDES[size]
+        side = low + (high - low) * chance.random()
+        rgb = jittered(COLOURS[colour], chance)
+        for _ in range(_PLACES_TRIED):
+            candidate = SceneObject(colour, shape, size, rgb, random_box(side, chance))
+            if all(_apart(candidate.box, other.box) for other in placed):
+                placed.append(candidate)
+                break
+        else:
+            return None
+    return tuple(placed)
+
+
+def random_box(side: float, chance: random.Random) -> tuple[float, float, float, float]:
+    """Return a square box of ``side`` anywhere in the picture, off its edges by at least 0.02."""
+    side = _round(side)
+    room = 1 - 2 * EDGE - side
+    x, y = _round(EDGE + room * chance.random()), _round(EDGE + room * chance.random())
+    return x, y, _round(x + side), _round(y + side)
+
+
+def jittered(rgb: RGB, chance: random.Random, by: int = 10) -> RGB:
+    """Return a colour near ``rgb``: each channel moved by up to ``by``, within 0-255."""
+    red, green, blue = (min(255, max(0, int(channel + (2 * chance.random() - 1) * by))) for channel in rgb)
+    return red, green, blue
+
+
+def _apart(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+    return a[2] + GAP <= b[0] or b[2] + GAP <= a[0] or a[3] + GAP <= b[1] or b[3] + GAP <= a[1]
+
+
+def _round(value: float) -> float:
+    # Four decimals are finer than a pixel and keep JSON short and exact on the way back.
+    return round(value, 4)
+
+
+def scene_to_dict(scene: Scene) -> dict[str, Any]:
+    """Return a scene as JSON values: width, height, background, objects."""
+    return {
+        "width": scene.width,
+        "height": scene.height,
+        "background": list(scene.background),
+        "objects": [
+            {"colour": o.colour, "shape": o.shape, "size": o.size, "rgb": list(o.rgb), "box": list(o.box)}
+            for o in scene.objects
+        ],
+    }
+
+
+def scene_from_dict(value: Mapping[str, Any]) -> Scene:
+    """Return the scene that `scene_to_dict` wrote.
+
+    Raises:
+        InputError: when a member is missing or impossible.
+    """
+    try:
+        objects = tuple(_object_from_dict(item) for item in value["objects"])
+        return Scene(objects, int(value["width"]), int(value["height"]), _rgb(value["background"]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"not a ColorShape scene ({type(error).__name__}: {error})",
+            where="scene",
+            mend="Take the `scene` member of a ColorShape sample as it was written.",
+        ) from None
+
+
+def _object_from_dict(item: Mapping[str, Any]) -> SceneObject:
+    shape, size, colour = item["shape"], item["size"], item["colour"]
+    if shape not in SHAPES or size not in get_args(Size) or (colour and colour not in COLOURS):
+        raise ValueError(f"no such object: {colour} {size} {shape}")
+    x1, y1, x2, y2 = (float(edge) for edge in item["box"])
+    if not (0 <= x1 < x2 <= 1 and 0 <= y1 < y2 <= 1):
+        raise ValueError(f"box {item['box']} is not within 0-1")
+    return SceneObject(colour, cast("Shape", shape), cast("Size", size), _rgb(item["rgb"]), (x1, y1, x2, y2))
+
+
+def _rgb(value: Any) -> RGB:
+    red, green, blue = (int(channel) for channel in value)
+    if not all(0 <= channel <= 255 for channel in (red, green, blue)):
+        raise ValueError(f"rgb {value} is not within 0-255")
+    return red, green, blue
