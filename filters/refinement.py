@@ -20,9 +20,9 @@ from pairwright.datasets.errors import UsageError
 from pairwright.filters.attacks import Standing, standing, standing_by
 from pairwright.filters.balancing import Step, balance
 from pairwright.filters.scorers import Corpus, GapScorer, weight_free
-from pairwright.generators.language.vocabulary import FloatArray, normal_form
+from pairwright.generators.language.vocabulary import normal_form
 
-ROW_COLUMNS = ("id", "group", "positive", "negative", "type")
+ROW_COLUMNS = ("id", "positive", "negative", "group", "type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,32 +98,25 @@ def refine_rows(
     """
     options = options or RefineOptions()
     scorers = weight_free(corpus, options.folds) if scorers is None else scorers
-    missing = [name for name in ROW_COLUMNS if name not in rows.columns]
-    if missing or len({scorer.name for scorer in scorers}) != 2:
-        raise UsageError(
-            f"refinement needs the columns {', '.join(ROW_COLUMNS)} and two scorers of different names; "
-            f"missing columns: {', '.join(missing) or 'none'}, scorers: {len(scorers)}"
-        )
-    types = rows["type"].to_list()
-    gaps = _gaps(rows, scorers, options.seed)
-    different = np.array(
-        [normal_form(a) != normal_form(b) for a, b in rows.select("positive", "negative").iter_rows()], bool
-    )
-    entering = np.flatnonzero(different)
+    _check(rows, scorers)
+    positives, negatives, groups, types = (rows[name].to_list() for name in ROW_COLUMNS[1:])
+    gaps = {scorer.name: scorer.gaps(positives, negatives, groups, options.seed) for scorer in scorers}
+    entering = [row for row in range(len(rows)) if normal_form(positives[row]) != normal_form(negatives[row])]
     balanced = balance(
         np.column_stack([gap[entering] for gap in gaps.values()]),
-        [rows["id"][int(row)] for row in entering],
+        rows["id"].gather(entering).to_list(),
         strata=[types[row] for row in entering] if options.by_type else None,
         cells=options.cells,
         seed=options.seed,
     )
     kept = np.zeros(len(rows), np.bool_)
     kept[entering] = balanced.kept
-    reasons = np.full(len(rows), "identical", dtype=object)
-    reasons[entering] = balanced.reasons
+    reasons = ["identical"] * len(rows)
+    for row, reason in zip(entering, balanced.reasons, strict=True):
+        reasons[row] = reason
     return Refinement(
         kept=kept,
-        reasons=tuple(reasons.tolist()),
+        reasons=tuple(reasons),
         gaps=pl.DataFrame({"id": rows["id"], **gaps}),
         total=standing(gaps, kept),
         by_type=standing_by(types, gaps, kept),
@@ -131,6 +124,10 @@ def refine_rows(
     )
 
 
-def _gaps(rows: pl.DataFrame, scorers: Sequence[GapScorer], seed: int) -> dict[str, FloatArray]:
-    positives, negatives, groups = (rows[name].to_list() for name in ("positive", "negative", "group"))
-    return {scorer.name: scorer.gaps(positives, negatives, groups, seed) for scorer in scorers}
+def _check(rows: pl.DataFrame, scorers: Sequence[GapScorer]) -> None:
+    bad = [name for name in ROW_COLUMNS if rows.schema.get(name) != pl.String or rows[name].has_nulls()]
+    if bad:
+        raise UsageError(f"refinement needs columns of strings without nulls; wrong or missing: {', '.join(bad)}")
+    if len({scorer.name for scorer in scorers}) != 2 or len(scorers) != 2:
+        named = ", ".join(scorer.name for scorer in scorers) or "none"
+        raise UsageError(f"refinement balances two scorers of different names; got: {named}")

@@ -160,7 +160,7 @@ class CrossFitted:
             training = corpus.without({groups[row] for row in rows}, tested)
             if training:
                 scorer = self.train(training)
-                gaps[rows] = scorer.score(better) - scorer.score(worse)
+                gaps[rows] = np.round(scorer.score(better) - scorer.score(worse), DECIMALS)
             elif not corpus.pool:
                 raise InputError(
                     "no caption is left once the images and texts under test are taken out",

@@ -1,0 +1,193 @@
+"""Files of candidate rows: read into a frame, written from one, each format by the ending of the path.
+
+- ``.jsonl``: one object a line, with the columns of `candidates.py`.
+- ``.json``: SugarCrepe's layout, ``{"0": {"filename", "caption", "negative_caption"}, ...}``; the indices may have
+  holes and become the ids. Files named as theirs (``swap_att.json``) tell form and target.
+- ``.tsv``: NegCLIP's layout, columns ``title`` (caption), ``filepath`` (image) and ``neg_caption``, a Python list of
+  texts, each of which is a row of its own here. Written one row a negative, so that each has a status.
+- ``.parquet``: the columns of `candidates.py`, typed.
+
+Written files hold every row, the rejected ones with their reason, unless only the kept ones are asked for: programs that
+know the foreign layouts take no notice of a ``status``. Files are held in memory whole.
+"""
+
+import ast
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from pairwright.datasets.atomic import replacing, write_bytes, write_text
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.records import compact_json
+from pairwright.filters.candidates import SCHEMA, candidate_frame, candidate_rows
+
+Row = tuple[str, Mapping[str, Any]]
+
+_SHORT = {"obj": "object", "att": "attribute", "rel": "relation"}
+_NEGCLIP = {"title": "caption", "filepath": "image"}
+_ELSEWHERE = {"caption", "image", "negative", "extra"}
+
+
+def read_candidates(path: Path) -> pl.DataFrame:
+    """Return the candidate rows of a file, in its order.
+
+    Raises:
+        InputError: the file is missing or a place in it is wrong.
+        UsageError: the ending of ``path`` names no format.
+    """
+    read, _ = _format_of(path)
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), mend="Check the path.")
+    return candidate_frame(read(path))
+
+
+def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False) -> int:
+    """Write candidate rows to ``path``, whole or not at all, and return how many.
+
+    Args:
+        frame: with the schema of `candidates.py`.
+        path: its ending names the format.
+        only_kept: leave rejected rows out.
+
+    Raises:
+        UsageError: the ending of ``path`` names no format.
+    """
+    _, write = _format_of(path)
+    rows = frame.filter(pl.col("status") == "kept") if only_kept else frame
+    write(rows, path)
+    return len(rows)
+
+
+def _format_of(path: Path) -> tuple[Callable[[Path], Iterator[Row]], Callable[[pl.DataFrame, Path], None]]:
+    formats = {
+        ".jsonl": (_read_jsonl, _write_jsonl),
+        ".json": (_read_sugarcrepe, _write_sugarcrepe),
+        ".tsv": (_read_negclip, _write_negclip),
+        ".parquet": (_read_parquet, _write_parquet),
+    }
+    if path.suffix.lower() not in formats:
+        raise UsageError(f"{path}: candidate rows are in {', '.join(formats)} files. Rename or convert it.")
+    return formats[path.suffix.lower()]
+
+
+def _parsed(data: bytes, place: str) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"broken JSON ({error.msg})", where=place, mend="Mend or delete it.") from None
+
+
+def _object(value: Any, place: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{type(value).__name__} instead of an object", where=place, mend="Each row is a JSON object.")
+    return value
+
+
+def _read_jsonl(path: Path) -> Iterator[Row]:
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            place = f"{path}:{number}"
+            if line.strip():
+                yield place, _object(_parsed(line, place), place)
+
+
+def _write_jsonl(frame: pl.DataFrame, path: Path) -> None:
+    lines = [
+        compact_json(orjson.loads(extra) | row)
+        for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True)
+    ]
+    write_text(path, "".join(line + "\n" for line in lines))
+
+
+def _read_sugarcrepe(path: Path) -> Iterator[Row]:
+    form, _, short = path.stem.partition("_")
+    known = {"form": form, "target": _SHORT[short]} if short in _SHORT else {}
+    for index, value in _object(_parsed(path.read_bytes(), str(path)), str(path)).items():
+        place = f"{path}: row {index!r}"
+        yield place, {"id": index, **known, **_object(value, place)}
+
+
+def _write_sugarcrepe(frame: pl.DataFrame, path: Path) -> None:
+    rows: dict[str, Any] = {}
+    for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True):
+        theirs = {"filename": row.pop("image"), "caption": row.pop("caption"), "negative_caption": row.pop("negative")}
+        ours = {name: value for name, value in row.items() if value and name != "id"}
+        rows[row["id"]] = theirs | orjson.loads(extra) | ours
+    write_bytes(path, orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def _read_negclip(path: Path) -> Iterator[Row]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 at byte {error.start}", where=str(path), mend="Save it as UTF-8.") from None
+    table = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
+    missing = {"title", "neg_caption"} - set(table.fieldnames or ())
+    if missing:
+        raise InputError(f"no column {', '.join(sorted(missing))}", where=str(path), mend="Name title and neg_caption.")
+    try:
+        for line in table:
+            yield from _negclip_rows(line, f"{path}:{table.line_num}")
+    except csv.Error as error:
+        raise InputError(f"broken TSV ({error})", where=f"{path}:{table.line_num}", mend="Mend its quotes.") from None
+
+
+def _negclip_rows(line: dict[str | Any, Any], place: str) -> Iterator[Row]:
+    if None in line:
+        raise InputError("more fields than columns", where=place, mend="Put fields that hold tabs into quotes.")
+    negatives = _listed(line.pop("neg_caption"), place)
+    row: dict[str, Any] = {_NEGCLIP.get(name, name): value for name, value in line.items() if value}
+    row |= {name: _parsed(row[name].encode(), place) for name in ("edit", "scores") if name in row}
+    for number, negative in enumerate(negatives):
+        one = {"negative": negative}
+        if "id" in row and len(negatives) > 1:
+            one["id"] = f"{row['id']}-{number}"
+        yield f"{place}, negative {number + 1}", row | one
+
+
+def _listed(value: str | None, place: str) -> list[str]:
+    try:
+        texts = ast.literal_eval(value or "")
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: deep nesting
+        texts = None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        mend = "Write it as ['first text', 'second text']."
+        raise InputError("neg_caption is not a list of texts", where=place, mend=mend)
+    return texts
+
+
+def _write_negclip(frame: pl.DataFrame, path: Path) -> None:
+    extras = [orjson.loads(extra) for extra in frame["extra"]]
+    others = list(dict.fromkeys(name for extra in extras for name in extra))
+    names = ["title", "filepath", "neg_caption", *(name for name in SCHEMA if name not in _ELSEWHERE)]
+    text = io.StringIO(newline="")
+    table = csv.DictWriter(text, [*names, *others], restval="", delimiter="\t", lineterminator="\n")
+    table.writeheader()
+    for extra, row in zip(extras, candidate_rows(frame), strict=True):
+        row |= {"title": row["caption"], "filepath": row["image"], "neg_caption": repr([row["negative"]])}
+        cells = extra | {name: row[name] for name in names}
+        table.writerow({name: cell if isinstance(cell, str) else compact_json(cell) for name, cell in cells.items()})
+    write_text(path, text.getvalue())
+
+
+def _read_parquet(path: Path) -> Iterator[Row]:
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        what = f"not a whole Parquet file ({str(error).partition(chr(10))[0]})"
+        raise InputError(what, where=str(path), mend="Write it again.") from None
+    for number, row in enumerate(frame.iter_rows(named=True)):
+        place = f"{path}: row {number}"
+        extra = row.pop("extra", None)
+        others = _object(_parsed(str(extra).encode(), place), place) if extra else {}
+        yield place, {**others, **row}
+
+
+def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
+    with replacing(path) as temporary:
+        frame.select(list(SCHEMA)).write_parquet(temporary)
