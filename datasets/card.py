@@ -1,0 +1,251 @@
+"""The dataset card: Markdown for people, with the metadata block that the Hugging Face Hub reads.
+
+Everything in it comes from the build's manifest: what the dataset holds, where that comes from and under what licence, how
+each stage made it (candidates = kept + rejected, with every reason), who wrote the texts, and what is known not to be good
+about it. The metadata names the shards and the type of each member, so that ``datasets.load_dataset`` need not guess them.
+
+Manifest members used: ``name``, ``version``, ``created``, ``stages`` (name to unit, candidates, kept, rejected, seconds), ``contents``
+(`contents.survey`), ``shards`` (`shards.shard_summary`), ``config``, ``environment``, ``oracle``. Whatever is missing is left out.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import yaml
+
+from pairwright.datasets.samples import SHAPE, Shape
+
+_SIZES = (
+    (1_000, "n<1K"),
+    (10_000, "1K<n<10K"),
+    (100_000, "10K<n<100K"),
+    (1_000_000, "100K<n<1M"),
+    (10_000_000, "1M<n<10M"),
+    (100_000_000, "10M<n<100M"),
+    (1_000_000_000, "100M<n<1B"),
+)
+_LICENSES = frozenset(
+    [
+        "apache-2.0",
+        "mit",
+        "cc0-1.0",
+        "cc-by-2.0",
+        "cc-by-3.0",
+        "cc-by-4.0",
+        "cc-by-sa-3.0",
+        "cc-by-sa-4.0",
+        "cc-by-nc-4.0",
+        "cc-by-nc-sa-4.0",
+        "odc-by",
+        "odbl",
+    ]
+)
+_SECRET = re.compile(r"(api[_-]?key|token|secret|password)$", re.IGNORECASE)
+_SIGNS = re.compile(r"([\\`*_\[\]<>|#])")
+
+
+def card(manifest: Mapping[str, Any]) -> str:
+    """Return the card of a dataset, from its manifest."""
+    sections = (
+        _what(manifest),
+        _sources(manifest),
+        _stages(manifest),
+        _makers(manifest),
+        _checks(manifest),
+        _loading(manifest),
+        _limits(manifest),
+        _reproduce(manifest),
+    )
+    front = yaml.safe_dump(front_matter(manifest), sort_keys=False, allow_unicode=True, width=100)
+    body = "\n\n".join(section for section in sections if section)
+    return f"---\n{front}---\n\n# {plain(manifest.get('name', 'dataset'))}\n\n{body}\n"
+
+
+def front_matter(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of the card, as the Hub names it."""
+    contents, shards = manifest.get("contents", {}), manifest.get("shards", {})
+    samples = shards.get("samples", contents.get("samples", 0))
+    front: dict[str, Any] = {
+        "pretty_name": str(manifest.get("name", "dataset")),
+        "language": ["en"],
+        **_license(contents.get("sources", [])),
+        "annotations_creators": ["machine-generated"],
+        "size_categories": [next((name for bound, name in _SIZES if samples < bound), "n>1B")],
+        "task_categories": _tasks(contents),
+        "tags": ["webdataset", *(name.replace("_", "-") for name, count in contents.get("texts", {}).items() if count)],
+    }
+    if shards.get("files"):
+        path = f"{shards.get('folder', 'shards')}/*.tar"
+        front["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": path}]}]
+        front["dataset_info"] = {"features": features(str(shards.get("image_ext", "")))}
+    return front
+
+
+def features(image_ext: str) -> list[dict[str, Any]]:
+    """Return the members of a sample in the Hub's notation of types; ``image_ext`` is empty for text-only shards."""
+    image = [{"name": image_ext, "dtype": "image"}] if image_ext else []
+    texts = [{"name": name, "dtype": "string"} for name in ("__key__", "__url__")]
+    return [*image, {"name": "txt", "dtype": "string"}, {"name": "json", "struct": _fields(SHAPE)}, *texts]
+
+
+def _fields(shape: Mapping[str, Shape]) -> list[dict[str, Any]]:
+    return [{"name": name, **_feature(inner)} for name, inner in shape.items()]
+
+
+def _feature(shape: Shape) -> dict[str, Any]:
+    if isinstance(shape, str):
+        return {"dtype": shape}
+    if isinstance(shape, dict):
+        return {"struct": _fields(shape)}
+    inner = shape[0]
+    return {"list": _fields(inner) if isinstance(inner, dict) else inner}
+
+
+def _license(sources: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    stated = sorted({str(source["license"]) for source in sources} - {""})
+    slugs = {re.sub(r"\s+", "-", name.strip().lower()) for name in stated}
+    if len(slugs) == 1 and slugs <= _LICENSES:
+        return {"license": slugs.pop()}
+    if not stated:
+        return {"license": "unknown"}
+    return {"license": "other", "license_name": "mixed" if len(stated) > 1 else "as-stated-by-the-source"}
+
+
+def _tasks(contents: Mapping[str, Any]) -> list[str]:
+    tasks = ["image-text-to-text"] if contents.get("texts", {}).get("conversations") else []
+    return tasks + (["zero-shot-image-classification"] if contents.get("with_image") else ["feature-extraction"])
+
+
+def plain(value: object) -> str:
+    """Return text that Markdown shows as it stands, on one line."""
+    return _SIGNS.sub(r"\\\1", " ".join(str(value).split()))
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    names = list(head)
+    lines = [names, ["---"] * len(names), *([plain(cell) for cell in row] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _what(manifest: Mapping[str, Any]) -> str:
+    contents = manifest.get("contents", {})
+    texts = contents.get("texts", {})
+    if not contents:
+        return "Image-text training data made with pairwright."
+    samples, with_image = contents["samples"], contents["with_image"]
+    first = (
+        f"{samples:,} image-text pairs"
+        if with_image == samples
+        else f"{samples:,} captions, {with_image:,} with an image"
+    )
+    held = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in texts.items() if count)
+    lines = [
+        f"{first}{', with ' + held if held else ''}. Made with pairwright {plain(manifest.get('version', ''))}".rstrip()
+        + "."
+    ]
+    rows = [
+        (group.replace("_", " "), name, f"{count:,}")
+        for group, types in contents.get("types", {}).items()
+        for name, count in types.items()
+    ]
+    return "\n\n".join([*lines, _table(("texts", "type", "count"), rows)] if rows else lines)
+
+
+def _sources(manifest: Mapping[str, Any]) -> str:
+    sources = manifest.get("contents", {}).get("sources", [])
+    if not sources:
+        return ""
+    rows = [
+        (s["name"] or "(not named)", f"{s['samples']:,}", s["license"] or "not stated by the source") for s in sources
+    ]
+    note = "Images and captions stay under the terms of their sources; made texts are derived from the captions."
+    return f"## Sources and licences\n\n{_table(('source', 'samples', 'licence'), rows)}\n\n{note}"
+
+
+def _stages(manifest: Mapping[str, Any]) -> str:
+    stages = manifest.get("stages", {})
+    if not stages:
+        return ""
+    rows = [
+        (name, stage["unit"], f"{stage['candidates']:,}", f"{stage['kept']:,}", _reasons(stage.get("rejected", {})))
+        for name, stage in stages.items()
+    ]
+    table = _table(("stage", "unit", "candidates", "kept", "rejected, by reason"), rows)
+    return f"## How it was made\n\nNothing is dropped without a reason: candidates = kept + rejected.\n\n{table}"
+
+
+def _reasons(rejected: Mapping[str, int]) -> str:
+    ordered = sorted(rejected.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{reason} {count:,}" for reason, count in ordered if count) or "none"
+
+
+def _makers(manifest: Mapping[str, Any]) -> str:
+    makers = manifest.get("contents", {}).get("makers", [])
+    if not makers:
+        return ""
+    names = ("generator", "version", "seed", "model", "prompt")
+    rows = [
+        (*(maker[name] if maker[name] != "" else "none" for name in names), f"{maker['texts']:,}") for maker in makers
+    ]
+    return f"## Who wrote the texts\n\n{_table((*names, 'kept texts'), rows)}"
+
+
+def _checks(manifest: Mapping[str, Any]) -> str:
+    oracle = manifest.get("oracle") or {}
+    if not oracle:
+        return ""
+    rows = [
+        (name, f"{row['kept']:,}", f"{row['true_share']:.2%}", f"{row['outside']:,}") for name, row in oracle.items()
+    ]
+    table = _table(("kept", "judged", "right", "outside the grammar"), rows)
+    note = "Judged against the scenes that the images were drawn from: a negative is right when it is false."
+    return f"## Checked against the truth\n\n{note} A text outside the grammar counts as wrong.\n\n{table}"
+
+
+def _loading(manifest: Mapping[str, Any]) -> str:
+    shards = manifest.get("shards", {})
+    if not shards.get("files"):
+        return ""
+    place = f"{shards.get('folder', 'shards')}/{shards.get('pattern', '*.tar')}"
+    size = f"{shards['samples']:,} samples in {shards['files']:,} shards, {shards['bytes'] / 1e6:,.1f} MB"
+    code = f'import webdataset as wds\n\ndataset = wds.WebDataset("{place}", shardshuffle=False).decode()'
+    members = ", ".join(f"`{ext}`" for ext in (shards.get("image_ext"), "txt", "json") if ext)
+    return f"## Loading\n\n{size}; each sample holds {members}.\n\n```python\n{code}\n```"
+
+
+def _limits(manifest: Mapping[str, Any]) -> str:
+    contents = manifest.get("contents", {})
+    limits = [
+        "English only; the texts were made and checked by machine, not read by a person.",
+        "Captions are taken as true of their images; what a source states wrongly is handed on.",
+    ]
+    if contents.get("texts", {}).get("hard_negatives"):
+        limits.append(
+            "A hard negative can be true of its image by something that no caption mentions. "
+            "Refinement balances the scorers it was run with; another blind model may still find a cue."
+        )
+    if any(not source["license"] for source in contents.get("sources", [])):
+        limits.append("Some sources state no licence: settle that before you publish.")
+    return "## Known limits\n\n" + "\n".join(f"- {limit}" for limit in limits)
+
+
+def _reproduce(manifest: Mapping[str, Any]) -> str:
+    parts = []
+    for name in ("config", "environment"):
+        if manifest.get(name):
+            dumped = yaml.safe_dump(without_secrets(manifest[name]), sort_keys=False, allow_unicode=True)
+            parts.append(f"{name.capitalize()}:\n\n```yaml\n{dumped.replace('```', '')}```")
+    return "## To make it again\n\n" + "\n\n".join(parts) if parts else ""
+
+
+def without_secrets(value: Any) -> Any:
+    """Return a JSON value in which members named like a key or password are blanked."""
+    if isinstance(value, Mapping):
+        return {
+            str(name): "(left out)" if inner and _SECRET.search(str(name)) else without_secrets(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [without_secrets(item) for item in value]
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)

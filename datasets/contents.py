@@ -1,0 +1,80 @@
+"""What a dataset holds, counted over its samples in one pass: for the manifest, the card, the report and `inspect`.
+
+The counts are a plain JSON object (so that a manifest can carry it) with the members of `survey`'s result. Types are named as on the command
+line: ``replace-object``, ``swap-attribute``. Memory does not grow with the number of samples.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pairwright.datasets.records import Annotation
+from pairwright.datasets.samples import FROM_SHARD, Sample
+
+_GROUPS = {"hard_negative": "hard_negatives", "hard_positive": "hard_positives"}
+
+
+def type_of(annotation: Annotation) -> str:
+    """Return ``form-target`` of an edited text (``replace-object``), or the kind of a conversation."""
+    if annotation.kind not in _GROUPS:
+        return annotation.kind
+    return "-".join(part for part in (annotation.form, annotation.target) if part) or "other"
+
+
+@dataclass
+class _Counts:
+    samples: int = 0
+    with_image: int = 0
+    turns: int = 0
+    rationales: int = 0
+    image_exts: Counter[str] = field(default_factory=Counter)
+    sources: Counter[tuple[str, str]] = field(default_factory=Counter)
+    types: dict[str, Counter[str]] = field(
+        default_factory=lambda: {name: Counter() for name in ("hard_negatives", "hard_positives", "conversations")}
+    )
+    makers: Counter[tuple[str, int, int, str, str]] = field(default_factory=Counter)
+
+    def add(self, sample: Sample) -> None:
+        self.samples += 1
+        self.with_image += bool(sample.pair.image)
+        self.image_exts[sample.image_ext] += 1
+        self.sources[sample.pair.source, sample.pair.license] += 1
+        self.rationales += len(sample.examples)
+        for annotation in sample.annotations:
+            self.types[_GROUPS.get(annotation.kind, "conversations")][type_of(annotation)] += 1
+            self.turns += len(annotation.turns)
+        origins = [a.origin for a in sample.annotations] + [e.origin for e in sample.examples]
+        for o in origins:
+            self.makers[o.generator, o.version, o.seed, o.model, o.prompt] += 1
+
+
+def survey(samples: Iterable[Sample]) -> dict[str, Any]:
+    """Return the counts of ``samples``.
+
+    Returns:
+        ``samples``, ``with_image``, ``image_exts`` (extension to count), ``texts`` (hard_negatives, hard_positives, conversations, turns,
+        rationales), ``types`` (for each of the first three, type to count), ``sources`` (list of name, license, samples) and
+        ``makers`` (list of generator, version, seed, model, prompt, texts), each sorted by name.
+    """
+    counts = _Counts()
+    for sample in samples:
+        counts.add(sample)
+    names = ("generator", "version", "seed", "model", "prompt")
+    return {
+        "samples": counts.samples,
+        "with_image": counts.with_image,
+        "image_exts": {ext: count for ext, count in sorted(counts.image_exts.items()) if ext},
+        "texts": {name: types.total() for name, types in counts.types.items()}
+        | {"turns": counts.turns, "rationales": counts.rationales},
+        "types": {name: dict(sorted(types.items())) for name, types in counts.types.items()},
+        "sources": [
+            {"name": name, "license": license_, "samples": count}
+            for (name, license_), count in sorted(counts.sources.items())
+        ],
+        "makers": [
+            dict(zip(names, maker, strict=True)) | {"texts": count}
+            for maker, count in sorted(counts.makers.items())
+            if maker[0] != FROM_SHARD  # a shard does not tell which of several makers wrote a text
+        ],
+    }

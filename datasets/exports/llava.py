@@ -1,0 +1,88 @@
+"""LLaVA JSON: one conversation a row, as LLaVA's and LLaVA-1.5's training code reads it.
+
+A row is ``id``, ``image`` and ``conversations`` of ``{"from": "human" | "gpt", "value"}``. The mark ``<image>`` stands
+exactly once, in the first human turn, before or after the question at random (a function of seed, key and place). A text-only
+pair gives rows with neither ``image`` nor mark. A mark that stood in a text by itself is written ``< image >``, since a
+trainer would take it for another picture. `check_llava` is the validator.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import StorageError
+from pairwright.datasets.exports.source import Source
+from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, conversations, write_json_list
+from pairwright.datasets.records import Annotation
+
+MARK = "<image>"
+VERSION = 1
+_SPEAKER = {"human": "human", "assistant": "gpt"}
+
+
+def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+    """Write the conversations of ``source`` to the JSON file ``out``."""
+    return write_json_list(_rows(source, options), out)
+
+
+def _rows(source: Source, options: ExportOptions) -> Iterator[dict[str, Any]]:
+    names = ImageNames(options)
+    for sample in source.samples():
+        found = conversations(sample)
+        image = names.name(sample) if found else ""
+        for ordinal, annotation in enumerate(found):
+            row: dict[str, Any] = {"id": f"{sample.pair.key}-{ordinal}"}
+            if image:
+                row["image"] = image
+            before = stream(options.seed, 0, "llava", VERSION, sample.pair.key, ordinal).random() < 0.5
+            row["conversations"] = list(_turns(annotation, bool(image), before=before))
+            yield row
+
+
+def _turns(annotation: Annotation, has_image: bool, *, before: bool) -> Iterator[dict[str, str]]:  # noqa: FBT001
+    for number, turn in enumerate(annotation.turns):
+        value = turn.text.replace(MARK, "< image >")
+        if number == 0 and has_image:
+            value = f"{MARK}\n{value}" if before else f"{value}\n{MARK}"
+        yield {"from": _SPEAKER[turn.role], "value": value}
+
+
+def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
+    """Return what is wrong with a LLaVA JSON file: ids, order of turns, number of marks, missing images.
+
+    Args:
+        path: of the JSON file.
+        image_root: folder of the images; None does not look for them.
+
+    Raises:
+        StorageError: when the file is not a JSON list.
+    """
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise StorageError(f"{path}: not a readable JSON file ({error}). Export it again.") from None
+    if not isinstance(rows, list):
+        raise StorageError(f"{path}: not a JSON list. Export it again.")
+    problems, seen = [], set[str]()
+    for row in rows:
+        row_id = str(row.get("id", ""))
+        problems += [f"row {row_id!r}: {fault}" for fault in _faults(row, image_root)]
+        if not row_id or row_id in seen:
+            problems.append(f"row {row_id!r}: the id is empty or stands twice")
+        seen.add(row_id)
+    return problems
+
+
+def _faults(row: dict[str, Any], image_root: Path | None) -> Iterator[str]:
+    turns = row.get("conversations") or []
+    speakers = [turn.get("from") for turn in turns]
+    if not turns or speakers != ["human", "gpt"] * (len(turns) // 2):
+        yield f"turns by {speakers} instead of human, gpt, human, gpt ..."
+        return
+    marks = [turn["value"].count(MARK) for turn in turns]
+    if marks[0] != int("image" in row) or any(marks[1:]):
+        yield f"{MARK} stands {marks} times in its turns"
+    if "image" in row and image_root is not None and not (image_root / row["image"]).is_file():
+        yield f"no image {row['image']} in {image_root}"

@@ -1,0 +1,47 @@
+"""NegCLIP table: an image, its caption and its hard negatives a row, tab- or comma-separated by the file's ending.
+
+Columns: ``filepath``, ``title``, ``neg_caption`` (a Python list literal of texts), ``neg_image`` (a list literal of row
+numbers, from 0, of other images). NegCLIP's loader draws one of each for every step, so rows without a negative are
+left out and ``neg_image`` is never empty. The other image is drawn at random over the rows, not by likeness: the
+loader's own negatives by feature distance can be put in its place. Holds the rows in memory.
+"""
+
+import csv
+from pathlib import Path
+
+from pairwright.datasets.atomic import replacing
+from pairwright.datasets.chance import stream
+from pairwright.datasets.exports.source import Source
+from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, negatives
+
+VERSION = 1
+COLUMNS = ("filepath", "title", "neg_caption", "neg_image")
+_TRIES = 16
+
+
+def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+    """Write the hard negatives of ``source`` to the table ``out`` (``.tsv``, or ``.csv`` with commas)."""
+    names = ImageNames(options)
+    rows: list[tuple[str, str, str, list[str]]] = []
+    for sample in source.samples():
+        texts = [annotation.text for annotation in negatives(sample)]
+        if texts:
+            rows.append((sample.pair.key, names.name(sample), sample.pair.caption, texts))
+    files = [row[1] for row in rows]
+    with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as handle:
+        table = csv.writer(handle, delimiter="," if out.suffix == ".csv" else "\t", lineterminator="\n")
+        table.writerow(COLUMNS)
+        for number, (key, file, caption, texts) in enumerate(rows):
+            other = _other(number, key, files, options.seed)
+            table.writerow((file, caption, repr(texts), repr([other])))
+    return Exported(len(rows), (out,))
+
+
+def _other(number: int, key: str, files: list[str], seed: int) -> int:
+    rng = stream(seed, 0, "negclip", VERSION, key)
+    for _ in range(_TRIES):
+        drawn = rng.randrange(len(files))
+        if files[drawn] != files[number]:
+            return drawn
+    # Text-only tables, and tables of one image, have no other image: any other row serves, or the row itself.
+    return (number + 1) % len(files)

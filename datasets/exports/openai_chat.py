@@ -1,0 +1,43 @@
+"""OpenAI chat JSONL: one conversation a line, as fine-tuning on the OpenAI API and its like take it.
+
+A line is ``{"messages": [...]}``. The first user message carries the picture and the text, in two parts. The API takes
+a picture by URL or as a data URL; so URLs stay, and other images are put into the line in base64, unless ``images`` or
+``image_root`` asks for names (for trainers that look the files up themselves). Text-only pairs give plain text.
+"""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.exports.source import Source, with_image
+from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, conversations, write_json_lines
+from pairwright.datasets.samples import Sample
+
+_MEDIA = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
+_ROLE = {"human": "user", "assistant": "assistant"}
+
+
+def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+    """Write the conversations of ``source`` to the JSONL file ``out``."""
+    return write_json_lines(_rows(source, options), out)
+
+
+def _rows(source: Source, options: ExportOptions) -> Iterator[dict[str, Any]]:
+    names = ImageNames(options)
+    for sample in source.samples():
+        found = conversations(sample)
+        url = _url(sample, names) if found else ""
+        for annotation in found:
+            messages: list[dict[str, Any]] = [{"role": _ROLE[t.role], "content": t.text} for t in annotation.turns]
+            if url:
+                text = {"type": "text", "text": annotation.turns[0].text}
+                messages[0]["content"] = [{"type": "image_url", "image_url": {"url": url}}, text]
+            yield {"messages": messages}
+
+
+def _url(sample: Sample, names: ImageNames) -> str:
+    if not sample.pair.image or "://" in sample.pair.image or names.options.images or names.options.image_root:
+        return names.name(sample)
+    full = with_image(sample, names.options.recoding)
+    return f"data:{_MEDIA[full.image_ext]};base64,{base64.b64encode(full.image or b'').decode()}"

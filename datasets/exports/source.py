@@ -1,0 +1,124 @@
+"""Where an export reads from: records in memory, a build directory, or shards. All give samples, as often as asked.
+
+A build directory is read from its ``pairs`` and ``annotations``, which know the places of the original images; its
+finished shards, if any, are what shard-based exports copy. Samples come in the order of the pairs' parts. Kept
+annotations are grouped by pair in memory; pairs are read part by part.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.images import open_image
+from pairwright.datasets.recode import AS_THEY_ARE, Recoding, recode
+from pairwright.datasets.records import Annotation, Example, Pair
+from pairwright.datasets.samples import Sample
+from pairwright.datasets.shards import SIZES, find_shards, read_shard
+from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+
+
+@dataclass(frozen=True)
+class Source:
+    """What an export reads.
+
+    Attributes:
+        samples: called for a fresh pass; image bytes are there when they come from shards, else read on demand.
+        shards: finished tars with the same contents; empty when there are none.
+        manifest: of the build; empty when there is none.
+    """
+
+    samples: Callable[[], Iterator[Sample]]
+    shards: tuple[Path, ...] = ()
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+
+def from_records(
+    pairs: Sequence[Pair], annotations: Iterable[Annotation] = (), examples: Iterable[Example] = ()
+) -> Source:
+    """Return records in memory as a source; rejected annotations and examples are left out."""
+    texts: dict[str, list[Annotation]] = defaultdict(list)
+    rationales: dict[str, list[Example]] = defaultdict(list)
+    for annotation in annotations:
+        if annotation.status == "kept":
+            texts[annotation.key].append(annotation)
+    for example in examples:
+        if example.status == "kept" and example.key:
+            rationales[example.key].append(example)
+
+    def samples() -> Iterator[Sample]:
+        for pair in pairs:
+            yield Sample(pair, tuple(texts.get(pair.key, ())), tuple(rationales.get(pair.key, ())))
+
+    return Source(samples)
+
+
+def open_source(path: Path) -> Source:
+    """Return a build directory, a folder of shards, one tar or a brace pattern as a source.
+
+    Raises:
+        InputError: when ``path`` is none of these.
+        StorageError: when a file of the build is torn.
+    """
+    if (path / "pairs").is_dir():
+        return _from_build(path)
+    return _from_shards(find_shards(path))
+
+
+def _from_shards(tars: Sequence[Path]) -> Source:
+    def samples() -> Iterator[Sample]:
+        for tar in tars:
+            yield from read_shard(tar)
+
+    return Source(samples, tuple(tars))
+
+
+def _from_build(folder: Path) -> Source:
+    parts = sorted((folder / "pairs").glob("*.parquet"))
+    if not parts:
+        raise InputError("no Parquet parts in pairs/", where=str(folder), mend="Finish the build first.")
+    shards = tuple(find_shards(folder / "shards")) if (folder / "shards" / SIZES).is_file() else ()
+
+    def samples() -> Iterator[Sample]:
+        kept = _kept_annotations(folder)
+        for part in parts:
+            pairs = PAIRS.read(part)
+            wanted = kept.filter(pl.col("key").is_in([pair.key for pair in pairs]))
+            yield from from_records(pairs, ANNOTATIONS.records(wanted)).samples()
+
+    return Source(samples, shards, _manifest(folder / "manifest.json"))
+
+
+def _kept_annotations(folder: Path) -> pl.DataFrame:
+    parts = sorted((folder / "annotations").glob("*.parquet"))
+    frames = [ANNOTATIONS.read_frame(part).filter(pl.col("status") == "kept") for part in parts]
+    return pl.concat(frames) if frames else ANNOTATIONS.frame([])
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        manifest = json.loads(path.read_text())
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise StorageError(f"{path}: not valid JSON. Delete it and build again.") from None
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def with_image(sample: Sample, recoding: Recoding = AS_THEY_ARE) -> Sample:
+    """Return ``sample`` with the bytes of its image, opened where its pair says and recoded as asked.
+
+    Raises:
+        InputError: when the image is missing, a URL, or no image.
+    """
+    locator = sample.pair.image
+    if not locator:
+        return sample
+    raw = sample.image if sample.image is not None else open_image(locator)
+    data, ext = recode(raw, recoding, locator)
+    return Sample(sample.pair, sample.annotations, sample.examples, data, ext)

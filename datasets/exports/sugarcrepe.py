@@ -1,0 +1,70 @@
+"""SugarCrepe JSON: a caption and its hard negative a row, in the layout of that benchmark.
+
+A file is one object, ``{"0": {"filename", "caption", "negative_caption"}, "1": ...}``, indented by four. When the output ends in
+``.json`` all rows go there; else it is a folder with one file a type: ``replace_obj.json``, ``swap_att.json`` and so on.
+``caption`` is the text that the negative was made from. Text-only pairs name their source id as ``filename``.
+"""
+
+import textwrap
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO
+
+import orjson
+
+from pairwright.datasets.atomic import replacing
+from pairwright.datasets.exports.source import Source
+from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, dump, negatives, positive_of
+from pairwright.datasets.records import Annotation
+
+_SHORT = {"object": "obj", "attribute": "att", "relation": "rel"}
+
+
+def type_name(annotation: Annotation) -> str:
+    """Return the benchmark's name for a type, such as ``replace_obj``; ``other`` without a form."""
+    parts = (annotation.form or "other", _SHORT.get(annotation.target, annotation.target))
+    return "_".join(part for part in parts if part)
+
+
+def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+    """Write the hard negatives of ``source`` to the file ``out`` (``.json``) or into the folder ``out``."""
+    counts: dict[Path, int] = {}
+    with ExitStack() as stack:
+        handles: dict[Path, BinaryIO] = {}
+        for path, row in _rows(source, out, options):
+            if path not in handles:
+                handles[path] = _begin(path, stack)
+            counts[path] = counts.get(path, -1) + 1
+            body = textwrap.indent(dump(row, orjson.OPT_INDENT_2).decode().replace('\n  "', '\n    "'), "    ").lstrip()
+            handles[path].write(f'{"," if counts[path] else ""}\n    "{counts[path]}": {body}'.encode())
+        if out.suffix == ".json" and not handles:
+            _begin(out, stack)
+    return Exported(
+        sum(counts.values()) + len(counts), tuple(sorted(counts)) or ((out,) if out.suffix == ".json" else ())
+    )
+
+
+def _begin(path: Path, stack: ExitStack) -> BinaryIO:
+    temporary = stack.enter_context(replacing(path))
+    handle = stack.enter_context(temporary.open("wb"))
+    handle.write(b"{")
+    stack.callback(handle.write, b"\n}")
+    return handle
+
+
+def _rows(source: Source, out: Path, options: ExportOptions) -> Iterator[tuple[Path, dict[str, str]]]:
+    names = ImageNames(options)
+    for sample in source.samples():
+        found = negatives(sample)
+        filename = (names.name(sample) or sample.pair.source_id) if found else ""
+        for annotation in found:
+            path = out if out.suffix == ".json" else out / f"{type_name(annotation)}.json"
+            yield (
+                path,
+                {
+                    "filename": filename,
+                    "caption": positive_of(sample, annotation),
+                    "negative_caption": annotation.text,
+                },
+            )

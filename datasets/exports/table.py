@@ -1,0 +1,80 @@
+"""Every export format that there is, in one table, and the one function that runs them.
+
+A format is a small module with ``write(source, out, options) -> Exported``; its line here is all the wiring it needs.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.exports import (
+    hugging_face,
+    llava,
+    negclip,
+    openai_chat,
+    parquet,
+    sugarcrepe,
+    triplets,
+    webdataset_folder,
+)
+from pairwright.datasets.exports.source import Source, from_records, open_source
+from pairwright.datasets.exports.writing import Exported, ExportOptions, Writer
+from pairwright.datasets.records import Annotation, Pair
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFormat:
+    """One line of the table.
+
+    Attributes:
+        write: what writes it.
+        endings: of the output; empty means a folder.
+        summary: in a few words.
+    """
+
+    write: Writer
+    endings: tuple[str, ...]
+    summary: str
+
+
+FORMATS: dict[str, ExportFormat] = {
+    "llava": ExportFormat(llava.write, (".json",), "conversations as LLaVA's trainer reads them"),
+    "sugarcrepe": ExportFormat(sugarcrepe.write, (".json", ""), "captions and hard negatives, one file or one a type"),
+    "negclip": ExportFormat(negclip.write, (".tsv", ".csv"), "image, caption, hard negatives as NegCLIP reads them"),
+    "openai": ExportFormat(openai_chat.write, (".jsonl",), "conversations as chat messages, images inside"),
+    "triplets": ExportFormat(triplets.write, (".jsonl",), "image, instruction, output"),
+    "parquet": ExportFormat(parquet.write, (".parquet",), "one row a pair, texts in nested columns"),
+    "hf": ExportFormat(hugging_face.write, ("",), "a folder for the Hugging Face Hub: card and shards"),
+    "webdataset": ExportFormat(webdataset_folder.write, ("",), "shards, sizes.json and check sums"),
+}
+
+NO_OPTIONS = ExportOptions()
+
+
+def export(source: Source | Path, to: str, out: Path, options: ExportOptions = NO_OPTIONS) -> Exported:
+    """Write ``source`` in the format ``to``.
+
+    Args:
+        source: a `Source`, or the path of a build directory or of shards.
+        to: a name in `FORMATS`.
+        out: a file with an ending of the format, or a folder.
+        options: see there.
+
+    Raises:
+        UsageError: an unknown format, or an ending that it does not have.
+        InputError: data that the format cannot hold; missing images.
+    """
+    if to not in FORMATS:
+        raise UsageError(f"no export format {to!r}. There are: {', '.join(FORMATS)}.")
+    endings = FORMATS[to].endings
+    if out.suffix not in endings and "" not in endings:
+        raise UsageError(f"{out}: {to} is written to a file that ends in {' or '.join(endings)}.")
+    return FORMATS[to].write(open_source(source) if isinstance(source, Path) else source, out, options)
+
+
+def export_records(
+    pairs: Sequence[Pair], annotations: Iterable[Annotation], to: str, out: Path, options: ExportOptions = NO_OPTIONS
+) -> Exported:
+    """Write records in memory in the format ``to``; see `export`."""
+    return export(from_records(pairs, annotations), to, out, options)

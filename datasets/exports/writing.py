@@ -1,0 +1,161 @@
+"""What the export formats share: options, JSON rows written as they come, names of images, checked turns.
+
+An image is named as a consumer will look for it: a URL stays whole; with ``images`` its bytes are written there as
+``{key}.{ext}`` and the row says that name; with ``image_root`` the row says the path below it; else the row says the file
+name. Two images that would get one name are an error, never a silent mix-up.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.atomic import replacing, write_bytes
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.exports.source import Source, with_image
+from pairwright.datasets.recode import AS_THEY_ARE, Recoding
+from pairwright.datasets.records import Annotation, Turn
+from pairwright.datasets.samples import Sample, image_name
+
+EDITED_KINDS = frozenset({"hard_negative", "hard_positive"})
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """What a caller may ask of an export.
+
+    Attributes:
+        seed: of everything an export draws (where ``<image>`` stands, other images of NegCLIP rows).
+        image_root: folder below which images are named.
+        images: folder to write the images into; rows then name these files.
+        recoding: what becomes of image bytes that are written.
+    """
+
+    seed: int = 0
+    image_root: Path | None = None
+    images: Path | None = None
+    recoding: Recoding = AS_THEY_ARE
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export wrote: number of rows, and the files in order (without the images of ``images``)."""
+
+    rows: int
+    files: tuple[Path, ...]
+
+
+Writer = Callable[[Source, Path, ExportOptions], Exported]
+
+
+@dataclass
+class ImageNames:
+    """Names images for the rows of one export."""
+
+    options: ExportOptions
+    _locator_of: dict[str, str] = field(default_factory=dict)
+
+    def name(self, sample: Sample) -> str:
+        """Return the name of the sample's image, writing its bytes when asked; empty for a text-only sample.
+
+        Raises:
+            InputError: an image outside ``image_root``, or two images with one name.
+        """
+        locator = sample.pair.image
+        if not locator:
+            return ""
+        if self.options.images is not None:
+            full = with_image(sample, self.options.recoding)
+            name = f"{sample.pair.key}.{full.image_ext}"
+            write_bytes(self.options.images / name, full.image or b"")
+            return name
+        name = locator if "://" in locator else self._relative(locator)
+        if self._locator_of.setdefault(name, locator) != locator:
+            raise InputError(
+                f"{locator} and {self._locator_of[name]} are both named {name}",
+                where="export",
+                mend="Give image_root (the folder above both) or images (a folder to write them into).",
+            )
+        return name
+
+    def _relative(self, locator: str) -> str:
+        root, (path, _, inside) = self.options.image_root, locator.partition("::")
+        if inside or root is None:
+            return image_name(inside or path)
+        try:
+            return Path(path).resolve().relative_to(root.resolve()).as_posix()
+        except ValueError:
+            raise InputError(
+                f"the image lies outside image_root {root}", where=locator, mend="Name a folder above all images."
+            ) from None
+
+
+def conversations(sample: Sample) -> list[Annotation]:
+    """Return the sample's conversations, each with turns that alternate from human to assistant.
+
+    Raises:
+        InputError: when turns do not alternate, or do not come in twos.
+    """
+    found = [a for a in sample.annotations if a.kind not in EDITED_KINDS and a.turns]
+    for annotation in found:
+        roles = [turn.role for turn in annotation.turns]
+        if roles != ["human", "assistant"] * (len(roles) // 2):
+            raise InputError(
+                f"turns by {', '.join(roles)}",
+                where=f"conversation {annotation.id}",
+                mend="Turns must alternate from human to assistant.",
+            )
+    return found
+
+
+def exchanges(turns: tuple[Turn, ...]) -> Iterator[tuple[str, str]]:
+    """Yield question and answer of each pair of turns."""
+    for question, answer in zip(turns[::2], turns[1::2], strict=True):
+        yield question.text, answer.text
+
+
+def negatives(sample: Sample) -> list[Annotation]:
+    """Return the sample's hard negatives that have a text."""
+    return [a for a in sample.annotations if a.kind == "hard_negative" and a.text]
+
+
+def positive_of(sample: Sample, negative: Annotation) -> str:
+    """Return the true text that ``negative`` is compared with: its hard positive, or the caption it was made from."""
+    texts = {a.id: a.text for a in sample.annotations}
+    return texts.get(negative.positive_id) or negative.source_text or sample.pair.caption
+
+
+def write_json_lines(rows: Iterable[dict[str, Any]], path: Path) -> Exported:
+    """Write one JSON object a line, whole or not at all."""
+    count = 0
+    with replacing(path) as temporary, temporary.open("wb") as handle:
+        for row in rows:
+            handle.write(dump(row) + b"\n")
+            count += 1
+    return Exported(count, (path,))
+
+
+def write_json_list(rows: Iterable[dict[str, Any]], path: Path) -> Exported:
+    """Write a JSON list with one object a line, whole or not at all."""
+    count = 0
+    with replacing(path) as temporary, temporary.open("wb") as handle:
+        handle.write(b"[")
+        for row in rows:
+            handle.write((b",\n" if count else b"\n") + dump(row))
+            count += 1
+        handle.write(b"\n]\n")
+    return Exported(count, (path,))
+
+
+def dump(row: dict[str, Any], option: int = 0) -> bytes:
+    """Return ``row`` as JSON in UTF-8.
+
+    Raises:
+        InputError: when a text cannot be written as UTF-8.
+    """
+    try:
+        return orjson.dumps(row, option=option)
+    except TypeError as error:
+        raise InputError(str(error), where=str(row)[:80], mend="Repair or leave out the row.") from None

@@ -1,0 +1,270 @@
+"""A sample: a pair with its image bytes and the kept texts made for it, as the members that a trainer reads.
+
+In a shard a sample is ``{key}.jpg`` (or png, or webp, or no image at all), ``{key}.txt`` (the caption) and
+``{key}.json``, whose shape `SHAPE` writes down once: the card, the Parquet export and `verify` all follow it.
+Loaders infer a schema from the first few samples, so every sample has all of these members with the same types:
+no nulls, no object whose keys vary. That is why scores are a list of ``{name, value}`` and not an object: each
+generator has scores of its own names. Numbers that can be fractions are always written as fractions.
+
+Spans of an edit count code points: ``from_span`` in the caption that was edited, ``to_span`` in ``text``. A negative's
+``positive`` is the caption that was edited, or, for a pair made on both sides, the hard positive it is compared with.
+Where an image came from is told by its name alone, not by the folder, so that a build in another place has equal bytes.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.records import Annotation, Example, Origin, Pair, Turn, annotation_id
+from pairwright.datasets.tables import edit_dict, edit_from_dict
+
+Shape = str | list["Shape"] | dict[str, "Shape"]
+"""A JSON type: string, int32, int64 or float64; a list of one type; an object of named types."""
+
+_EDIT: Shape = {"from": "string", "to": "string", "from_span": ["int32"], "to_span": ["int32"]}
+_SCORE: Shape = {"name": "string", "value": "float64"}
+_EDITED: dict[str, Shape] = {"form": "string", "target": "string", "edit": [_EDIT], "scores": [_SCORE]}
+
+FROM_SHARD = "shard"
+"""The generator named by annotations read back from a sample that several makers had a part in."""
+
+SHAPE: dict[str, Shape] = {
+    "key": "string",
+    "caption": "string",
+    "hard_negatives": [{"text": "string", "positive": "string", **_EDITED}],
+    "hard_positives": [{"text": "string", "source": "string", **_EDITED}],
+    "conversations": [{"type": "string", "turns": [{"role": "string", "text": "string"}]}],
+    "rationales": [{"task": "string", "input": "string", "label": "string", "rationale": "string", "split": "string"}],
+    "provenance": {
+        "source": "string",
+        "source_id": "string",
+        "image": "string",
+        "license": "string",
+        "width": "int32",
+        "height": "int32",
+        "captions": ["string"],
+        "made_by": [
+            {"generator": "string", "version": "int32", "seed": "int64", "model": "string", "prompt": "string"},
+        ],
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one sample of a shard holds.
+
+    Attributes:
+        pair: the pair.
+        annotations: its kept annotations, in the order in which they are to stand.
+        examples: its kept rationale rows.
+        image: bytes of the image file; None for a text-only sample.
+        image_ext: ``jpg``, ``png`` or ``webp``; empty for a text-only sample.
+    """
+
+    pair: Pair
+    annotations: tuple[Annotation, ...] = ()
+    examples: tuple[Example, ...] = ()
+    image: bytes | None = None
+    image_ext: str = ""
+
+
+def members_of(sample: Sample) -> Iterator[tuple[str, bytes]]:
+    """Yield the file extensions and contents of a sample: image (if any), txt, json.
+
+    Raises:
+        InputError: when a text cannot be written as UTF-8, or a score is not a finite number.
+    """
+    if sample.image is not None:
+        yield sample.image_ext, sample.image
+    try:
+        yield "txt", sample.pair.caption.encode()
+        yield "json", orjson.dumps(sample_json(sample))
+    except (UnicodeEncodeError, TypeError) as error:
+        raise InputError(
+            f"a text that cannot be written as UTF-8 ({error})",
+            where=f"sample {sample.pair.key}",
+            mend="Repair or leave out the row.",
+        ) from None
+
+
+def sample_json(sample: Sample) -> dict[str, Any]:
+    """Return the JSON object of a sample, in the members and types of `SHAPE`."""
+    pair = sample.pair
+    text_of = {annotation.id: annotation.text for annotation in sample.annotations}
+    of_kind: dict[str, list[Annotation]] = {"hard_negative": [], "hard_positive": [], "": []}
+    for annotation in sample.annotations:
+        of_kind[annotation.kind if annotation.kind in of_kind else ""].append(annotation)
+    return {
+        "key": pair.key,
+        "caption": pair.caption,
+        "hard_negatives": [
+            {"text": a.text, "positive": text_of.get(a.positive_id) or a.source_text or pair.caption, **_edited(a)}
+            for a in of_kind["hard_negative"]
+        ],
+        "hard_positives": [
+            {"text": a.text, "source": a.source_text or pair.caption, **_edited(a)} for a in of_kind["hard_positive"]
+        ],
+        "conversations": [
+            {"type": a.kind, "turns": [{"role": turn.role, "text": turn.text} for turn in a.turns]} for a in of_kind[""]
+        ],
+        "rationales": [
+            {"task": e.task, "input": e.input, "label": e.label, "rationale": e.rationale, "split": e.split}
+            for e in sample.examples
+        ],
+        "provenance": _provenance(sample),
+    }
+
+
+def _edited(annotation: Annotation) -> dict[str, Any]:
+    for name, value in annotation.scores.items():
+        if not math.isfinite(value):
+            raise InputError(
+                f"the score {name!r} is {value}",
+                where=f"annotation {annotation.id}",
+                mend="Give a finite number or leave the score out.",
+            )
+    return {
+        "form": annotation.form,
+        "target": annotation.target,
+        "edit": [edit_dict(edit) for edit in annotation.edits],
+        "scores": [{"name": name, "value": float(value)} for name, value in sorted(annotation.scores.items())],
+    }
+
+
+def _provenance(sample: Sample) -> dict[str, Any]:
+    pair = sample.pair
+    origins = {a.origin for a in sample.annotations} | {e.origin for e in sample.examples}
+    makers = sorted({(o.generator, o.version, o.seed, o.model, o.prompt) for o in origins})
+    names = ("generator", "version", "seed", "model", "prompt")
+    return {
+        "source": pair.source,
+        "source_id": pair.source_id,
+        "image": image_name(pair.image),
+        "license": pair.license,
+        "width": pair.width,
+        "height": pair.height,
+        "captions": list(pair.captions),
+        "made_by": [dict(zip(names, maker, strict=True)) for maker in makers],
+    }
+
+
+def image_name(locator: str) -> str:
+    """Return a locator without the folders of this machine: a URL whole, else file name (and ``::member``)."""
+    if "://" in locator:
+        return locator
+    path, separator, inside = locator.partition("::")
+    return path.replace("\\", "/").rpartition("/")[2] + separator + inside
+
+
+def sample_from_members(key: str, members: dict[str, bytes], where: str) -> Sample:
+    """Return the sample that `members_of` gave these contents for.
+
+    Texts, edits, turns, scores and provenance come back as they were. Of who made a text a shard keeps only the set
+    over the whole sample; so an annotation's origin is that maker when there is one, else ``shard``, and ids are new.
+
+    Args:
+        key: of the sample.
+        members: extension to contents.
+        where: name of the shard; the image's locator becomes ``where::key.ext``.
+
+    Raises:
+        StorageError: when the JSON is missing, broken or of another shape.
+    """
+    try:
+        body = orjson.loads(members["json"])
+    except (KeyError, orjson.JSONDecodeError) as error:
+        raise StorageError(f"{where}: sample {key} has no readable JSON ({error!r}). Write the shard again.") from None
+    problem = misfit(body, SHAPE)
+    if problem:
+        raise StorageError(f"{where}: {key}.json does not fit a pairwright shard: {problem}. Export it again.")
+    image_ext = next((ext for ext in members if ext not in ("txt", "json")), "")
+    source = body["provenance"]
+    pair = Pair(
+        key=key,
+        caption=body["caption"],
+        captions=tuple(source["captions"]),
+        image=f"{where}::{key}.{image_ext}" if image_ext else "",
+        **{name: source[name] for name in ("source_id", "width", "height", "source", "license")},
+    )
+    return Sample(pair, tuple(_annotations(body)), tuple(_examples(body)), members.get(image_ext), image_ext)
+
+
+def _origin(body: dict[str, Any]) -> Origin:
+    makers = body["provenance"]["made_by"]
+    return Origin(**makers[0]) if len(makers) == 1 else Origin(FROM_SHARD, 1)
+
+
+def _annotations(body: dict[str, Any]) -> Iterator[Annotation]:
+    key, origin = body["key"], _origin(body)
+    positive_ids: dict[str, str] = {}
+    for kind, source in (("hard_positive", "source"), ("hard_negative", "positive")):
+        for ordinal, row in enumerate(body[kind + "s"]):
+            id_ = annotation_id(key, kind, origin, str(ordinal), row["text"])
+            if kind == "hard_positive":
+                positive_ids[row["text"]] = id_
+            yield Annotation(
+                id=id_,
+                key=key,
+                kind=kind,
+                origin=origin,
+                form=row["form"],
+                target=row["target"],
+                text=row["text"],
+                source_text=row[source],
+                edits=tuple(edit_from_dict(edit) for edit in row["edit"]),
+                positive_id=positive_ids.get(row["positive"], "") if kind == "hard_negative" else "",
+                scores={score["name"]: score["value"] for score in row["scores"]},
+            )
+    for ordinal, row in enumerate(body["conversations"]):
+        id_ = annotation_id(key, row["type"], origin, str(ordinal), "")
+        turns = tuple(Turn(turn["role"], turn["text"]) for turn in row["turns"])
+        yield Annotation(id=id_, key=key, kind=row["type"], origin=origin, turns=turns)
+
+
+def _examples(body: dict[str, Any]) -> Iterator[Example]:
+    origin = _origin(body)
+    for ordinal, row in enumerate(body["rationales"]):
+        id_ = annotation_id(body["key"], row["task"], origin, str(ordinal), row["rationale"])
+        yield Example(id=id_, key=body["key"], origin=origin, **row)
+
+
+_JSON_TYPES: dict[str, type] = {"string": str, "int32": int, "int64": int, "float64": float}
+
+
+def misfit(value: Any, shape: Shape, place: str = "") -> str:
+    """Return where and how ``value`` departs from ``shape``, or an empty string when it fits."""
+    if isinstance(shape, str):
+        wanted = _JSON_TYPES[shape]
+        return "" if type(value) is wanted else f"{place or 'the value'} is not a {wanted.__name__}"
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"{place or 'the value'} is not a list"
+        return _first(misfit(item, shape[0], f"{place}[{number}]") for number, item in enumerate(value))
+    if not isinstance(value, dict) or value.keys() != shape.keys():
+        return f"{place or 'the object'} does not have exactly the members {', '.join(shape)}"
+    return _first(misfit(value[name], inner, f"{place}.{name}".lstrip(".")) for name, inner in shape.items())
+
+
+def _first(problems: Iterator[str]) -> str:
+    return next((problem for problem in problems if problem), "")
+
+
+def group_members(files: Iterator[tuple[str, bytes]], where: str) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Yield key and contents by extension of each sample: members of one sample stand next to each other."""
+    key, members = "", dict[str, bytes]()
+    for name, data in files:
+        stem, _, ext = name.partition(".")
+        if stem != key and members:
+            yield key, members
+            members = {}
+        key = stem
+        if not stem or not ext or ext in members:
+            raise StorageError(f"{where}: {name!r} is no member of a sample, or stands twice. Write the shard again.")
+        members[ext] = data
+    if members:
+        yield key, members

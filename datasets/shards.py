@@ -1,0 +1,280 @@
+"""Shards: tars of samples that trainers read as they are, in the WebDataset layout.
+
+A dataset is a folder of ``00000.tar``, ``00001.tar`` ... without gaps. Beside them stand ``sizes.json`` (tar to number
+of samples, which OpenCLIP-style loaders read) and ``SHA256SUMS`` (``sha256sum -c`` checks it). A trainer is told the
+whole by brace notation, ``{00000..00009}.tar``. The same samples in the same order give the same bytes, whoever wrote
+them; a shard is whole or absent.
+
+One dataset has one image extension, or no images at all: loaders take the members of the first sample for those of
+every sample. What a sample holds: `samples.py`; the tar itself: `ustar.py`.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from pairwright.datasets.atomic import replacing, write_bytes, write_text
+from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.samples import Sample, group_members, members_of, sample_from_members
+from pairwright.datasets.ustar import END, member, members
+
+SIZES = "sizes.json"
+SUMS = "SHA256SUMS"
+MAX_SAMPLES = 10_000
+MAX_BYTES = 512 * 2**20
+
+_NUMBERED = re.compile(r"\d{5}\.tar")
+_BRACES = re.compile(r"(?P<head>.*)\{(?P<first>\d+)\.\.(?P<last>\d+)\}(?P<tail>.*)")
+_BUFFER = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ShardInfo:
+    """What is known of a written shard.
+
+    Attributes:
+        name: of the file.
+        count: of samples.
+        bytes: of the file.
+        sha256: of the file, in hex.
+        image_ext: of its images; empty for text-only samples.
+    """
+
+    name: str
+    count: int
+    bytes: int
+    sha256: str
+    image_ext: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSet:
+    """A finished folder of shards.
+
+    Attributes:
+        folder: where they stand.
+        shards: in order.
+        pattern: their brace notation with the folder, for the trainer; empty when there are none.
+    """
+
+    folder: Path
+    shards: tuple[ShardInfo, ...]
+    pattern: str
+
+    @property
+    def count(self) -> int:
+        """Return the number of samples in all."""
+        return sum(shard.count for shard in self.shards)
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    key: str
+    image_ext: str
+    chunks: tuple[bytes, ...]
+
+
+def shard_name(number: int) -> str:
+    """Return the file name of shard ``number``, from 0."""
+    if not 0 <= number <= 99_999:
+        raise UsageError(f"shard number {number} has more than five digits. Make shards larger.")
+    return f"{number:05d}.tar"
+
+
+def write_shard(samples: Iterable[Sample], path: Path) -> ShardInfo:
+    """Write one shard, whole or not at all.
+
+    Args:
+        samples: in order; keys unique, one image extension (or no images).
+        path: of the tar; a name by `shard_name` in a folder that shall be finished.
+
+    Raises:
+        InputError: mixed image formats, a key that comes twice, a text that is not UTF-8.
+    """
+    return _write(map(_pack, samples), path)
+
+
+def write_shards(
+    samples: Iterable[Sample], folder: Path, *, max_samples: int = MAX_SAMPLES, max_bytes: int = MAX_BYTES
+) -> ShardSet:
+    """Write samples as numbered shards and finish the folder; errors as in `write_shard`.
+
+    A shard ends before the sample that would make it larger than ``max_samples`` or ``max_bytes``.
+    """
+    if max_samples < 1 or max_bytes < 1:
+        raise UsageError("max_samples and max_bytes must be at least 1.")
+    batches = _batches(map(_pack, samples), max_samples, max_bytes)
+    written = [_write(batch, folder / shard_name(number)) for number, batch in enumerate(batches)]
+    return finish_shards(folder, written)
+
+
+def _pack(sample: Sample) -> _Packed:
+    if (sample.image is None) != (sample.image_ext == ""):
+        raise UsageError(f"sample {sample.pair.key}: image bytes and image_ext go together.")
+    key = sample.pair.key
+    chunks = [chunk for ext, data in members_of(sample) for chunk in member(f"{key}.{ext}", data)]
+    return _Packed(key, sample.image_ext, tuple(chunks))
+
+
+def _batches(packed: Iterable[_Packed], max_samples: int, max_bytes: int) -> Iterator[Iterator[_Packed]]:
+    source = iter(packed)
+    pending = next(source, None)
+
+    def batch() -> Iterator[_Packed]:
+        nonlocal pending
+        count = size = 0
+        while pending is not None:
+            size += sum(map(len, pending.chunks))
+            if count and (count >= max_samples or size > max_bytes):
+                return
+            yield pending
+            count += 1
+            pending = next(source, None)
+
+    while pending is not None:
+        yield batch()
+
+
+def _write(packed: Iterable[_Packed], path: Path) -> ShardInfo:
+    hasher, size = hashlib.sha256(), 0
+    keys: set[str] = set()
+    image_ext = ""
+    with replacing(path) as temporary:
+        with temporary.open("wb", buffering=_BUFFER) as handle:
+            for sample in packed:
+                image_ext = _checked_ext(sample, image_ext, keys, path)
+                block = b"".join(sample.chunks)
+                hasher.update(block)
+                size += handle.write(block)
+            hasher.update(END)
+            size += handle.write(END)
+        return ShardInfo(path.name, len(keys), size, hasher.hexdigest(), image_ext)
+
+
+def _checked_ext(sample: _Packed, image_ext: str, keys: set[str], path: Path) -> str:
+    if keys and sample.image_ext != image_ext:
+        raise _mixed(image_ext, sample.image_ext, f"{path.name}, sample {sample.key}")
+    if sample.key in keys:
+        raise InputError("a key that came before", where=f"{path.name}, sample {sample.key}", mend="Leave one out.")
+    keys.add(sample.key)
+    return sample.image_ext
+
+
+def _mixed(one: str, other: str, where: str) -> InputError:
+    return InputError(
+        f"{one or 'no image'} and {other or 'no image'} in one dataset",
+        where=where,
+        mend="Set image_format to one of jpg, png, webp (and leave out rows without an image).",
+    )
+
+
+def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None) -> ShardSet:
+    """Write ``sizes.json`` and ``SHA256SUMS`` of a folder of shards.
+
+    Args:
+        folder: with ``00000.tar`` ... in it.
+        written: what `write_shard` said of each, to save reading them again; None reads them.
+
+    Raises:
+        StorageError: a gap in the numbers, or a shard in the folder that ``written`` does not name.
+        InputError: shards with differing image extensions.
+    """
+    found = sorted(path.name for path in folder.glob("*.tar") if _NUMBERED.fullmatch(path.name))
+    if written is None:
+        written = [scan_shard(folder / name) for name in found]
+    shards = sorted(written, key=lambda shard: shard.name)
+    _check_names(folder, found, [shard.name for shard in shards])
+    for shard in shards:
+        if shard.image_ext != shards[0].image_ext:
+            raise _mixed(shards[0].image_ext, shard.image_ext, f"{folder}: {shards[0].name} and {shard.name}")
+    write_text(folder / SUMS, "".join(f"{shard.sha256}  {shard.name}\n" for shard in shards))
+    sizes = {shard.name: shard.count for shard in shards}
+    write_bytes(folder / SIZES, orjson.dumps(sizes, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    return ShardSet(folder, tuple(shards), brace_pattern(folder, len(shards)))
+
+
+def _check_names(folder: Path, found: list[str], named: list[str]) -> None:
+    if found != named:
+        odd = sorted(set(found) ^ set(named))
+        raise StorageError(
+            f"{folder}: {', '.join(odd)} left over from another run, or gone. Delete the folder and rebuild."
+        )
+    if named != [shard_name(number) for number in range(len(named))]:
+        raise StorageError(f"{folder}: the shards are not numbered from 00000 without gaps. Write them again.")
+
+
+def brace_pattern(folder: Path, shards: int) -> str:
+    """Return the notation by which trainers name all shards of a folder: ``folder/{00000..00009}.tar``."""
+    if shards == 0:
+        return ""
+    if shards == 1:
+        return str(folder / shard_name(0))
+    return str(folder / f"{{{0:05d}..{shards - 1:05d}}}.tar")
+
+
+def shard_summary(shards: ShardSet) -> dict[str, str | int]:
+    """Return what a manifest says of a finished folder: folder, pattern (both by name), files, samples, bytes, image_ext."""
+    return {
+        "folder": shards.folder.name,
+        "pattern": Path(shards.pattern).name,
+        "files": len(shards.shards),
+        "samples": shards.count,
+        "bytes": sum(shard.bytes for shard in shards.shards),
+        "image_ext": shards.shards[0].image_ext if shards.shards else "",
+    }
+
+
+def find_shards(source: Path) -> list[Path]:
+    """Return the tars that a folder, a tar or a brace pattern names, in order.
+
+    Raises:
+        InputError: when there is none, or one of them is missing.
+    """
+    braces = _BRACES.fullmatch(str(source))
+    if braces:
+        width = len(braces["first"])
+        numbers = range(int(braces["first"]), int(braces["last"]) + 1)
+        tars = [Path(f"{braces['head']}{number:0{width}d}{braces['tail']}") for number in numbers]
+    else:
+        tars = sorted(source.glob("*.tar")) if source.is_dir() else [source]
+    missing = [tar for tar in tars if not tar.is_file()]
+    if missing or not tars:
+        what = f"{len(missing)} of {len(tars)} shards missing, first {missing[0]}" if missing else "no .tar in it"
+        raise InputError(what, where=str(source), mend="Give a folder of shards, a .tar, or {00000..00009}.tar.")
+    return tars
+
+
+def read_members(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Yield key and contents by extension of each sample of a shard.
+
+    Raises:
+        StorageError: when the tar is torn or not one of ours.
+    """
+    with path.open("rb", buffering=_BUFFER) as handle:
+        yield from group_members(members(handle, str(path)), str(path))
+
+
+def read_shard(path: Path) -> Iterator[Sample]:
+    """Yield the samples of a shard as records again; errors as in `read_members`."""
+    for key, contents in read_members(path):
+        yield sample_from_members(key, contents, str(path))
+
+
+def scan_shard(path: Path) -> ShardInfo:
+    """Return what is known of a shard on disk, reading it whole; errors as in `read_members`."""
+    keys: set[str] = set()
+    image_ext = ""
+    for key, contents in read_members(path):
+        keys.add(key)
+        image_ext = next((ext for ext in contents if ext not in ("txt", "json")), "")
+    return ShardInfo(path.name, len(keys), path.stat().st_size, sha256_of(path), image_ext)
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file in hex."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

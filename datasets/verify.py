@@ -1,0 +1,128 @@
+"""Is a folder of shards what it claims to be? A list of problems, empty when all is well.
+
+Checked: the check sums and sizes beside the tars, that each tar is whole plain USTAR, that every sample has the same
+members, that its JSON has the members and types of the shard contract and agrees with file name and caption, that keys are
+unique over the dataset, that images decode, and that no text holds the ``<image>`` mark which trainers put in themselves.
+
+Reads everything once and decodes every image; memory grows by one short string a sample.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+
+from pairwright.datasets.errors import InputError, PairwrightError
+from pairwright.datasets.recode import extension, open_picture
+from pairwright.datasets.samples import SHAPE, misfit
+from pairwright.datasets.shards import SIZES, SUMS, find_shards, read_members, sha256_of, shard_name
+
+MAX_PROBLEMS = 1_000
+IMAGE_MARK = "<image>"
+
+
+def verify(path: Path) -> list[str]:
+    """Return what is wrong with the shards at ``path``, at most `MAX_PROBLEMS` lines.
+
+    Args:
+        path: a folder of shards, a build directory (its ``shards`` are taken), one tar, or a brace pattern.
+
+    Raises:
+        InputError: when there is no shard there at all.
+    """
+    folder = path / "shards" if (path / "shards").is_dir() else path
+    tars = find_shards(folder)
+    problems: list[str] = []
+    for problem in _problems(folder, tars):
+        problems.append(problem)
+        if len(problems) >= MAX_PROBLEMS:
+            break
+    return problems
+
+
+def _problems(folder: Path, tars: list[Path]) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    kinds: dict[frozenset[str], str] = {}
+    for tar in tars:
+        try:
+            for key, members in read_members(tar):
+                place = f"{tar.name}, sample {key}"
+                if key in seen:
+                    yield f"{place}: the key stands in {seen[key]} too"
+                seen[key] = tar.name
+                counts[tar.name] = counts.get(tar.name, 0) + 1
+                kinds.setdefault(frozenset(members), place)
+                yield from (f"{place}: {problem}" for problem in _sample(key, members))
+        except PairwrightError as error:
+            yield str(error)
+    if len(kinds) > 1:
+        found = [f"{'+'.join(sorted(members))} (first in {place})" for members, place in kinds.items()]
+        yield "samples differ in their members: " + "; ".join(found)
+    if folder.is_dir():
+        yield from _side_files(folder, tars, counts)
+
+
+def _sample(key: str, members: dict[str, bytes]) -> Iterator[str]:
+    images = [ext for ext in members if ext not in ("txt", "json")]
+    for ext in images:
+        yield from _image(ext, members[ext], f"{key}.{ext}")
+    if len(images) > 1 or "txt" not in members or "json" not in members:
+        yield f"holds {', '.join(members)} instead of txt, json and at most one image"
+        return
+    try:
+        body, caption = orjson.loads(members["json"]), members["txt"].decode()
+    except (orjson.JSONDecodeError, UnicodeDecodeError) as error:
+        yield f"its text is not valid ({error})"
+        return
+    fault = misfit(body, SHAPE)
+    if fault:
+        yield f"its JSON is off: {fault}"
+    elif (body["key"], body["caption"]) != (key, caption):
+        yield "its JSON names another key or caption than its files"
+    if IMAGE_MARK.encode() in members["json"]:
+        yield f"a text holds {IMAGE_MARK}, which a trainer would take for a picture"
+
+
+def _image(ext: str, data: bytes, name: str) -> Iterator[str]:
+    if extension(data) != ext:
+        yield f"{name} holds {extension(data) or 'no known image format'}"
+        return
+    try:
+        open_picture(data, name)
+    except InputError as error:
+        yield error.what
+
+
+def _side_files(folder: Path, tars: list[Path], counts: dict[str, int]) -> Iterator[str]:
+    names = [tar.name for tar in tars]
+    if names != [shard_name(number) for number in range(len(names))]:
+        yield "the shards are not numbered from 00000 without gaps"
+    sizes, sums = _read_sizes(folder / SIZES), _read_sums(folder / SUMS)
+    for listed, where in ((sizes, SIZES), (sums, SUMS)):
+        if listed is None:
+            yield f"{where} is missing or cannot be read"
+        elif sorted(listed) != names:
+            yield f"{where} does not name the shards of the folder"
+    for tar in tars:
+        count = counts.get(tar.name, 0)
+        if sizes is not None and sizes.get(tar.name, count) != count:
+            yield f"{tar.name} holds {count} readable samples, {SIZES} says {sizes[tar.name]}"
+        if sums is not None and tar.name in sums and sums[tar.name] != sha256_of(tar):
+            yield f"{tar.name} does not have the check sum in {SUMS}"
+
+
+def _read_sizes(path: Path) -> dict[str, int] | None:
+    try:
+        sizes = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return sizes if isinstance(sizes, dict) else None
+
+
+def _read_sums(path: Path) -> dict[str, str] | None:
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
