@@ -6,7 +6,6 @@ left out and ``neg_image`` is never empty. The other image is drawn at random ov
 loader's own negatives by feature distance can be put in its place. Holds the rows in memory.
 """
 
-import csv
 from pathlib import Path
 
 from pairwright.datasets.atomic import replacing
@@ -29,12 +28,18 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
             rows.append((sample.pair.key, names.name(sample), sample.pair.caption, texts))
     files = [row[1] for row in rows]
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as handle:
-        table = csv.writer(handle, delimiter="," if out.suffix == ".csv" else "\t", lineterminator="\n")
-        table.writerow(COLUMNS)
+        delimiter = "," if out.suffix == ".csv" else "\t"
+        handle.write(_line(COLUMNS, delimiter))
         for number, (key, file, caption, texts) in enumerate(rows):
             other = _other(number, key, files, options.seed)
-            table.writerow((file, caption, repr(texts), repr([other])))
+            handle.write(_line((file, caption, repr(texts), repr([other])), delimiter))
     return Exported(len(rows), (out,))
+
+
+def _line(fields: tuple[str, ...], delimiter: str) -> str:
+    # Python's csv leaves a lone carriage return unquoted, and every reader then ends the row there.
+    quoted = [f'"{f.replace(chr(34), chr(34) * 2)}"' if set(f) & {delimiter, '"', "\r", "\n"} else f for f in fields]
+    return delimiter.join(quoted) + "\n"
 
 
 def _other(number: int, key: str, files: list[str], seed: int) -> int:
