@@ -53,13 +53,12 @@ MOST_READINGS = 400
 
 _TOKEN = re.compile(r"\s*([a-z]+(?:-[a-z]+)*|\d+|[.,;?])")
 _CONTRACTIONS = {
-    "there's": "there is",
+    **{f"{word}'s": f"{word} is" for word in ("there", "that", "here", "it", "what", "where")},
     "isn't": "is not",
     "aren't": "are not",
-    "that's": "that is",
-    "here's": "here is",
 }
 _SINGULAR_DETERMINERS = {"a": Quantity.SOME, "an": Quantity.SOME, "another": Quantity.SOME, "the": Quantity.THE}
+_PRESENTING = {("this", "is"), ("it", "is"), ("here", "is"), ("here", "are")}
 _SHOWING = ("of", "showing", "with", "containing", "depicting", "featuring")
 _SHOWS = ("shows", "contains", "has", "features", "depicts", "displays")
 
@@ -200,10 +199,9 @@ class Parser:
 
     def _frames(self, place: int) -> Iterator[int]:
         """Yield the places after an opening such as "a picture of" or "you can see"."""
-        if self.word(place) in {"this", "it", "here"} and self.word(place + 1) in {"is", "are"}:
-            if self.word(place + 1) == "is" or self.word(place) == "here":
-                yield place + 2
-                yield from self._frames(place + 2)
+        if (self.word(place), self.word(place + 1)) in _PRESENTING:
+            yield place + 2
+            yield from self._frames(place + 2)
         if self.word(place) in {"you", "we", "i", "one"}:
             after = place + 1 + (self.word(place + 1) == "can")
             if self.word(after) == "see":

@@ -15,6 +15,7 @@ border cases taken as not meant and as meant, and with counts before a predicate
 exactly that many" and as "that many of them do". Only an answer that is the same each time counts.
 """
 
+import math
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -137,7 +138,7 @@ class _Evaluation:
         if subject in (first, second):
             return False
         (x, y), (ax, ay), (bx, by) = (self.objects[i].centre for i in (subject, first, second))
-        length = ((bx - ax) ** 2 + (by - ay) ** 2) ** 0.5
+        length = math.hypot(bx - ax, by - ay)
         along = ((x - ax) * (bx - ax) + (y - ay) * (by - ay)) / length**2
         across = abs((x - ax) * (by - ay) - (y - ay) * (bx - ax)) / length
         widest, ends = BETWEEN_MAYBE if self.generous else BETWEEN_SURE

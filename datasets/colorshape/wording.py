@@ -66,12 +66,15 @@ def captions_of(scene: Scene, seed: int, index: int, count: int = 4) -> tuple[st
         count: how many to try for, at least 1; simple scenes may have fewer.
     """
     chance = stream(seed, "colorshape", "wording", index)
-    captions = [_styled(_listing(scene, _COMPLETE, chance), chance)]
-    for _ in range(count - 1):
-        captions.append(_styled(_free(scene, chance), chance))
-    unique = list(dict.fromkeys(captions))
-    chance.shuffle(unique)
-    return tuple(unique)
+    captions = [_listing(scene, _COMPLETE, chance)]
+    for _ in range(2 * count):
+        if len(captions) >= count:
+            break
+        caption = _free(scene, chance)
+        if caption not in captions:
+            captions.append(caption)
+    chance.shuffle(captions)
+    return tuple(_styled(caption, chance) for caption in captions)
 
 
 def _free(scene: Scene, chance: random.Random) -> str:
@@ -122,7 +125,7 @@ def _counted(kind: _Kind, number: int, chance: random.Random) -> str:
 
 def _unique(item: SceneObject, scene: Scene, chance: random.Random) -> _Kind | None:
     """Return a description that fits ``item`` and nothing else, often the shortest; None for a twin."""
-    sayings = [_COMPLETE, Saying(size=False), Saying(size=False), Saying(colour=False), Saying(False, False)]  # noqa: FBT003 - two flags in field order
+    sayings = [_COMPLETE, Saying(size=False), Saying(size=False), Saying(colour=False), Saying(False, False)]
     chance.shuffle(sayings)
     for saying in (*sayings, _COMPLETE):
         kind = _kind(item, saying)

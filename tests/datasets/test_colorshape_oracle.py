@@ -1,6 +1,7 @@
 """The truth oracle on hand-made scenes: what it calls true, false, and outside its grammar."""
 
 import pytest
+
 from pairwright.datasets.colorshape.oracle import Verdict, judge
 from pairwright.datasets.colorshape.scenes import COLOURS, Scene, SceneObject, Shape, size_of
 
