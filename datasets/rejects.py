@@ -11,6 +11,7 @@ Limits: `excerpt` and `detail` are cut to `EXCERPT_LENGTH` code points, and what
 (half of a surrogate pair) is written as an escape.
 """
 
+import reprlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,7 +39,9 @@ REASONS = {
     "missing_image": "Set the folder of the images (image root), or switch image checks off when only texts are needed.",
     "missing_sample": "Write the shard again; its table says that the sample is there.",
     "not_a_file": "Store the file itself in the tar, not a link or a device.",
+    "not_fetched": "Fetch the images first and read the local copies, or pack texts alone (`images: false` under shards).",
     "not_finite": "Write a number, or leave the field out.",
+    "not_retrieved": "Ask for more: a larger `k` or a lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
     "not_utf8": "Save the text as UTF-8.",
     "outside_root": "Store the member under a relative name without '..'.",
@@ -84,6 +87,11 @@ class Refused(Exception):  # noqa: N818 - a signal between finder and reader; it
         self.reason, self.detail = reason, detail
 
 
+# Fields may be megabytes long or nested a thousand deep; an excerpt needs neither.
+_SHORT = reprlib.Repr()
+_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxstring, _SHORT.maxother = 4, 20, 10, 200, 100
+
+
 def reject(place: str, reason: str, detail: str, raw: Any = "") -> Reject:
     """Return a `Reject` whose texts are short, on one line and storable as UTF-8.
 
@@ -94,12 +102,12 @@ def reject(place: str, reason: str, detail: str, raw: Any = "") -> Reject:
         raw: the row as it came: text, bytes, or a mapping of fields.
     """
     text = raw.decode("utf-8", "backslashreplace") if isinstance(raw, bytes) else raw
-    excerpt = text if isinstance(text, str) else str(text)
-    return Reject(_storable(place), reason, _one_line(detail), _storable(excerpt[:EXCERPT_LENGTH]))
+    excerpt = text if isinstance(text, str) else _SHORT.repr(text)
+    return Reject(_storable(place), reason, _one_line(detail), _storable(excerpt)[:EXCERPT_LENGTH])
 
 
 def _one_line(text: str) -> str:
-    return _storable(" ".join(text[:EXCERPT_LENGTH].split()))
+    return _storable(" ".join(text[:EXCERPT_LENGTH].split()))[:EXCERPT_LENGTH]
 
 
 def _storable(text: str) -> str:

@@ -27,10 +27,15 @@ def text_group(image: str, key: str, caption: str) -> str:
     return image_group(image) if image else key or normal_form(caption)
 
 
+def pair_group(pair: Pair) -> str:
+    """Return the group of a pair: its image, else the user's id, else its key."""
+    return text_group(pair.image or pair.source_id, pair.key, pair.caption)
+
+
 def corpus_of(pairs: Iterable[Pair], *, pool: bool = False) -> Corpus:
     """Return all captions of ``pairs``, each once an image, with their groups; ``pool`` as in `Corpus`."""
     rows: dict[tuple[str, str], None] = {}
     for pair in pairs:
-        group = text_group(pair.image or pair.source_id, pair.key, pair.caption)
+        group = pair_group(pair)
         rows.update(dict.fromkeys((group, caption) for caption in (pair.caption, *pair.captions)))
     return Corpus([caption for _, caption in rows], [group for group, _ in rows], pool)

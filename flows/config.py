@@ -36,6 +36,9 @@ class InputSection(Section):
     image_root: str = Field("", description="folder that relative image paths start from")
     instances: str = Field("", description="COCO instances JSON, for boxes")
     source: str = Field("", description="name of this dataset; empty: the file's name")
+    verify_images: Literal["off", "header", "full"] = Field(
+        "header", description="how images are checked when read; off when only texts are needed"
+    )
     on_error: Literal["stop", "skip"] = Field("stop", description="what a broken row does")
 
 
@@ -93,6 +96,7 @@ class ShardsSection(Section):
     """The WebDataset shards."""
 
     samples: int = Field(10_000, ge=1, description="samples a shard")
+    images: bool = Field(default=True, description="false: texts only, though the pairs name images")
     image_format: Literal["", "jpg", "png", "webp"] = Field("", description="empty: bytes pass through untouched")
 
 

@@ -1,11 +1,11 @@
 """Where things stand in a build directory.
 
-    build.yaml  manifest.json  README.md  report.html
-    pairs/      the pairs, in parts            rejected/   what each stage turned away, in parts, with reasons
-    index/      FAISS index and encoder        retrieval/  hits of the queries, and the keys they chose
-    tokens/     tagged captions, in parts      statistics/ what the captions of the pool say
-    candidates/ negatives before refinement    annotations/ what was kept, in parts
-    shards/     WebDataset tars and sizes.json receipts/   what is done (receipts.py)
+build.yaml  manifest.json  README.md  report.html
+pairs/      the pairs, in parts            rejected/   what each stage turned away, in parts, with reasons
+index/      FAISS index and encoder        retrieval/  hits of the queries, and the keys they chose
+tokens/     tagged captions, in parts      statistics/ what the captions of the pool say
+candidates/ negatives before refinement    annotations/ what was kept, in parts
+shards/     WebDataset tars and sizes.json receipts/   what is done (receipts.py)
 """
 
 from collections.abc import Iterator, Sequence
@@ -63,8 +63,4 @@ def read_pair_parts(root: Path) -> Iterator[list[Pair]]:
 
 def kept_annotations(root: Path, part: str, stages: Sequence[str]) -> list[Annotation]:
     """Return the kept annotations of a part, stage by stage in the given order."""
-    return [
-        annotation
-        for stage in stages
-        for annotation in ANNOTATIONS.read(annotations_path(root, stage, part))
-    ]
+    return [annotation for stage in stages for annotation in ANNOTATIONS.read(annotations_path(root, stage, part))]

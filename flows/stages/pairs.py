@@ -31,9 +31,12 @@ def read_input(root: Path, options: ReadOptions, part_size: int) -> Outcome:
         reasons.update(reject.reason for reject in rejects)
     if not kept:
         raise InputError(
-            f"no pair could be read ({_told(reasons)})", where=str(options.input), mend="Look at the file and at `columns`"
+            f"no pair could be read ({_told(reasons)})",
+            where=str(options.input),
+            mend="Look at the file and at `columns`",
         )
-    return Outcome(outputs, Counts("row", kept + reasons.total(), kept, dict(sorted(reasons.items()))))
+    counts = Counts("row", kept + reasons.total(), kept, dict(sorted(reasons.items())))
+    return Outcome(outputs, counts, {"parts": len(outputs) // 2})
 
 
 def _parts(options: ReadOptions, size: int) -> Iterator[tuple[list[Pair], list[Reject]]]:

@@ -20,7 +20,7 @@ def statistics_path(root: Path) -> Path:
     return root / "statistics" / "words.parquet"
 
 
-def tag_part(root: Path, part: str, tagger_name: str, *, exploded: bool) -> Outcome:
+def tag_part(root: Path, part: str, tagger_name: str, exploded: bool) -> Outcome:  # noqa: FBT001 - a job's argument
     """Tag the captions of a part, store the tokens, and count words over all captions of its images.
 
     When the input was exploded every caption is a pair of its own, and the others are not counted again.

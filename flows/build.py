@@ -1,0 +1,159 @@
+"""The build: which stages there are, in which order, and what each reads. This page is the table of contents.
+
+    pairs -> index -> retrieve -> tag -> words -> negatives, positives, conversations, others -> refine -> shards
+
+Each stage is a set of jobs (`receipts.py`) that the engine (`engine.py`) runs as Prefect tasks, one a part. The
+manifest is the commit: it is written last, and a build directory without one is unfinished.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+
+from pairwright.datasets.atomic import write_text
+from pairwright.flows.config import BuildConfig, dump_config
+from pairwright.flows.engine import Engine, engine
+from pairwright.flows.inputs import file_state, input_state, read_options
+from pairwright.flows.layout import part_name
+from pairwright.flows.lock import exclusive
+from pairwright.flows.progress import Progress, Silence
+from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint
+from pairwright.flows.stages.generate import Generation, generate_part
+from pairwright.flows.stages.index import build_index, retrieve_pairs
+from pairwright.flows.stages.pairs import read_input
+from pairwright.flows.stages.refine import refine_negatives
+from pairwright.flows.stages.shards import Packing, chosen_counts, finish, plan_shards, write_one_shard
+from pairwright.flows.stages.tag import merge_statistics, tag_part
+from pairwright.flows.summary import Truth, finish_build, sweep
+from pairwright.generators.language.tagger import tagger_status
+from pairwright.generators.language.wordnet import load_wordnet
+
+
+def build(
+    config: BuildConfig, out: Path, progress: Progress | None = None, truth: Truth | None = None
+) -> dict[str, Any]:
+    """Build a dataset, or go on with one.
+
+    Args:
+        config: what to build.
+        out: the build directory; what stands there and still fits is not made again.
+        progress: who is told.
+        truth: judges the finished texts where the truth is known (the demo); its table enters card and report.
+
+    Returns:
+        The manifest.
+
+    Raises:
+        PairwrightError: with one line that says what to mend.
+    """
+    if generations(config):
+        load_wordnet()  # what is missing shall be said before an hour of work, not after
+    with exclusive(out):
+        return asyncio.run(_flow(config, out.resolve(), progress or Silence(), truth))
+
+
+def generations(config: BuildConfig) -> list[Generation]:
+    """Return the generating stages of a build, in order."""
+    retrieved = config.retrieve is not None
+
+    def stage(name: str, generator: str, options: Mapping[str, Any], *, to_refine: bool = False) -> Generation:
+        return Generation(name, generator, options, config.seed, retrieved, to_refine)
+
+    stages = []
+    if config.negatives:
+        options = config.negatives.model_dump()
+        stages.append(stage("negatives", "rules-negatives", options, to_refine=config.refine is not None))
+    if config.positives:
+        stages.append(stage("positives", "rules-positives", config.positives.model_dump()))
+    if config.conversations:
+        stages.append(stage("conversations", "template-conversations", config.conversations.model_dump()))
+    return stages + [stage(extra.name, extra.name, extra.options) for extra in config.generators]
+
+
+@flow(name="pairwright-build", validate_parameters=False, persist_result=False)
+async def _flow(config: BuildConfig, out: Path, progress: Progress, truth: Truth | None) -> dict[str, Any]:
+    (out / "manifest.json").unlink(missing_ok=True)
+    write_text(out / "build.yaml", dump_config(config))
+    async with engine(out, config.workers, progress) as running:
+        await _Stages(config, running).run()
+    sweep(out, running.done)
+    return finish_build(config, out, running.done, truth)
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """The stages of one build: what each runs, and on whose output it depends."""
+
+    config: BuildConfig
+    engine: Engine
+
+    async def run(self) -> None:
+        config = self.config
+        source = read_options(config.input)
+        pairs = await self._whole("pairs", [], read_input, source, config.part_size, state=input_state(config.input))
+        parts = [part_name(number) for number in range(pairs.facts["parts"])]
+        index = await self._whole("index", [pairs], build_index, config.index, config.seed)
+        chosen = [pairs]
+        if config.retrieve:
+            queries = file_state([Path(config.retrieve.queries)])
+            chosen.append(await self._whole("retrieve", [index], retrieve_pairs, config.retrieve, state=queries))
+        tagger = tagger_status(config.tagger)[1]
+        tagged = await self._each("tag", parts, [pairs], tag_part, config.tagger, config.input.explode, state=tagger)
+        words = await self._whole("words", tagged, merge_statistics, parts)
+        made = [
+            receipt
+            for this in generations(config)
+            for receipt in await self._each(this.stage, parts, [*chosen, *tagged, words], generate_part, this)
+        ]
+        if config.refine:
+            made.append(
+                await self._whole("refine", [pairs, *made], refine_negatives, parts, config.refine, config.seed)
+            )
+        await self._shards(parts, [*chosen, *made])
+
+    async def _shards(self, parts: Sequence[str], inputs: Sequence[Receipt]) -> None:
+        config = self.config
+        stages = tuple(this.stage for this in generations(config))
+        packing = Packing(stages, config.shards, retrieved=config.retrieve is not None)
+        plan = plan_shards(chosen_counts(self.engine.root, parts, retrieved=packing.retrieved), config.shards.samples)
+        jobs = [
+            self._job("shards", part_name(number), inputs, write_one_shard, number, slices, packing)
+            for number, slices in enumerate(plan)
+        ]
+        shards = await self.engine.stage(jobs)
+        sweep(self.engine.root, self.engine.done, folders=["shards"])
+        await self._whole("sizes", shards, finish)
+
+    async def _whole(
+        self, stage: str, inputs: Sequence[Receipt], run: Callable[..., Outcome], *args: object, state: str = ""
+    ) -> Receipt:
+        (receipt,) = await self.engine.stage([self._job(stage, "all", inputs, run, *args, state=state)])
+        return receipt
+
+    async def _each(
+        self,
+        stage: str,
+        parts: Sequence[str],
+        inputs: Sequence[Receipt],
+        run: Callable[..., Outcome],
+        *args: object,
+        state: str = "",
+    ) -> tuple[Receipt, ...]:
+        jobs = [self._job(stage, part, inputs, run, part, *args, state=state) for part in parts]
+        return await self.engine.stage(jobs)
+
+    def _job(
+        self,
+        stage: str,
+        part: str,
+        inputs: Sequence[Receipt],
+        run: Callable[..., Outcome],
+        *args: object,
+        state: str = "",
+    ) -> Job:
+        # The arguments are frozen sections of the config and names, whose repr says all of them.
+        return Job(stage, part, run, args, fingerprint(stage, part, [repr(args), state], inputs))

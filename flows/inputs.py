@@ -1,0 +1,43 @@
+"""What a build reads from outside, and how it notices that it changed: by size and time of each file.
+
+The content itself is not hashed: a pool may be terabytes. What was read enters the receipts by content, so a file
+that was only touched is read again, but nothing after it is made again.
+Not covered: image files that a table names are looked at when their pair is packed, not watched.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pairwright.datasets.readers.formats import locate
+from pairwright.datasets.reading import ReadOptions
+from pairwright.flows.config import InputSection
+
+
+def read_options(section: InputSection) -> ReadOptions:
+    """Return the reader's options that a config's input section stands for."""
+    return ReadOptions(
+        input=section.path,
+        format=section.format,
+        columns=section.columns,
+        explode=section.explode,
+        image_root=section.image_root,
+        source=section.source,
+        instances=section.instances,
+        on_error=section.on_error,
+        verify_images=section.verify_images,
+    )
+
+
+def input_state(section: InputSection) -> str:
+    """Return the state of the files that a build reads its pairs from; errors as in `readers.formats.locate`."""
+    files = locate(section.path, section.format).files
+    return file_state([*files, *([Path(section.instances)] if section.instances else [])])
+
+
+def file_state(paths: Iterable[Path]) -> str:
+    """Return name, size and time of change of each file, and of each file below each folder."""
+    states = []
+    for path in paths:
+        below = sorted(path.rglob("*")) if path.is_dir() else [path]
+        states += [f"{file.name}:{stat.st_size}:{stat.st_mtime_ns}" for file in below if (stat := file.stat())]
+    return "\n".join(states)

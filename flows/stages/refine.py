@@ -1,0 +1,87 @@
+"""Stage ``refine``: hard negatives that text alone betrays are set aside (Algorithm 1 of SugarCrepe).
+
+A set operation: all candidates of the build enter at once, the captions of the pool train the scorers, and
+the verdicts are written back part by part.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from pairwright.datasets.contents import type_of
+from pairwright.datasets.records import Annotation
+from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+from pairwright.filters.groups import corpus_of, pair_group
+from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
+from pairwright.filters.scorers import Corpus
+from pairwright.flows.config import RefineSection
+from pairwright.flows.layout import annotations_path, candidates_path, pairs_path, rejected_path
+from pairwright.flows.receipts import Counts, Outcome
+
+STAGE = "negatives"
+
+
+def refine_negatives(root: Path, parts: list[str], section: RefineSection, seed: int) -> Outcome:
+    """Refine the hard negatives of all parts; the unit is a negative that a generator kept."""
+    rows = {part: ANNOTATIONS.read(candidates_path(root, STAGE, part)) for part in parts}
+    groups, corpus = _pool(root, parts)
+    entering = [row for part in parts for row in rows[part]]
+    outcome = refine_rows(
+        pl.DataFrame(
+            {
+                "id": [row.id for row in entering],
+                "group": [groups[row.key] for row in entering],
+                "positive": [row.source_text for row in entering],
+                "negative": [row.text for row in entering],
+                "type": [type_of(row) for row in entering],
+            },
+            schema=dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String),
+        ),
+        corpus,
+        RefineOptions(cells=section.cells, by_type=section.by_type, seed=seed),
+    )
+    judged = iter(_judged(entering, outcome))
+    outputs = []
+    for part in parts:
+        mine = [next(judged) for _ in rows[part]]
+        for status, path in (
+            ("kept", annotations_path(root, STAGE, part)),
+            ("rejected", rejected_path(root, "refine", part)),
+        ):
+            ANNOTATIONS.write([row for row in mine if row.status == status], path)
+            outputs.append(path)
+    reasons = Counter(filter(None, outcome.reasons))
+    kept = int(outcome.kept.sum())
+    facts = {**outcome.as_json(), "histograms": _histograms(outcome)}
+    return Outcome(outputs, Counts("negative", len(entering), kept, dict(sorted(reasons.items()))), facts)
+
+
+def _pool(root: Path, parts: list[str]) -> tuple[dict[str, str], Corpus]:
+    pairs = [pair for part in parts for pair in PAIRS.read(pairs_path(root, part))]
+    return {pair.key: pair_group(pair) for pair in pairs}, corpus_of(pairs, pool=True)
+
+
+def _judged(rows: list[Annotation], outcome: Refinement) -> list[Annotation]:
+    gaps = outcome.gaps.drop("id").rename(lambda name: f"{name}_gap").to_dicts()
+    return [
+        replace(
+            row,
+            status="kept" if kept else "rejected",
+            reason=reason,
+            scores={**row.scores, **{name: gap for name, gap in named.items() if gap == gap}},  # noqa: PLR0124 - not NaN
+        )
+        for row, kept, reason, named in zip(rows, outcome.kept.tolist(), outcome.reasons, gaps, strict=True)
+    ]
+
+
+def _histograms(outcome: Refinement, bins: int = 41) -> dict[str, dict[str, list[int]]]:
+    edges = np.linspace(-1, 1, bins + 1)
+
+    def counts(values: np.ndarray) -> list[int]:  # type: ignore[type-arg]
+        return [int(n) for n in np.histogram(values[~np.isnan(values)], edges)[0]]
+
+    named = {name: outcome.gaps[name].to_numpy() for name in outcome.gaps.columns if name != "id"}
+    return {name: {"before": counts(gaps), "after": counts(gaps[outcome.kept])} for name, gaps in named.items()}
