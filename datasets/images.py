@@ -101,7 +101,10 @@ def _stream(locator: str) -> BinaryIO:
 
 
 def _read_member(path: Path, name: str, locator: str) -> bytes:
-    member = find_member(path, name)
+    try:
+        member = find_member(path, name)
+    except InputError as error:
+        raise UnusableImage("bad_image", error.what, locator) from None
     if member is None:
         raise UnusableImage("missing_image", "the tar has no such member", locator)
     if member.size > MAX_BYTES:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import Reject, is_storable, reject
@@ -49,7 +50,7 @@ def scan_tar(path: Path) -> Iterator[Member | Reject]:
                 return
             if info is None:
                 break
-            archive.members = []  # TarFile collects every header; a scan needs none of them again
+            archive.members = []  # type: ignore[attr-defined]  # it collects every header; a scan needs none again
             if info.size < 0 or archive.offset <= reached:
                 yield reject(f"{path}::{info.name}", "broken_tar", "the header gives an impossible size")
                 return
@@ -71,6 +72,18 @@ def _opened(path: Path) -> tarfile.TarFile:
             where=str(path),
             mend="Copy the shard again; unpack .tar.gz to .tar first.",
         ) from None
+
+
+def open_tar(path: Path) -> BinaryIO:
+    """Return the tar ``path`` opened for reading at offsets.
+
+    Raises:
+        InputError: when it cannot be opened.
+    """
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", where=str(path), mend="Check path and rights.") from None
 
 
 def _member(path: Path, info: tarfile.TarInfo) -> Member | Reject:

@@ -1,6 +1,6 @@
 """A folder of images with their captions beside them: ``a/b.jpg`` with ``a/b.txt`` and/or ``a/b.json``.
 
-Sub-folders are read too, names in order of code points; the source id is the path without its suffix. The
+Sub-folders follow, names in order of code points; the source id is the path without its suffix. The
 whole .txt is one caption, but for the line break at its end. A .txt or .json without an image is a lost
 sample and refused; files of other kinds are no samples, and hidden ones are passed over. A table
 ``00000.parquet`` beside a folder ``00000`` (img2dataset) tells which downloads failed.
@@ -10,6 +10,8 @@ Limits: the names of one folder at a time are held in memory, since a file syste
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pairwright.datasets.errors import InputError
@@ -17,7 +19,7 @@ from pairwright.datasets.images import SUFFIXES
 from pairwright.datasets.readers.downloads import failed_downloads
 from pairwright.datasets.readers.rows import Row, Rows
 from pairwright.datasets.readers.samples import File, sample_row
-from pairwright.datasets.rejects import Reject, reject
+from pairwright.datasets.rejects import Refused, Reject, reject
 
 SIDE_FILES = frozenset({".txt", ".json"})
 
@@ -29,19 +31,22 @@ def read_image_folder(path: Path) -> Rows:
 
 def _read(root: Path, folder: Path) -> Rows:
     samples: dict[str, list[File]] = {}
+    folders: list[Path] = []
     for entry in _entries(folder):
         inner = Path(entry.path)
         suffix = inner.suffix.lower()
         if entry.is_dir():
-            yield from _read(root, inner)
-            table = inner.with_name(f"{inner.name}.parquet")
-            if table.is_file():
-                keys = {name.stem for name in inner.iterdir() if name.suffix.lower() in SUFFIXES}
-                yield from failed_downloads(table, keys)
+            folders.append(inner)
         elif suffix in SUFFIXES | SIDE_FILES:
             samples.setdefault(inner.stem, []).append(_file(inner, suffix))
     for stem, files in samples.items():
         yield _row(root, folder / stem, files)
+    for inner in folders:
+        yield from _read(root, inner)
+        table = inner.with_name(f"{inner.name}.parquet")
+        if table.is_file():
+            keys = {name.stem for name in inner.iterdir() if name.suffix.lower() in SUFFIXES}
+            yield from failed_downloads(table, keys)
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
@@ -60,7 +65,14 @@ def _file(path: Path, suffix: str) -> File:
         size = path.stat().st_size
     except OSError:  # a link that leads nowhere; the image check tells it as missing
         size = 0
-    return File(suffix, str(path), size, path.read_bytes)
+    return File(suffix, str(path), size, partial(_read_side, path))
+
+
+def _read_side(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise Refused("missing_caption", f"{path.name} cannot be read ({error.strerror})") from None
 
 
 def _row(root: Path, base: Path, files: list[File]) -> Row | Reject:
@@ -69,4 +81,6 @@ def _row(root: Path, base: Path, files: list[File]) -> Row | Reject:
     if not image:
         names = ", ".join(Path(file.name).name for file in files)
         return reject(str(base), "missing_image", f"{names} without an image of that name")
-    return sample_row(image, key, files)
+    row = sample_row(image, key, files)
+    # Images in files of their own are looked at by path: a header is less than a file.
+    return row if isinstance(row, Reject) else replace(row, load=None)

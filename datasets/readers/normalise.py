@@ -15,11 +15,11 @@ Limits: a caption is at most `MAX_CAPTION` code points.
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import UnusableImage, check_image, check_locator, is_url
@@ -86,28 +86,29 @@ class Normaliser:
     def _candidates(self, row: Row) -> list[Pair | Reject]:
         plan = self._plan(row)
         fields = row.fields
+        get = _getter(fields)
         captions, refused = _captions(plan, row)
         if not captions:
             return refused
-        source_id = _identifier(_of(fields, plan.key), "key")
-        written = _text(_of(fields, plan.image), "image")
+        source_id = _identifier(get(plan.key), "key")
+        written = _text(get(plan.image), "image")
         image = self._located(written)
-        width, height = _size(_of(fields, plan.width), "width"), _size(_of(fields, plan.height), "height")
+        width, height = _size(get(plan.width), "width"), _size(get(plan.height), "height")
         if self.rules.verify != "off" and image and not is_url(image):
             seen = _look(row, image, self.rules.verify)
             width, height = width or seen[0], height or seen[1]
-        source = self.rules.source or _text(_of(fields, plan.source), "source") or self.source
+        source = self.rules.source or _text(get(plan.source), "source") or self.source
         first = Pair(
             key=_stored_key(fields, plan) or pair_key(source, source_id or written, captions[0]),
             caption=captions[0],
             source_id=source_id,
             image=image,
             captions=tuple(captions[1:]),
-            boxes=read_boxes(_of(fields, plan.boxes), width, height, self.rules.box_unit),
+            boxes=read_boxes(get(plan.boxes), width, height, self.rules.box_unit),
             width=width,
             height=height,
             source=source,
-            license=_identifier(_of(fields, plan.license), "license"),
+            license=_identifier(get(plan.license), "license"),
             meta=_meta(plan, fields),
         )
         if not self.rules.explode or len(captions) == 1:
@@ -134,8 +135,9 @@ class Normaliser:
         return os.path.normpath(self.root / written)
 
 
-def _of(fields: Mapping[str, Any], column: str | None) -> Any:
-    return None if column is None else fields[column]
+def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:
+    # A plan says None for a part that the rows lack, and no row has a column None.
+    return cast("Callable[[str | None], Any]", fields.get)
 
 
 def _look(row: Row, image: str, how: Literal["header", "full"]) -> tuple[int, int]:
@@ -225,7 +227,7 @@ def _size(value: Any, what: str) -> int:
 def _stored_key(fields: Mapping[str, Any], plan: Plan) -> str:
     if plan.stored_key is None:
         return ""
-    key = _of(fields, plan.stored_key)
+    key = fields[plan.stored_key]
     if not isinstance(key, str) or not _HEX128.fullmatch(key):
         raise Refused("wrong_type", "beside source_id, key must be 32 hex digits (or map it: --columns key=NAME)")
     return key
@@ -251,7 +253,7 @@ def _exploded(first: Pair, captions: list[str], locator: str) -> list[Pair | Rej
 
 
 def _meta(plan: Plan, fields: Mapping[str, Any]) -> str:
-    stored = _of(fields, plan.meta)
+    stored = None if plan.meta is None else fields[plan.meta]
     if not plan.extra and not stored:
         return "{}"
     values: dict[str, Any] = {}

@@ -17,7 +17,7 @@ from pairwright.datasets.readers.downloads import failed_downloads
 from pairwright.datasets.readers.rows import Rows
 from pairwright.datasets.readers.samples import File, sample_row
 from pairwright.datasets.rejects import Reject, reject
-from pairwright.datasets.tars import Member, scan_tar
+from pairwright.datasets.tars import Member, open_tar, scan_tar
 
 
 def read_webdataset(path: Path) -> Rows:
@@ -35,7 +35,7 @@ def read_webdataset(path: Path) -> Rows:
 
 def _samples(path: Path) -> Rows:
     current, files = "", list[File]()
-    with path.open("rb") as handle:
+    with open_tar(path) as handle:
         for found in scan_tar(path):
             if isinstance(found, Reject):
                 yield found

@@ -1,0 +1,376 @@
+"""Broken input: one clear line under ``stop``, a rejected row with its reason under ``skip``, never a silent loss."""
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import EXCERPT_LENGTH, REASONS, REJECTS, Reject
+from pairwright.datasets.tables import PAIRS
+
+GOOD = b'{"caption": "good"}\n'
+
+
+def jsonl(line: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / "pool.jsonl").write_bytes(GOOD + line + b'\n{"caption": "also good"}\n')
+        return folder / "pool.jsonl"
+
+    return make
+
+
+def csv(line: bytes, header: bytes = b"id,caption", good: bytes = b"good") -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / "pool.csv").write_bytes(header + b"\n1," + good + b"\n" + line + b"\n9," + good + b"\n")
+        return folder / "pool.csv"
+
+    return make
+
+
+def parquet(name: str, value: Any, other: Any) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        columns: dict[str, Any] = {"caption": ["good", "bad", "also good"], "width": [1.0, 1.0, 1.0]}
+        columns[name] = [other, value, other]
+        pl.DataFrame({"id": [1, 2, 3], **columns}).write_parquet(folder / "pool.parquet")
+        return folder / "pool.parquet"
+
+    return make
+
+
+def picture(kind: str = "JPEG", size: tuple[int, int] = (64, 64)) -> bytes:
+    stream = io.BytesIO()
+    noise = np.random.Generator(np.random.PCG64(0)).integers(0, 255, (size[1], size[0], 3), np.uint8)
+    Image.fromarray(noise).save(stream, kind)
+    return stream.getvalue()
+
+
+def images(**files: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        for name in ("a", "z"):
+            (folder / f"{name}.jpg").write_bytes(picture())
+            (folder / f"{name}.txt").write_text(f"good {name}")
+        for name, data in files.items():
+            (folder / name.replace("_", ".")).write_bytes(data)
+        return folder
+
+    return make
+
+
+def tar(name: str, data: bytes = b"x", kind: bytes = tarfile.REGTYPE) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        with tarfile.open(folder / "pool.tar", "w", format=tarfile.USTAR_FORMAT) as archive:
+            for member, content, type_ in (
+                ("0.txt", b"good", tarfile.REGTYPE),
+                (name, data, kind),
+                ("9.txt", b"ok", b"0"),
+            ):
+                info = tarfile.TarInfo(member)
+                info.type, info.size, info.linkname = type_, len(content), "/etc/passwd"
+                archive.addfile(info, io.BytesIO(content))
+        return folder / "pool.tar"
+
+    return make
+
+
+def cut_tar(blocks: int) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = tar("5.txt", b"x" * 2000)(folder)
+        path.write_bytes(path.read_bytes()[: blocks * 512])
+        return path
+
+    return make
+
+
+def damaged_tar(folder: Path) -> Path:
+    path = tar("5.txt")(folder)
+    data = bytearray(path.read_bytes())
+    data[2 * 512 : 2 * 512 + 200] = b"\x99" * 200
+    path.write_bytes(data)
+    return path
+
+
+def cut_header(folder: Path) -> Path:
+    path = tar("5.txt")(folder)
+    path.write_bytes(path.read_bytes()[: 2 * 512 + 100])
+    return path
+
+
+def missing_image(folder: Path) -> Path:
+    (folder / "a.jpg").write_bytes(picture())
+    rows = [{"image": name, "caption": name} for name in ("a.jpg", "b.jpg", "./a.jpg")]
+    (folder / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder / "pool.jsonl"
+
+
+def coco(annotation: dict[str, Any], image: dict[str, Any] | None = None) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        found = [{"id": 1}, *([image] if image else [])]
+        good = {"id": 1, "image_id": 1, "caption": "good"}
+        (folder / "c.json").write_text(json.dumps({"images": found, "annotations": [good, annotation]}))
+        return folder / "c.json"
+
+    return make
+
+
+def boxes(*values: Any, **fields: Any) -> Callable[[Path], Path]:
+    box = {"category": "cat", "bbox": list(values)}
+    return jsonl(json.dumps({"caption": "bad", "instances": [box], **fields}).encode())
+
+
+FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
+    "broken JSON": (jsonl(b'{"caption": "a'), "broken_json", "pool.jsonl:2"),
+    "a line that is no object": (jsonl(b"[1]"), "wrong_type", "pool.jsonl:2"),
+    "too deep JSON": (
+        jsonl(b'{"caption": "a", "x": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
+        "broken_json",
+        "pool.jsonl:2",
+    ),
+    "deep meta": (jsonl(b'{"caption": "a", "x": ' + b"[" * 1000 + b"]" * 1000 + b"}"), "wrong_type", "pool.jsonl:2"),
+    "bytes that are no UTF-8": (jsonl(b'{"caption": "caf\xe9"}'), "not_utf8", "pool.jsonl:2"),
+    "half a surrogate pair": (jsonl(rb'{"caption": "a \ud800"}'), "not_unicode", "pool.jsonl:2"),
+    "NaN in JSON": (jsonl(b'{"caption": "a", "width": NaN}'), "not_finite", "pool.jsonl:2"),
+    "no caption in a row": (jsonl(b'{"id": 3}'), "missing_column", "pool.jsonl:2"),
+    "an empty caption": (jsonl(b'{"caption": " \\n"}'), "empty_caption", "pool.jsonl:2"),
+    "no caption in a list": (jsonl(b'{"captions": []}'), "empty_caption", "pool.jsonl:2"),
+    "a null caption": (jsonl(b'{"caption": null}'), "empty_caption", "pool.jsonl:2"),
+    "a number as caption": (jsonl(b'{"caption": 5}'), "wrong_type", "pool.jsonl:2"),
+    "a list of lists": (jsonl(b'{"captions": [["a"]]}'), "wrong_type", "pool.jsonl:2"),
+    "a text as captions": (jsonl(b'{"captions": {"a": 1}}'), "wrong_type", "pool.jsonl:2"),
+    "a huge caption": (jsonl(b'{"caption": "' + b"a" * 200_000 + b'"}'), "huge_field", "pool.jsonl:2"),
+    "a repeated row": (jsonl(GOOD.strip()), "duplicate_key", "pool.jsonl:2"),
+    "a boolean id": (jsonl(b'{"id": true, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "a width that is a word": (jsonl(b'{"width": "wide", "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "a width below zero": (jsonl(b'{"width": -1, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "a width above 32 bits": (jsonl(b'{"width": 1e12, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "an image that is a number": (jsonl(b'{"image": 3, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "an image name with a zero byte": (
+        jsonl(rb'{"image": "a\u0000.jpg", "caption": "a"}'),
+        "missing_image",
+        "pool.jsonl:2",
+    ),
+    "an endless image name": (
+        jsonl(b'{"image": "' + b"a" * 9000 + b'.jpg", "caption": "a"}'),
+        "missing_image",
+        "pool.jsonl:2",
+    ),
+    "an image that is a folder": (jsonl(b'{"image": "/", "caption": "a"}'), "missing_image", "pool.jsonl:2"),
+    "a missing image": (missing_image, "missing_image", "pool.jsonl:2"),
+    "a member of a tar that is none": (
+        jsonl(b'{"image": "/x.tar::a.jpg", "caption": "a"}'),
+        "missing_image",
+        "pool.jsonl:2",
+    ),
+    "an inverted box": (boxes(0.5, 0, 0.4, 1), "bad_box", "pool.jsonl:2"),
+    "a box outside": (boxes(-0.5, 0, 0.4, 1), "bad_box", "pool.jsonl:2"),
+    "a box of three numbers": (boxes(0, 0, 1), "bad_box", "pool.jsonl:2"),
+    "a box of words": (boxes("0", 0, 1, 1), "wrong_type", "pool.jsonl:2"),
+    "pixels without a size": (boxes(0, 0, 100, 100), "bad_box", "pool.jsonl:2"),
+    "neither fraction nor pixel": (boxes(0, 0, 1.2, 1, width=640, height=480), "bad_box", "pool.jsonl:2"),
+    "a box beyond the image": (boxes(0, 0, 700, 400, width=640, height=480), "bad_box", "pool.jsonl:2"),
+    "a ragged CSV row": (csv(b"2,b,c"), "ragged_row", "pool.csv:3"),
+    "a CSV quote in the wrong place": (csv(b'2,"b" c'), "broken_csv", "pool.csv:3"),
+    "a CSV row that is no UTF-8": (csv(b"2,caf\xe9"), "not_utf8", "pool.csv:3"),
+    "a huge CSV field": (csv(b"2," + b"a" * 200_000), "huge_field", "pool.csv:3"),
+    "an empty CSV caption": (csv(b"2,"), "empty_caption", "pool.csv:3"),
+    "CSV captions that are no list": (
+        csv(b"2,words", b"id,captions", b'"[""good""]"'),
+        "broken_json",
+        "pool.csv:3",
+    ),
+    "a null Parquet caption": (parquet("caption", None, "x"), "empty_caption", "pool.parquet:row 2"),
+    "NaN as a Parquet width": (parquet("width", float("nan"), 1.0), "not_finite", "pool.parquet:row 2"),
+    "an image that is no image": (images(b_jpg=b"not an image", b_txt=b"bad"), "bad_image", "b.jpg"),
+    "an image that breaks off": (images(b_jpg=picture()[:-900], b_txt=b"bad"), "bad_image", "b.jpg"),
+    "a PNG that breaks off": (images(b_png=picture("PNG")[:-900], b_txt=b"bad"), "bad_image", "b.png"),
+    "an empty image": (images(b_jpg=b"", b_txt=b"bad"), "bad_image", "b.jpg"),
+    "an image without a caption": (images(b_jpg=picture()), "missing_caption", "b.jpg"),
+    "a caption without an image": (images(b_txt=b"bad"), "missing_image", "b"),
+    "a caption file that is no UTF-8": (images(b_jpg=picture(), b_txt=b"caf\xe9"), "not_utf8", "b.jpg"),
+    "an empty caption file": (images(b_jpg=picture(), b_txt=b"\n"), "empty_caption", "b.jpg"),
+    "a name that climbs out of the tar": (tar("../5.txt"), "outside_root", "pool.tar::../5.txt"),
+    "an absolute name in a tar": (tar("/5.txt"), "outside_root", "pool.tar::/5.txt"),
+    "a link in a tar": (tar("5.txt", b"", tarfile.SYMTYPE), "not_a_file", "pool.tar::5.txt"),
+    "a hard link in a tar": (tar("5.txt", b"", tarfile.LNKTYPE), "not_a_file", "pool.tar::5.txt"),
+    "a device in a tar": (tar("5.txt", b"", tarfile.CHRTYPE), "not_a_file", "pool.tar::5.txt"),
+    "a name in a tar that is no UTF-8": (tar("5\udce9.txt"), "not_utf8", "pool.tar::5\\udce9.txt"),
+    "a sample in a tar without a caption": (tar("5.jpg", picture()), "missing_caption", "pool.tar::5"),
+    "an image in a tar that is none": (tar("0.jpg", b"no image"), "bad_image", "pool.tar::0"),
+    "a second caption in a sample": (tar("0.txt"), "duplicate_member", "pool.tar::0.txt"),
+    "a tar cut inside a member": (cut_tar(4), "truncated_tar", "pool.tar::5.txt"),
+    "a tar cut after a member": (cut_tar(2), "truncated_tar", "pool.tar"),
+    "a tar cut inside a header": (cut_header, "truncated_tar", "pool.tar"),
+    "a damaged tar header": (damaged_tar, "broken_tar", "pool.tar"),
+    "a COCO caption of an unknown image": (
+        coco({"id": 5, "image_id": 3, "caption": "bad"}),
+        "unknown_image",
+        "c.json:annotation 5",
+    ),
+    "a COCO annotation without caption": (coco({"id": 5, "image_id": 1}), "missing_column", "c.json:annotation 5"),
+    "a COCO image without captions": (
+        coco({"id": 2, "image_id": 1, "caption": "fine"}, {"id": 4}),
+        "empty_caption",
+        "c.json:image 4",
+    ),
+    "a COCO image told twice": (
+        coco({"id": 2, "image_id": 1, "caption": "fine"}, {"id": 1}),
+        "duplicate_key",
+        "c.json:image 1",
+    ),
+    "an empty COCO caption": (
+        coco({"id": 2, "image_id": 1, "caption": ""}),
+        "empty_caption",
+        "c.json:image 1, caption 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_under_stop_a_flaw_is_one_line_with_place_and_mend(tmp_path: Path, flaw: str) -> None:
+    make, reason, place = FLAWS[flaw]
+    with pytest.raises(InputError) as caught:
+        list(read_pairs(ReadOptions(str(make(tmp_path)))))
+    assert caught.value.where == str(tmp_path / place)
+    assert caught.value.what.startswith(f"{reason}: ")
+    assert caught.value.mend.startswith(REASONS[reason])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_under_skip_a_flaw_is_one_rejected_row_and_the_others_are_kept(tmp_path: Path, flaw: str) -> None:
+    make, reason, place = FLAWS[flaw]
+    pairs, rejects = read_all(make(tmp_path))
+    assert [(reject.reason, reject.place) for reject in rejects] == [(reason, str(tmp_path / place))]
+    assert pairs
+    assert "bad" not in {pair.caption for pair in pairs}
+    PAIRS.write(pairs, tmp_path / "out" / "pairs.parquet")
+    REJECTS.write(rejects, tmp_path / "out" / "rejected.parquet")
+    assert REJECTS.read(tmp_path / "out" / "rejected.parquet") == rejects
+    assert len(rejects[0].excerpt) <= EXCERPT_LENGTH
+
+
+def read_all(path: Path, **options: Any) -> tuple[list[Pair], list[Reject]]:
+    batches = list(read_pairs(ReadOptions(str(path), on_error="skip", **options)))
+    return [pair for b in batches for pair in b.pairs], [reject for b in batches for reject in b.rejects]
+
+
+def write(name: str, data: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / name).write_bytes(data)
+        return folder / name
+
+    return make
+
+
+def torn_parquet(folder: Path) -> Path:
+    path = parquet("caption", "b", "a")(folder)
+    path.write_bytes(path.read_bytes()[:-50])
+    return path
+
+
+WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "an empty JSON Lines file": (write("a.jsonl", b""), "there are no rows"),
+    "an empty CSV": (write("a.csv", b""), "the file is empty"),
+    "a CSV of a header": (write("a.csv", b"caption\n"), "there are no rows"),
+    "a CSV with a column twice": (write("a.csv", b"caption,caption\na,b\n"), "columns named twice: caption"),
+    "a CSV whose header is no UTF-8": (write("a.csv", b"caf\xe9,caption\na,b\n"), "header is not UTF-8"),
+    "a CSV without a caption": (write("a.csv", b"id,words\n1,b\n"), "no column 'caption'; there are: id, words"),
+    "JSON Lines without any caption": (write("a.jsonl", b'{"a": 1}\n{"a": 2}\n'), "no column 'caption'"),
+    "UTF-16": (write("a.jsonl", '{"caption": "a"}'.encode("utf-16")), "UTF-16"),
+    "gzip that breaks off": (write("a.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00"), "cannot be read"),
+    "no gzip": (write("a.jsonl.gz", b"{}"), "cannot be read"),
+    "Parquet that breaks off": (torn_parquet, "not a whole Parquet file"),
+    "an empty Parquet file": (write("a.parquet", b""), "not a whole Parquet file"),
+    "no tar": (write("a.tar", b"x" * 2000), "not an uncompressed tar"),
+    "an empty tar": (write("a.tar", b""), "not an uncompressed tar"),
+    "a gzipped tar": (write("a.tar", b"\x1f\x8b\x08" + b"\0" * 2000), "not an uncompressed tar"),
+    "broken COCO": (write("a.json", b'{"images": ['), "broken_json"),
+    "another ending": (write("a.xml", b"<a/>"), "cannot be told"),
+    "an empty folder": (lambda folder: folder, "the folder holds no"),
+    "nothing": (lambda folder: folder / "a.jsonl", "no such file"),
+}
+
+
+@pytest.mark.parametrize("policy", ["stop", "skip"])
+@pytest.mark.parametrize("flaw", WHOLE_FILES)
+def test_a_flaw_of_the_whole_file_is_an_error_under_both_policies(tmp_path: Path, flaw: str, policy: Any) -> None:
+    make, message = WHOLE_FILES[flaw]
+    with pytest.raises(InputError, match=message) as caught:
+        list(read_pairs(ReadOptions(str(make(tmp_path)), on_error=policy)))
+    assert str(tmp_path) in caught.value.where
+
+
+def test_a_folder_where_a_file_is_expected_and_the_reverse_are_errors(tmp_path: Path) -> None:
+    path = jsonl(b"")(tmp_path)
+    with pytest.raises(InputError, match="a file, where images is a folder"):
+        read_pairs(ReadOptions(str(path), format="images"))
+    with pytest.raises(InputError, match="a folder without csv files"):
+        read_pairs(ReadOptions(str(tmp_path), format="csv"))
+
+
+def test_a_mapped_column_that_no_row_has_is_an_error(tmp_path: Path) -> None:
+    path = jsonl(b"")(tmp_path)
+    with pytest.raises(InputError, match="no row has a column lisense"):
+        read_all(path, columns={"license": "lisense"})
+    with pytest.raises(InputError, match="no row has a column lisense"):
+        read_all(csv(b"2,b")(tmp_path), columns={"license": "lisense"})
+
+
+def test_a_parquet_text_that_is_no_utf8_costs_its_row_only(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet as files
+
+    raw = pa.array([b"good", b"caf\xe9", b"also good"], pa.binary())
+    text = pa.StringArray.from_buffers(3, *raw.buffers()[1:])
+    files.write_table(pa.table({"caption": text}), tmp_path / "a.parquet")
+    pairs, rejects = read_all(tmp_path / "a.parquet")
+    assert [pair.caption for pair in pairs] == ["good", "also good"]
+    assert [(reject.reason, reject.place) for reject in rejects] == [("not_utf8", f"{tmp_path}/a.parquet:row 2")]
+
+
+def test_a_bad_caption_is_refused_alone_and_the_row_goes_on(tmp_path: Path) -> None:
+    pairs, rejects = read_all(jsonl(b'{"captions": ["a", "", "b", 5]}')(tmp_path))
+    assert (pairs[1].caption, pairs[1].captions) == ("a", ("b",))
+    assert [(reject.reason, reject.place) for reject in rejects] == [
+        ("empty_caption", f"{tmp_path}/pool.jsonl:2, caption 2"),
+        ("wrong_type", f"{tmp_path}/pool.jsonl:2, caption 4"),
+    ]
+
+
+def test_a_full_check_finds_what_a_header_check_cannot(tmp_path: Path) -> None:
+    data = bytearray(picture("PNG"))
+    middle = len(data) // 2
+    data[middle : middle + 64] = bytes(64)
+    folder = images(b_png=bytes(data), b_txt=b"good b")(tmp_path)
+    assert not read_all(folder)[1]
+    assert [reject.reason for reject in read_all(folder, verify_images="full")[1]] == ["bad_image"]
+
+
+def test_images_are_not_looked_at_when_only_texts_are_wanted(tmp_path: Path) -> None:
+    assert len(read_all(missing_image(tmp_path), verify_images="off")[0]) == 3
+
+
+def test_the_first_flaw_in_the_order_of_rows_is_the_one_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD + GOOD + b"broken\n")
+    with pytest.raises(InputError, match=r"a\.jsonl:2: duplicate_key"):
+        list(read_pairs(ReadOptions(str(path))))
+
+
+def test_a_repeated_key_is_found_across_batches_and_inputs(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_bytes(GOOD + b'{"caption": "a"}\n{"caption": "b"}\n')
+    inputs = (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))
+    batches = list(read_pairs(ReadOptions(inputs, source="one", on_error="skip", batch_size=2)))
+    assert sum(len(batch.pairs) for batch in batches) == 3
+    assert [reject.reason for batch in batches for reject in batch.rejects] == ["duplicate_key"] * 3
+    assert {reject.source for batch in batches for reject in batch.rejects} == {"one"}
