@@ -1,0 +1,214 @@
+"""The build report: one HTML file that needs nothing else, to be opened in a browser and looked at.
+
+It shows how many pairs and texts there are, what each stage kept and turned away and why, which types the negatives have,
+what refinement did to the gaps of its scorers, where the time went, how the texts stood before the truth (where it is known),
+and samples with their pictures. No script, no reference to anything outside the file: its own policy forbids both.
+
+Input is the manifest, as `card.py` describes it, and what a manifest cannot hold: samples to show and gaps to draw. Members used
+beyond the card's: ``types`` (type to made, kept, rejected by reason). A section without data is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.atomic import write_text
+from pairwright.datasets.report_figures import bar_rows, histogram, share_bar
+from pairwright.datasets.report_gallery import gallery
+from pairwright.datasets.samples import Sample
+
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+_STYLE = Path(__file__).with_name("report.css")
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The gaps of one scorer, score of the true text minus score of the negative, each in [-1, 1].
+
+    Attributes:
+        name: of the scorer.
+        before: of all rows that came to refinement.
+        after: of the rows it kept.
+    """
+
+    name: str
+    before: Sequence[float]
+    after: Sequence[float]
+
+
+def write_report(
+    path: Path, manifest: Mapping[str, Any], samples: Sequence[Sample] = (), gaps: Sequence[Gaps] = ()
+) -> None:
+    """Write the report of a build to ``path``; see `report`."""
+    write_text(path, report(manifest, samples, gaps))
+
+
+def report(manifest: Mapping[str, Any], samples: Sequence[Sample] = (), gaps: Sequence[Gaps] = ()) -> str:
+    """Return the report as HTML.
+
+    Args:
+        manifest: of the build.
+        samples: to show, with image bytes (`report_gallery.choose` draws them).
+        gaps: one a scorer.
+    """
+    sections = [
+        _tiles(manifest),
+        _section("Stages", "Candidates are kept, or rejected with a reason.", _stages(manifest)),
+        _section("Texts by type", _types_note(manifest), _types(manifest)),
+        _section("Before and after refinement", _GAPS_NOTE, _gaps(gaps)),
+        _section("Checked against the truth", _ORACLE_NOTE, _oracle(manifest)),
+        _section("Time", "Wall clock by stage.", _times(manifest)),
+        _section("Samples", f"{len(samples)} drawn by seed and key.", gallery(samples) if samples else ""),
+    ]
+    name = escape(str(manifest.get("name", "dataset")))
+    about = " · ".join(
+        escape(text)
+        for text in (
+            f"pairwright {manifest['version']}" if manifest.get("version") else "",
+            str(manifest.get("created", "")),
+        )
+        if text
+    )
+    return (
+        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}: build report</title>\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<style>\n{_STYLE.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n<main>\n"
+        f'<h1>{name}</h1>\n<p class="sub">{about}</p>\n{"".join(sections)}\n</main>\n</body>\n</html>\n'
+    )
+
+
+_GAPS_NOTE = (
+    "The gap is a scorer's value of the true text minus that of the negative. A blind scorer that picks the true text more often "
+    "than half of the time has found a cue."
+)
+_ORACLE_NOTE = (
+    "Each kept text was judged against the scene that its image was drawn from: negatives have to be false, positives and turns true. "
+    "A text outside the grammar counts as wrong."
+)
+
+
+def _section(title: str, note: str, body: str) -> str:
+    if not body:
+        return ""
+    return f'\n<section>\n<h2>{escape(title)}</h2>\n<p class="note">{escape(note)}</p>\n{body}\n</section>'
+
+
+def _tiles(manifest: Mapping[str, Any]) -> str:
+    contents, shards = manifest.get("contents", {}), manifest.get("shards", {})
+    texts = contents.get("texts", {})
+    tiles = [("pairs" if contents.get("with_image") else "captions", contents.get("samples", shards.get("samples")))]
+    tiles += [(name.replace("_", " "), count) for name, count in texts.items() if count]
+    tiles.append(("shards", shards.get("files")))
+    seconds = sum(stage.get("seconds", 0.0) for stage in manifest.get("stages", {}).values())
+    shown = [(name, f"{count:,}") for name, count in tiles if count is not None]
+    shown += [("size on disk", size(shards["bytes"]))] if "bytes" in shards else []
+    shown += [("in all stages", duration(seconds))] if seconds else []
+    return (
+        '<div class="tiles">'
+        + "".join(f'<div class="tile"><b>{v}</b><span>{escape(n)}</span></div>' for n, v in shown)
+        + "</div>"
+    )
+
+
+def _legend(*names: str) -> str:
+    return '<p class="key-list">' + "".join(f'<span><i class="swatch-{n}"></i>{n}</span>' for n in names) + "</p>"
+
+
+def _number(value: float) -> str:
+    return f'<td class="number">{value:,}</td>'
+
+
+def _table(head: Sequence[str], rows: Sequence[str]) -> str:
+    numbers = {"candidates", "made", "kept", "rejected", "right", "outside"}
+    cells = "".join(f"<th{' class=number' if name in numbers else ''}>{escape(name)}</th>" for name in head)
+    return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def _outcome(name: str, unit: str, all_: int, kept: int, reasons: Mapping[str, int]) -> str:
+    ordered = sorted(reasons.items(), key=lambda item: (-item[1], item[0]))
+    why = " · ".join(f"{escape(reason)} {count:,}" for reason, count in ordered if count)
+    bar = share_bar((("kept", kept), ("rejected", all_ - kept)), all_)
+    said = f'<p class="reasons">{why}</p>' if why else ""
+    first = f"<td>{escape(name)}" + (f'<br><span class="note">{escape(unit)}</span>' if unit else "") + "</td>"
+    return f'<tr>{first}{_number(all_)}{_number(kept)}{_number(all_ - kept)}<td class="wide">{bar}{said}</td></tr>'
+
+
+def _stages(manifest: Mapping[str, Any]) -> str:
+    stages = manifest.get("stages", {})
+    rows = [
+        _outcome(name, f"unit: {s['unit']}", s["candidates"], s["kept"], s.get("rejected", {}))
+        for name, s in stages.items()
+    ]
+    head = ("stage", "candidates", "kept", "rejected", "share kept, and reasons of rejection")
+    return _legend("kept", "rejected") + _table(head, rows) if rows else ""
+
+
+def _types_note(manifest: Mapping[str, Any]) -> str:
+    return "What each type made and kept." if manifest.get("types") else "What the shards hold."
+
+
+def _types(manifest: Mapping[str, Any]) -> str:
+    types = manifest.get("types") or {}
+    if types:
+        rows = [_outcome(name, "", t["made"], t["kept"], t.get("rejected", {})) for name, t in types.items()]
+        return _table(("type", "made", "kept", "rejected", "share kept, and reasons of rejection"), rows)
+    groups = manifest.get("contents", {}).get("types", {})
+    return "".join(
+        f"<h4>{escape(group.replace('_', ' ').capitalize())}</h4>"
+        + bar_rows([(name, count, f"{count:,}") for name, count in counts.items()])
+        for group, counts in groups.items()
+        if counts
+    )
+
+
+def _gaps(gaps: Sequence[Gaps]) -> str:
+    drawn = [histogram(gap.name, gap.before, gap.after) for gap in gaps if len(gap.before)]
+    return (
+        _legend("before", "kept").replace("</i>kept", "</i>after") + f'<div class="pair">{"".join(drawn)}</div>'
+        if drawn
+        else ""
+    )
+
+
+def _oracle(manifest: Mapping[str, Any]) -> str:
+    rows = [
+        f'<tr><td>{escape(name)}</td>{_number(row["kept"])}<td class="number">{row["true_share"]:.2%}</td>{_number(row["outside"])}'
+        f'<td class="wide">{share_bar((("kept", round(row["true_share"] * row["kept"])),), row["kept"])}</td></tr>'
+        for name, row in (manifest.get("oracle") or {}).items()
+    ]
+    return _table(("texts", "kept", "right", "outside", ""), rows) if rows else ""
+
+
+def _times(manifest: Mapping[str, Any]) -> str:
+    stages: Mapping[str, Mapping[str, Any]] = manifest.get("stages", {})
+    rows = [(n, s["seconds"], _pace(s)) for n, s in stages.items() if "seconds" in s]
+    return bar_rows(rows) if rows else ""
+
+
+def _pace(stage: Mapping[str, Any]) -> str:
+    seconds = stage["seconds"]
+    rate = f", {stage['candidates'] / seconds:,.0f}/s" if seconds >= 0.1 else ""
+    return duration(seconds) + rate
+
+
+def duration(seconds: float) -> str:
+    """Return a time as people read it: 0.42 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 10:
+        return f"{seconds:.2g} s" if seconds < 1 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people read it, in powers of 1000."""
+    value = float(count)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "bytes" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"

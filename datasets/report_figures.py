@@ -1,0 +1,105 @@
+"""The few figures that the report draws: bars, a stacked bar, a histogram of two states. SVG or HTML text, no library.
+
+Colours are classes of the page's style sheet (``kept``, ``rejected``, ``before``, ``after``), so figures follow light and dark. Widths are
+shares of the space there is, so they follow the window. Every figure says its numbers in text as well.
+"""
+
+from collections.abc import Sequence
+from html import escape
+
+import numpy as np
+
+BINS = 41
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 420, 190, 6, 22, 8
+
+
+def share_bar(parts: Sequence[tuple[str, int]], whole: int) -> str:
+    """Return a bar of ``whole`` split into ``parts`` (class, count), in order."""
+    x, rects = 0.0, []
+    for css_class, count in parts:
+        width = 100 * count / whole if whole else 0.0
+        rects.append(f'<rect class="{css_class}" x="{x:.3f}%" width="{width:.3f}%" height="100%"/>')
+        x += width
+    said = ", ".join(f"{css_class} {count:,}" for css_class, count in parts)
+    return f'<svg class="bar" role="img" aria-label="{escape(said)}"><rect class="ground" width="100%" height="100%"/>{"".join(rects)}</svg>'
+
+
+def bar_rows(rows: Sequence[tuple[str, float, str]], css_class: str = "kept") -> str:
+    """Return a list of named bars; each row is (name, value, how the value is written)."""
+    largest = max((value for _, value, _ in rows), default=0.0)
+    lines = []
+    for name, value, written in rows:
+        width = 100 * value / largest if largest else 0.0
+        bar = f'<svg class="bar thin" aria-hidden="true"><rect class="{css_class}" width="{width:.3f}%" height="100%"/></svg>'
+        lines.append(
+            f'<div class="row"><span class="name">{escape(name)}</span>{bar}<span class="value">{escape(written)}</span></div>'
+        )
+    return f'<div class="rows">{"".join(lines)}</div>'
+
+
+def histogram(name: str, before: Sequence[float], after: Sequence[float]) -> str:
+    """Return a figure of two histograms over [-1, 1], each scaled to its own sum.
+
+    Args:
+        name: what was measured.
+        before: values before, outlined.
+        after: values after, filled.
+    """
+    shares = [_shares(values) for values in (before, after)]
+    tallest = max(float(share.max()) for share in shares) or 1.0
+    filled = "".join(_column(number, float(value) / tallest) for number, value in enumerate(shares[1]))
+    outline = " ".join(_step(number, float(value) / tallest) for number, value in enumerate(shares[0]))
+    ground = _HEIGHT - _BOTTOM
+    middle = _x(BINS / 2)
+    ticks = "".join(
+        f'<text x="{_x((tick + 1) / 2 * BINS):.1f}" y="{_HEIGHT - 6}" text-anchor="{anchor}">{text}</text>'
+        for tick, text, anchor in ((-1, "−1", "start"), (0, "0", "middle"), (1, "+1", "end"))
+    )
+    return (
+        f'<figure class="histogram"><figcaption>{escape(name)}</figcaption>'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(_said(name, before, after))}">'
+        f'<line class="axis" x1="{middle:.1f}" x2="{middle:.1f}" y1="{_TOP}" y2="{ground}"/>'
+        f'<g class="after">{filled}</g><path class="before" d="M{_LEFT} {ground} {outline} L{_WIDTH - _LEFT} {ground}"/>'
+        f'<line class="axis" x1="{_LEFT}" x2="{_WIDTH - _LEFT}" y1="{ground}" y2="{ground}"/>{ticks}</svg>'
+        f'<p class="note">{escape(_said("", before, after))}</p></figure>'
+    )
+
+
+def _shares(values: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    counts, _ = np.histogram(np.clip(np.asarray(values, dtype=np.float64), -1, 1), bins=BINS, range=(-1, 1))
+    return counts / max(len(values), 1)
+
+
+def _x(bins: float) -> float:
+    return _LEFT + bins * (_WIDTH - 2 * _LEFT) / BINS
+
+
+def _y(share: float) -> float:
+    return _HEIGHT - _BOTTOM - share * (_HEIGHT - _BOTTOM - _TOP)
+
+
+def _column(number: int, share: float) -> str:
+    if not share:
+        return ""
+    top = _y(share)
+    width = _x(1) - _x(0) - 1
+    return (
+        f'<rect x="{_x(number) + 0.5:.1f}" y="{top:.1f}" width="{width:.1f}" height="{_HEIGHT - _BOTTOM - top:.1f}"/>'
+    )
+
+
+def _step(number: int, share: float) -> str:
+    return f"L{_x(number):.1f} {_y(share):.1f} L{_x(number + 1):.1f} {_y(share):.1f}"
+
+
+def _said(name: str, before: Sequence[float], after: Sequence[float]) -> str:
+    states = [f"{state} {len(values):,} ({_right(values)})" for state, values in (("before", before), ("after", after))]
+    return f"{name}: {', '.join(states)}" if name else ", ".join(states)
+
+
+def _right(values: Sequence[float]) -> str:
+    """Return how often a scorer alone would pick the true text: the share above 0, ties counting half."""
+    if not len(values):
+        return "none"
+    signs = np.sign(np.asarray(values, dtype=np.float64))
+    return f"picks the true text in {(signs.mean() + 1) / 2:.1%}"
