@@ -123,7 +123,7 @@ def _write_sugarcrepe(frame: pl.DataFrame, path: Path) -> None:
 
 def _read_negclip(path: Path) -> Iterator[Row]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 at byte {error.start}", where=str(path), mend="Save it as UTF-8.") from None
     table = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
@@ -161,18 +161,25 @@ def _listed(value: str | None, place: str) -> list[str]:
     return texts
 
 
+class _Lines(list[str]):
+    # Python's csv only puts those characters into quotes that are part of its line terminator. So it is told of
+    # both, and the lines end in one.
+    def write(self, line: str) -> None:
+        self.append(line.removesuffix("\r\n") + "\n")
+
+
 def _write_negclip(frame: pl.DataFrame, path: Path) -> None:
     extras = [orjson.loads(extra) for extra in frame["extra"]]
     others = list(dict.fromkeys(name for extra in extras for name in extra))
     names = ["title", "filepath", "neg_caption", *(name for name in SCHEMA if name not in _ELSEWHERE)]
-    text = io.StringIO(newline="")
-    table = csv.DictWriter(text, [*names, *others], restval="", delimiter="\t", lineterminator="\n")
+    lines = _Lines()
+    table = csv.DictWriter(lines, [*names, *others], restval="", delimiter="\t", lineterminator="\r\n")
     table.writeheader()
     for extra, row in zip(extras, candidate_rows(frame), strict=True):
         row |= {"title": row["caption"], "filepath": row["image"], "neg_caption": repr([row["negative"]])}
         cells = extra | {name: row[name] for name in names}
         table.writerow({name: cell if isinstance(cell, str) else compact_json(cell) for name, cell in cells.items()})
-    write_text(path, text.getvalue())
+    write_text(path, "".join(lines))
 
 
 def _read_parquet(path: Path) -> Iterator[Row]:

@@ -1,0 +1,170 @@
+"""Candidate rows in files: what is read, what is refused, and that nothing is lost on the way."""
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.filters.candidate_files import read_candidates, write_candidates
+from pairwright.filters.candidates import SCHEMA, candidate_frame, type_name
+
+ENDINGS = ["jsonl", "json", "tsv", "parquet"]
+
+text = st.text(st.characters(codec="utf-8"), max_size=20)
+filled = text.filter(str.strip)
+edit = st.fixed_dictionaries(
+    {
+        "from": text,
+        "to": text,
+        "from_span": st.lists(st.integers(0, 99), min_size=2, max_size=2),
+        "to_span": st.just([]),
+    }
+)
+row = st.fixed_dictionaries(
+    {"caption": filled, "negative": filled},
+    optional={
+        "image": text,
+        "key": text,
+        "positive": text,
+        "form": text,
+        "target": text,
+        "edit": st.lists(edit, max_size=2),
+        "scores": st.dictionaries(filled, st.floats(-1, 1), max_size=2),
+        "status": st.sampled_from(["kept", "rejected"]),
+        "reason": text,
+        "my column": filled,
+    },
+)
+
+
+def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    return candidate_frame((f"row {number}", given_row) for number, given_row in enumerate(rows))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_any_rows_come_back_from_a_file_as_they_went_in(ending: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("candidates")
+
+    @given(st.lists(row, max_size=5))
+    def check(rows: list[dict[str, Any]]) -> None:
+        frame, path = frame_of(rows), folder / f"rows.{ending}"
+        assert write_candidates(frame, path) == len(rows)
+        assert read_candidates(path).to_dicts() == frame.to_dicts()
+
+    check()
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_same_rows_give_the_same_bytes_and_only_kept_ones_when_asked(ending: str, tmp_path: Path) -> None:
+    frame = frame_of([{"caption": "a", "negative": str(n), "status": ["kept", "rejected"][n % 2]} for n in range(6)])
+    one, two, kept = (tmp_path / f"{name}.{ending}" for name in ("one", "two", "kept"))
+    assert write_candidates(frame, one) == write_candidates(frame, two) == 6
+    assert one.read_bytes() == two.read_bytes()
+    assert write_candidates(frame, kept, only_kept=True) == 3
+    assert set(read_candidates(kept)["status"]) == {"kept"}
+
+
+def test_only_caption_and_negative_are_needed(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"caption": "a dog", "negative_caption": "a cat"}\n\n{"caption": "a dog", "negative": "a cow"}\n')
+    frame = read_candidates(path)
+    assert frame.schema == SCHEMA
+    assert frame["negative"].to_list() == ["a cat", "a cow"]
+    assert frame["status"].to_list() == ["kept", "kept"]
+
+
+def test_ids_that_were_not_given_follow_from_the_content_and_not_from_the_place() -> None:
+    rows = [{"caption": "a dog", "negative": negative} for negative in ("a cat", "a cow", "a cat")]
+    ids = frame_of(rows)["id"]
+    assert ids.n_unique() == 3
+    assert set(ids) == set(frame_of(rows[::-1])["id"])
+
+
+def test_the_sugarcrepe_layout_keeps_its_indices_and_its_file_name_tells_the_type(tmp_path: Path) -> None:
+    path = tmp_path / "swap_att.json"
+    path.write_text('{"3": {"filename": "7.jpg", "caption": "a", "negative_caption": "b"}}')
+    (got,) = read_candidates(path).to_dicts()
+    assert [got[name] for name in ("id", "image", "form", "target")] == ["3", "7.jpg", "swap", "attribute"]
+    write_candidates(read_candidates(path), tmp_path / "out.json")
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert written["3"] == {
+        "filename": "7.jpg", "caption": "a", "negative_caption": "b", "form": "swap", "target": "attribute", "status": "kept",
+    }  # fmt: skip
+
+
+def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "train.tsv"
+    path.write_text("\ttitle\tfilepath\tneg_caption\tneg_image\n0\ta dog\tx.jpg\t['a cat', \"a dog's cow\"]\t[4, 5]\n")
+    frame = read_candidates(path)
+    assert frame.select("image", "caption", "negative").rows() == [
+        ("x.jpg", "a dog", "a cat"),
+        ("x.jpg", "a dog", "a dog's cow"),
+    ]
+    write_candidates(frame, tmp_path / "out.tsv")
+    lines = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    first = dict(zip(lines[0], lines[2], strict=True))
+    assert ast.literal_eval(first["neg_caption"].strip('"').replace('""', '"')) == ["a dog's cow"]
+    assert [first["title"], first["filepath"], first["neg_image"]] == ["a dog", "x.jpg", "[4, 5]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("a.jsonl", b'{"caption":"a","negative":"b"}\n{"caption":1}', r"a\.jsonl:2: caption is int"),
+        ("b.jsonl", b'{"caption":"a"}', "1: no negative"),
+        ("c.jsonl", b'{"caption":"  ","negative":"b"}', "1: no caption"),
+        ("d.jsonl", b"{oops", "1: broken JSON"),
+        ("e.jsonl", b'{"caption":"\xff"}', "1: broken JSON.*UTF-8"),
+        ("f.jsonl", b"5", "1: int instead of an object"),
+        (
+            "g.jsonl",
+            b'{"id":1,"caption":"a","negative":"b"}\n{"id":"1","caption":"a","negative":"c"}',
+            r"jsonl:2: id '1'",
+        ),
+        ("h.jsonl", b'{"caption":"a","negative":"b","scores":{"x":"y"}}', "scores is not"),
+        ("i.jsonl", b'{"caption":"a","negative":"b","scores":[1]}', "scores is not"),
+        ("j.jsonl", b'{"caption":"a","negative":"b","edit":[1]}', "edit is not"),
+        ("k.jsonl", b'{"caption":"a","negative":"b","status":"dropped"}', "status 'dropped'"),
+        ("l.json", b"[1]", "list instead of an object"),
+        ("m.json", b'{"0":{"caption":"a","negative_caption":"b"},"accuracy":0.5}', "row 'accuracy': float"),
+        ("n.tsv", b"title\tx\n", "no column neg_caption"),
+        ("o.tsv", b"", "no column neg_caption, title"),
+        ("p.tsv", b"title\tneg_caption\nabc\tx\n", r"p\.tsv:2: neg_caption is not a list"),
+        ("q.tsv", b'title\tneg_caption\nabc\t"[\n', "broken TSV"),
+        ("r.tsv", b"title\tneg_caption\nabc\t['x']\tmore\n", r"r\.tsv:2: more fields"),
+        ("s.tsv", b"title\tneg_caption\n\xff\n", "not UTF-8 at byte 18"),
+        ("t.parquet", b"PAR1", "not a whole Parquet file"),
+    ],
+)
+def test_bad_input_is_one_line_with_file_and_place(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=complaint) as caught:
+        read_candidates(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_an_unknown_ending_are_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_candidates(tmp_path / "none.jsonl")
+    with pytest.raises(UsageError, match=r"\.jsonl, \.json, \.tsv, \.parquet"):
+        write_candidates(frame_of([]), tmp_path / "rows.xlsx")
+
+
+def test_a_table_of_somebody_elses_is_read_when_it_has_the_two_texts(tmp_path: Path) -> None:
+    pl.DataFrame({"caption": ["a"], "negative_caption": ["b"], "votes": [3]}).write_parquet(tmp_path / "rows.parquet")
+    frame = read_candidates(tmp_path / "rows.parquet")
+    assert json.loads(frame["extra"][0]) == {"votes": 3}
+
+
+@pytest.mark.parametrize(
+    ("form", "target", "name"),
+    [("swap", "object", "swap-object"), ("shuffle", "", "shuffle"), ("", "", "other")],
+)
+def test_a_type_is_named_by_form_and_target(form: str, target: str, name: str) -> None:
+    assert type_name(form, target) == name
