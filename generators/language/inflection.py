@@ -1,0 +1,121 @@
+"""Word forms: number and verb form of a lemma, a or an, and the case of the word that is replaced.
+
+Forms come from lemminflect, by Penn Treebank tag, with a short table where its first choice is not what
+captions use. "a" or "an" goes by sound: spelling rules, with exceptions for silent h, "yoo" and "w" sounds, and
+letters read by name ("an SUV", "a UFO").
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from pairwright.generators.language.tokens import Token
+
+_FORMS: Final = {
+    ("person", "NNS"): "people",
+    ("people", "NNS"): "people",
+    ("ox", "NNS"): "oxen",
+    ("fish", "NNS"): "fish",
+    ("deer", "NNS"): "deer",
+    ("bison", "NNS"): "bison",
+    ("aircraft", "NNS"): "aircraft",
+    ("cattle", "NNS"): "cattle",
+    ("rhinoceros", "NNS"): "rhinoceroses",
+    ("cactus", "NNS"): "cacti",
+    ("hoof", "NNS"): "hooves",
+    ("tv", "NNS"): "TVs",
+    ("buffalo", "NNS"): "buffaloes",
+    ("pants", "NNS"): "pants",
+    ("jeans", "NNS"): "jeans",
+    ("shorts", "NNS"): "shorts",
+    ("clothes", "NNS"): "clothes",
+    ("sunglasses", "NNS"): "sunglasses",
+    ("goggles", "NNS"): "goggles",
+    ("be", "VBP"): "are",
+    ("be", "VBD"): "was",
+    ("light", "VBN"): "lit",
+    ("lie", "VBD"): "lay",
+    ("lie", "VBN"): "lain",
+    ("lie", "VBG"): "lying",
+}
+_INFLECTED: Final = frozenset(("NNS", "NNPS", "VBD", "VBG", "VBN", "VBP", "VBZ", "JJR", "JJS", "RBR", "RBS"))
+_PERIPHRASTIC: Final = {"JJR": "more", "JJS": "most", "RBR": "more", "RBS": "most"}
+
+# Vowel letters that sound as "yoo" or "w" ("a unicorn", "a one-way street"), silent h, and read-out letters.
+_CONSONANT_SOUND: Final = re.compile(
+    r"uni(?!n|m|d|l)|unil|use|usu|uti|ute|ura|ure(?!t)|uro|uku|ufo|uga|eu|ewe|ouija|one(?!i)|once|u(?=[-\d.]|$)|ubi|usb",
+    re.IGNORECASE,
+)
+_VOWEL_SOUND: Final = re.compile(
+    r"hour|honest|honou?r|heir|herb(?!iv|al)|8|11(?!\d)|18(?!\d)|x-?ray|f-?\d|[fhlmnrsx](?=[-\d]|$)", re.IGNORECASE
+)
+_LETTERS_WITH_VOWEL: Final = frozenset("AEFHILMNORSX")
+_INITIALISM: Final = re.compile(r"[A-Z]{2,5}s?(?![A-Za-z])")
+_READ_AS_WORDS: Final = frozenset(("NASA", "NATO", "LEGO", "FIFA", "SIM", "RAM", "LAN", "NASCAR"))
+
+
+@lru_cache(maxsize=65536)
+def inflect(lemma: str, tag: str) -> str:
+    """Return ``lemma`` in the form of a Penn Treebank tag: ``inflect("man", "NNS") == "men"``.
+
+    The last word of a multi-word noun is inflected, the first of a multi-word verb. A base-form tag, and a tag
+    that has no forms (IN, DT, ...), give the lemma unchanged.
+
+    Source: lemminflect; see the module for the exceptions.
+    """
+    if tag not in _INFLECTED or not lemma:
+        return lemma
+    head, gap, tail = lemma.partition(" ") if tag.startswith("V") else lemma.rpartition(" ")
+    if tag.startswith("V"):
+        return _form(head, tag) + gap + tail
+    return head + gap + _form(tail, tag) if tag.startswith("N") else _compared(lemma, tag)
+
+
+def _form(word: str, tag: str) -> str:
+    known = _FORMS.get((word.lower(), "NNS" if tag == "NNPS" else tag))
+    if known is not None:
+        return known
+    import lemminflect
+
+    forms = lemminflect.getInflection(word, tag)
+    return str(forms[0]) if forms and forms[0] else word
+
+
+def _compared(word: str, tag: str) -> str:
+    import lemminflect
+
+    # Its rules for unknown words would give "beautifuler".
+    forms = lemminflect.getInflection(word, tag, inflect_oov=False)
+    return str(forms[0]) if forms and forms[0] else f"{_PERIPHRASTIC[tag]} {word}"
+
+
+def article(word: str) -> str:
+    """Return "a" or "an", whichever goes before ``word`` by its sound; only the first word is looked at."""
+    first = word.strip().split(" ", 1)[0].lstrip("\"'“‘([")
+    if not first:
+        return "a"
+    if _INITIALISM.match(first) and first.rstrip("s") not in _READ_AS_WORDS:
+        return "an" if first[0] in _LETTERS_WITH_VOWEL else "a"
+    if _VOWEL_SOUND.match(first):
+        return "an"
+    if _CONSONANT_SOUND.match(first):
+        return "a"
+    return "an" if first[0].lower() in "aeiouáéíóúâêîôûäëïöü" else "a"
+
+
+def match_case(word: str, like: str) -> str:
+    """Return ``word`` in the letter case of ``like``: lower, Capitalised or ALL CAPITALS (two letters or more).
+
+    A word with capitals of its own after the first letter ("iPhone", "TVs") stays as it is.
+    """
+    if any(letter.isupper() for letter in word[1:]):
+        return word
+    letters = [letter for letter in like if letter.isalpha()]
+    if len(letters) > 1 and all(letter.isupper() for letter in letters):
+        return word.upper()
+    return word[:1].upper() + word[1:] if letters and letters[0].isupper() else word
+
+
+def replacement(lemma: str, token: Token) -> str:
+    """Return ``lemma`` in the form and letter case of the token that it replaces."""
+    return match_case(inflect(lemma, token.tag), token.text)

@@ -1,0 +1,113 @@
+"""Lemmas and universal tags from words and their Penn Treebank tags.
+
+Both are functions of the tags alone, so they are the same for every tagging pipeline. Lemmas come from
+lemminflect's dictionary (and its rules for unknown words), with a short table of our own for plurals that it
+splits the wrong way. Universal tags come from a table; auxiliaries are told from full verbs by what follows.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+_UNIVERSAL: Final = {
+    **dict.fromkeys(("NN", "NNS"), "NOUN"),
+    **dict.fromkeys(("NNP", "NNPS"), "PROPN"),
+    **dict.fromkeys(("VB", "VBD", "VBG", "VBN", "VBP", "VBZ"), "VERB"),
+    **dict.fromkeys(("JJ", "JJR", "JJS", "AFX"), "ADJ"),
+    **dict.fromkeys(("RB", "RBR", "RBS", "WRB"), "ADV"),
+    **dict.fromkeys(("DT", "PDT", "WDT", "PRP$", "WP$"), "DET"),
+    **dict.fromkeys(("PRP", "WP", "EX"), "PRON"),
+    **dict.fromkeys(("IN", "RP"), "ADP"),
+    **dict.fromkeys((".", ",", ":", "``", "''", "-LRB-", "-RRB-", "HYPH", "NFP", '""'), "PUNCT"),
+    **dict.fromkeys(("TO", "POS"), "PART"),
+    **dict.fromkeys(("$", "#", "SYM"), "SYM"),
+    "CC": "CCONJ",
+    "CD": "NUM",
+    "MD": "AUX",
+    "UH": "INTJ",
+}
+_SUBORDINATORS: Final = frozenset(
+    ("while", "because", "if", "although", "though", "unless", "whether", "that", "since", "whereas")
+)
+# Plurals that lemminflect gives as another word's, or that have no singular in use.
+_PLURALS: Final = {
+    "leaves": "leaf",
+    "axes": "axe",
+    "pants": "pants",
+    "jeans": "jeans",
+    "shorts": "shorts",
+    "glasses": "glass",
+    "goggles": "goggles",
+    "sunglasses": "sunglasses",
+    "eyeglasses": "eyeglasses",
+    "binoculars": "binoculars",
+    "scissors": "scissors",
+    "headphones": "headphones",
+    "clothes": "clothes",
+    "people": "person",
+    "persons": "person",
+    "dice": "die",
+    "bikes": "bike",
+    "ties": "tie",
+    "movies": "movie",
+    "cookies": "cookie",
+    "veggies": "veggie",
+    "halves": "half",
+    "calves": "calf",
+}
+_VERBS: Final = {
+    ("lay", "VBD"): "lie",
+    ("lying", "VBG"): "lie",
+    ("dyeing", "VBG"): "dye",
+    ("'s", "VBZ"): "be",
+    ("'re", "VBP"): "be",
+    ("'m", "VBP"): "be",
+    ("'ve", "VBP"): "have",
+    ("lit", "VBN"): "light",
+}
+_LEMMINFLECT_POS: Final = {"NOUN": "NOUN", "PROPN": "NOUN", "VERB": "VERB", "ADJ": "ADJ", "ADV": "ADV"}
+_BASE_FORMS: Final = frozenset(("NN", "NNP", "JJ", "RB", "VB", "WRB"))
+
+
+@lru_cache(maxsize=65536)
+def lemma(word: str, tag: str) -> str:
+    """Return the dictionary form of ``word`` as tagged, in lower case; the word itself when it is one already.
+
+    Source: lemminflect's dictionary; see the module for the exceptions.
+    """
+    lower = word.lower()
+    if tag in {"NNS", "NNPS"} and lower in _PLURALS:
+        return _PLURALS[lower]
+    if (lower, tag) in _VERBS:
+        return _VERBS[lower, tag]
+    pos = _LEMMINFLECT_POS.get(_UNIVERSAL.get(tag, "X"), "")
+    if not pos or tag in _BASE_FORMS or not lower.isascii() or not any(letter.isalpha() for letter in lower):
+        return lower
+    import lemminflect
+
+    forms = lemminflect.getLemma(lower, pos)
+    return str(forms[0]).lower() if forms and forms[0] else lower
+
+
+def universal_tags(lemmas: Sequence[str], tags: Sequence[str]) -> list[str]:
+    """Return the universal tag of each token of a text, given lemmas and Penn Treebank tags of equal length."""
+    result = [_UNIVERSAL.get(tag, "X") for tag in tags]
+    for at, (word, tag) in enumerate(zip(lemmas, tags, strict=True)):
+        if result[at] == "VERB" and _is_auxiliary(word, at, tags):
+            result[at] = "AUX"
+        elif tag == "IN" and word in _SUBORDINATORS:
+            result[at] = "SCONJ"
+        elif tag == "TO" and not (at + 1 < len(tags) and tags[at + 1] in {"VB", "RB"}):
+            result[at] = "ADP"
+        elif tag == "RB" and word in {"not", "n't"}:
+            result[at] = "PART"
+    return result
+
+
+def _is_auxiliary(word: str, at: int, tags: Sequence[str]) -> bool:
+    if word == "be":
+        return True
+    if word not in {"have", "do"}:
+        return False
+    following = next((tag for tag in tags[at + 1 :] if not tag.startswith(("RB", "PRP"))), "")
+    return following == ("VBN" if word == "have" else "VB")

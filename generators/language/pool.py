@@ -1,0 +1,230 @@
+"""Statistics of a caption pool: how often words occur, and with which other words.
+
+Rule-based generators ask these to choose words that the pool uses and that fit the caption. *Counts* are
+gathered part by part and merged (`count`, `PoolCounts.merged`); *statistics* are what is left of them when frozen and
+pruned (`PoolCounts.frozen`): immutable, with a digest that enters manifests and cache keys.
+
+- A *word* here is a lemma. Frequencies are document frequencies: a caption counts once however often it says "dog".
+- *Co-occurrence* counts captions that hold both of two content words (nouns, verbs, adjectives).
+- *Adjacency* counts, in order: adjective before its noun, verb or noun before its preposition, preposition before
+  the noun that it governs.
+
+Memory stays bounded: frozen statistics keep the 20,000 most frequent content words, pairs seen twice or more, and
+the 100,000 most frequent lemmas and forms. While merging, pairs seen once are dropped whenever there are more than
+two million; below that (some 500,000 captions) the order and size of the parts change nothing.
+"""
+
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+from pathlib import Path
+from typing import Final, TypeVar
+
+import polars as pl
+
+from pairwright.datasets.atomic import replacing
+from pairwright.datasets.errors import StorageError
+from pairwright.generators.language.tokens import Token
+
+CONTENT: Final = frozenset(("NOUN", "PROPN", "VERB", "ADJ"))
+_VOCABULARY, _MOST_TYPES, _LEAST_PAIR = 20_000, 100_000, 2
+_MOST_PAIRS = 2_000_000
+_SCHEMA: Final = {"kind": pl.String, "a": pl.String, "b": pl.String, "count": pl.Int64}
+_UNSEEN = 0.5  # added to each pair's count, so that a pair never seen has a finite, negative information
+
+Pair = tuple[str, str]
+_Key = TypeVar("_Key", str, Pair)
+
+
+@dataclass(slots=True)
+class PoolCounts:
+    """Exact counts of some captions; grows by `add`, joins by `merged`."""
+
+    captions: int = 0
+    lemmas: Counter[Pair] = field(default_factory=Counter)  # (lemma, universal tag)
+    forms: Counter[str] = field(default_factory=Counter)  # as written, in lower case
+    pairs: Counter[Pair] = field(default_factory=Counter)  # in alphabetical order; (a, a) counts a itself
+    adjacent: Counter[Pair] = field(default_factory=Counter)  # in order of speech
+
+    def add(self, tokens: Sequence[Token]) -> None:
+        """Count one caption."""
+        self.captions += 1
+        self.lemmas.update({(token.lemma, token.pos) for token in tokens})
+        self.forms.update({token.text.lower() for token in tokens})
+        content = sorted({token.lemma for token in tokens if token.pos in CONTENT})
+        self.pairs.update(combinations(content, 2))
+        self.pairs.update((word, word) for word in content)
+        self.adjacent.update(set(_adjacent(tokens)))
+
+    def merged(self, other: "PoolCounts") -> "PoolCounts":
+        """Return the counts of both, itself changed to hold them."""
+        self.captions += other.captions
+        for name in ("lemmas", "forms", "pairs", "adjacent"):
+            getattr(self, name).update(getattr(other, name))
+        if len(self.pairs) > _MOST_PAIRS:
+            self.pairs = Counter(
+                {pair: count for pair, count in self.pairs.items() if count > 1 or len(set(pair)) == 1}
+            )
+        return self
+
+    def frozen(self) -> "PoolStatistics":
+        """Return the pruned, immutable statistics."""
+        words = {a: count for (a, b), count in self.pairs.items() if a == b}
+        kept = dict(_top(words, _VOCABULARY))
+        often = ((pair, count) for pair, count in self.pairs.items() if count >= _LEAST_PAIR or pair[0] == pair[1])
+        return PoolStatistics(
+            captions=self.captions,
+            lemmas=dict(_top(self.lemmas, _MOST_TYPES)),
+            forms=dict(_top(self.forms, _MOST_TYPES)),
+            pairs=dict(sorted((pair, count) for pair, count in often if pair[0] in kept and pair[1] in kept)),
+            adjacent=dict(sorted(item for item in self.adjacent.items() if item[1] >= _LEAST_PAIR)),
+        )
+
+
+def _top(counts: dict[_Key, int], most: int) -> list[tuple[_Key, int]]:
+    return sorted(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
+
+
+def _adjacent(tokens: Sequence[Token]) -> Iterable[Pair]:
+    for at, token in enumerate(tokens):
+        if token.pos == "ADJ" or token.tag == "IN":
+            noun = _noun_after(tokens, at + 1)
+            if noun:
+                yield token.lemma, noun
+        following = tokens[at + 1] if at + 1 < len(tokens) else None
+        if following is not None and following.tag in {"IN", "RP"} and token.pos in {"VERB", "NOUN"}:
+            yield token.lemma, following.lemma
+
+
+def _noun_after(tokens: Sequence[Token], start: int) -> str:
+    """Return the head (the last noun) of the noun phrase that goes on at ``start``; empty when there is none."""
+    head = ""
+    for token in tokens[start:]:
+        if token.pos in {"NOUN", "PROPN"}:
+            head = token.lemma
+        elif head or token.pos not in {"DET", "ADJ", "NUM"}:
+            break
+    return head
+
+
+def count(captions: Iterable[Sequence[Token]]) -> PoolCounts:
+    """Return the counts of a part of the pool: captions as their tokens."""
+    counts = PoolCounts()
+    for tokens in captions:
+        counts.add(tokens)
+    return counts
+
+
+@dataclass(frozen=True)
+class PoolStatistics:
+    """Frozen statistics of a pool; see the module for the nouns.
+
+    Attributes:
+        captions: how many were counted.
+        lemmas: document frequency of (lemma, universal tag).
+        forms: document frequency of lower-case word forms.
+        pairs: captions that hold both content words, in alphabetical order; (a, a) counts a itself.
+        adjacent: captions in which the first word stands before the second, as the module tells.
+    """
+
+    captions: int
+    lemmas: dict[Pair, int]
+    forms: dict[str, int]
+    pairs: dict[Pair, int]
+    adjacent: dict[Pair, int]
+
+    def frequency(self, lemma: str, pos: str) -> int:
+        """Return how many captions hold the lemma with that universal tag."""
+        return self.lemmas.get((lemma, pos), 0)
+
+    def form_frequency(self, form: str) -> int:
+        """Return how many captions hold the word form, in any letter case."""
+        return self.forms.get(form.lower(), 0)
+
+    def common(self, pos: str, minimum: int = 1) -> list[str]:
+        """Return the lemmas of that tag in at least ``minimum`` captions, the most frequent first."""
+        return [lemma for lemma, frequency in self._by_pos.get(pos, ()) if frequency >= minimum]
+
+    def cooccurrence(self, a: str, b: str) -> int:
+        """Return how many captions hold both content words; of a word with itself, how many hold it."""
+        return self.pairs.get((a, b) if a <= b else (b, a), 0)
+
+    def adjacency(self, first: str, second: str) -> int:
+        """Return in how many captions ``first`` goes with ``second``: adjective and noun, word and preposition."""
+        return self.adjacent.get((first, second), 0)
+
+    def plausibility(self, word: str, context: Iterable[str]) -> float:
+        """Return how well a content word fits others: mean normalised pointwise mutual information, in [-1, 1].
+
+        Context words that the pool does not know are passed over; without any, or for an unknown word, 0.
+        Above 0: the words are seen together more often than by chance. Source: Bouma 2009, with 0.5 added to
+        each pair's count.
+        """
+        own = self.cooccurrence(word, word)
+        known = [other for other in context if other != word and self.cooccurrence(other, other)]
+        if not own or not known:
+            return 0.0
+        return sum(self._information(word, other) for other in known) / len(known)
+
+    def _information(self, a: str, b: str) -> float:
+        both = (self.cooccurrence(a, b) + _UNSEEN) / (self.captions + 1)
+        chance = self.cooccurrence(a, a) * self.cooccurrence(b, b) / self.captions**2
+        return max(-1.0, min(1.0, math.log(both / chance) / -math.log(both)))
+
+    @cached_property
+    def _by_pos(self) -> dict[str, list[tuple[str, int]]]:
+        grouped: dict[str, list[tuple[str, int]]] = {}
+        for (lemma, pos), frequency in self.lemmas.items():
+            grouped.setdefault(pos, []).append((lemma, frequency))
+        return {pos: sorted(words, key=lambda word: (-word[1], word[0])) for pos, words in grouped.items()}
+
+    @cached_property
+    def digest(self) -> str:
+        """128 bits in hex over everything counted: equal for equal statistics."""
+        hasher = hashlib.blake2b(digest_size=16)
+        for row in self._rows():
+            hasher.update("\x1f".join(map(str, row)).encode("utf-8", "surrogatepass") + b"\x1e")
+        return hasher.hexdigest()
+
+    def _rows(self) -> list[tuple[str, str, str, int]]:
+        return [
+            ("captions", "", "", self.captions),
+            *(("lemma", lemma, pos, number) for (lemma, pos), number in sorted(self.lemmas.items())),
+            *(("form", form, "", number) for form, number in sorted(self.forms.items())),
+            *(("pair", a, b, number) for (a, b), number in sorted(self.pairs.items())),
+            *(("adjacent", a, b, number) for (a, b), number in sorted(self.adjacent.items())),
+        ]
+
+    def save(self, path: Path) -> None:
+        """Write the statistics as one Parquet file, whole or not at all: rows of kind, a, b, count."""
+        frame = pl.DataFrame(self._rows(), schema=_SCHEMA, orient="row")
+        with replacing(path) as temporary:
+            frame.write_parquet(temporary, compression="zstd", statistics=False)
+
+    @classmethod
+    def load(cls, path: Path) -> "PoolStatistics":
+        """Return the statistics of a file that `save` wrote.
+
+        Raises:
+            StorageError: the file is missing, torn or something else.
+        """
+        try:
+            frame = pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise StorageError(f"{path} holds no pool statistics ({error}): build them again.") from error
+        if dict(frame.schema) != _SCHEMA or frame.height == 0:
+            raise StorageError(f"{path} holds no pool statistics: build them again.")
+        kinds: dict[str, list[tuple[Pair, int]]] = {"captions": [], "lemma": [], "form": [], "pair": [], "adjacent": []}
+        for kind, a, b, number in frame.iter_rows():
+            kinds[kind].append(((a, b), number))
+        return cls(
+            captions=kinds["captions"][0][1],
+            lemmas=dict(kinds["lemma"]),
+            forms={form: number for (form, _), number in kinds["form"]},
+            pairs=dict(kinds["pair"]),
+            adjacent=dict(kinds["adjacent"]),
+        )

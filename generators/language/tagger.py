@@ -1,0 +1,116 @@
+"""The English tagger: spaCy's tokens and Penn Treebank tags, lemmas and universal tags from `lemmas.py`.
+
+Which pipeline: the one named (argument, else ``PAIRWRIGHT_SPACY_MODEL``); else ``en_core_web_sm``, ``_md`` or
+``_lg`` when installed; else the small one that comes with pairwright, trained on UD English EWT
+(``models/en_ewt_small/card.json`` tells how well it does). Only the tagger of a pipeline is loaded.
+
+spaCy is imported when the first tagger is loaded. A tagger pickles by name, so each worker process loads its
+own; within a process threads may share it, since each call makes its own documents.
+"""
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pairwright.datasets.errors import MissingResource, UsageError
+from pairwright.generators.language.lemmas import lemma, universal_tags
+from pairwright.generators.language.tokens import Tagger, Token
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+
+CARRIED: Final = Path(__file__).parent / "models" / "en_ewt_small"
+_SIBLINGS: Final = ("en_core_web_sm", "en_core_web_md", "en_core_web_lg")
+_TAGGING: Final = frozenset(("tok2vec", "transformer", "curated_transformer", "tagger"))
+_BATCH: Final = 256
+
+
+class SpacyTagger:
+    """A `Tagger` over a spaCy pipeline; built by `load_tagger`."""
+
+    def __init__(self, source: str, nlp: "Language") -> None:
+        self._source, self._nlp = source, nlp
+
+    @property
+    def name(self) -> str:
+        """Name and version of the pipeline, as ``en_ewt_small 1.0.0``."""
+        return f"{self._nlp.meta['lang']}_{self._nlp.meta['name']} {self._nlp.meta['version']}"
+
+    def tag(self, texts: Sequence[str]) -> list[list[Token]]:
+        """Return the tokens of each text, in order; spaces are not tokens."""
+        return [_tokens(doc) for doc in self._nlp.pipe(texts, batch_size=_BATCH)]
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return load_tagger, (self._source,)
+
+
+def _tokens(doc: "Doc") -> list[Token]:
+    words = [token for token in doc if not token.is_space]
+    tags = [token.tag_ for token in words]
+    lemmas = [lemma(token.text, tag) for token, tag in zip(words, tags, strict=True)]
+    universal = universal_tags(lemmas, tags)
+    return [
+        Token(word.text, word.idx, word.idx + len(word.text), *rest)
+        for word, *rest in zip(words, tags, universal, lemmas, strict=True)
+    ]
+
+
+def choose_pipeline(name: str = "") -> str:
+    """Return what will be loaded: a package or folder name, or the path of the carried pipeline; loads nothing."""
+    named = name or os.environ.get("PAIRWRIGHT_SPACY_MODEL", "")
+    if named:
+        return named
+    return next((package for package in _SIBLINGS if importlib.util.find_spec(package)), str(CARRIED))
+
+
+def load_tagger(name: str = "") -> Tagger:
+    """Return the tagger; later calls with the same choice share it.
+
+    Args:
+        name: a spaCy pipeline (package or folder); empty for the order that the module tells.
+
+    Raises:
+        MissingResource: the named pipeline is not installed.
+        UsageError: the pipeline has no tagger.
+    """
+    return _load(choose_pipeline(name))
+
+
+@lru_cache(maxsize=4)
+def _load(source: str) -> SpacyTagger:
+    import spacy
+
+    if not (Path(source).is_dir() or importlib.util.find_spec(source)):
+        raise MissingResource(
+            f"The spaCy pipeline {source!r} is not installed: `python -m spacy download {source}`, or unset "
+            "PAIRWRIGHT_SPACY_MODEL to use the tagger that comes with pairwright."
+        )
+    try:
+        nlp = spacy.load(source)
+    except (OSError, ValueError) as error:
+        raise MissingResource(f"The spaCy pipeline {source!r} does not load ({error}): install it again.") from error
+    if "tagger" not in nlp.pipe_names:
+        raise UsageError(f"The spaCy pipeline {source!r} has no tagger: name one that gives Penn Treebank tags.")
+    return SpacyTagger(source, nlp)
+
+
+def tagger_status(name: str = "") -> tuple[bool, str]:
+    """Return whether the tagger that would be used is there, and one line about it; loads no spaCy."""
+    source = choose_pipeline(name)
+    if source == str(CARRIED):
+        card = json.loads((CARRIED / "card.json").read_text(encoding="utf-8"))
+        return (
+            True,
+            f"{card['name']} {card['version']} (carried; {card['xpos_accuracy']:.1%} of tags right on {card['measured_on']})",
+        )
+    if Path(source).is_dir():
+        return True, f"{source} (folder)"
+    if importlib.util.find_spec(source) is None:
+        return False, f"{source} is not installed: `python -m spacy download {source}`"
+    return True, f"{source} {importlib.metadata.version(source)}"

@@ -1,0 +1,301 @@
+"""Gets WordNet 3.0 once and compiles it to the neighbour table that `wordnet.py` reads.
+
+Where the files come from, in order: NLTK's own folders (``NLTK_DATA`` and the like); WordNet as Debian
+installs it (``/usr/share/wordnet``); ``nltk.download`` where its server answers; Debian's packages
+``wordnet-base`` and ``wordnet-sense-index``, downloaded by apt-get and unpacked by dpkg-deb, which needs no
+root. Debian's files lack ``lexnames``, which NLTK wants, and NLTK reads only folders on its path; so they go to
+``<environment>/share/nltk_data/corpora/wordnet`` beside a ``lexnames`` that is written here.
+
+Only `set_up_language`, which the user asks for (`pairwright doctor --mend`), uses the network.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairwright.datasets.atomic import replacing, write_text
+from pairwright.datasets.errors import MissingResource, StorageError
+from pairwright.generators.language.wordnet import LEXICAL_DOMAINS, POS, TABLE_VERSION, read_table, table_path
+
+_DEBIAN_FOLDER = Path("/usr/share/wordnet")
+_PACKAGES = ("wordnet-base", "wordnet-sense-index")
+_WORDNET_POS = ("n", "v", "a", "r")  # in the order of POS; "s", a satellite adjective, counts as "a"
+_REACHABLE_SECONDS = 5
+
+Progress = Callable[[str], None]
+
+
+def set_up_language(progress: Progress, prefix: Path | None = None) -> Path:
+    """Get WordNet and compile its table, unless a whole table is there.
+
+    Args:
+        progress: told one line at each step.
+        prefix: the environment's folder; by default that of this Python.
+
+    Returns:
+        The table's path.
+
+    Raises:
+        MissingResource: WordNet could not be had, or a folder cannot be written; the message says what to do.
+    """
+    path = table_path(prefix)
+    if _whole(path):
+        progress(f"WordNet's table is there: {path}")
+        return path
+    try:
+        with _nltk_reads(_corpora(prefix)):
+            root = find_wordnet(progress, prefix)
+            progress(f"compiling WordNet from {root} (about half a minute, once)")
+            compile_table(root, path)
+    except PermissionError as error:
+        raise MissingResource(
+            f"{error.filename or path} cannot be written: run as the owner of {prefix or sys.prefix}, or name a file "
+            "of your own in PAIRWRIGHT_WORDNET and a folder of your own in NLTK_DATA."
+        ) from error
+    progress(f"WordNet's table is ready: {path}")
+    return path
+
+
+def _whole(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        read_table(path)
+    except StorageError:
+        return False  # torn, or of another version: made anew
+    return True
+
+
+def _corpora(prefix: Path | None) -> Path:
+    """Return NLTK's data folder to install into: the first of ``NLTK_DATA``, else the environment's."""
+    named = os.environ.get("NLTK_DATA", "").split(os.pathsep)[0]
+    if named and prefix is None:
+        return Path(named)
+    return (prefix or Path(sys.prefix)) / "share" / "nltk_data"
+
+
+@contextmanager
+def _nltk_reads(folder: Path) -> Iterator[None]:
+    """Put ``folder`` on NLTK's path for a while: it refuses to read folders that are not."""
+    import nltk.data
+
+    before = list(nltk.data.path)
+    nltk.data.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        nltk.data.path[:] = before
+
+
+def find_wordnet(progress: Progress, prefix: Path | None = None) -> Any:
+    """Return NLTK's pointer to a folder (or zip) of WordNet files, getting them when there is none."""
+    found = _known_to_nltk()
+    if found is None:
+        _get_wordnet(progress, _corpora(prefix))
+        found = _known_to_nltk()
+    if found is None:
+        raise MissingResource(f"NLTK does not find WordNet under {_corpora(prefix)} although it was put there.")
+    return found
+
+
+def _known_to_nltk() -> Any:
+    import nltk.data
+
+    try:
+        root = nltk.data.find("corpora/wordnet")
+        for name in ("lexnames", "index.sense", "cntlist.rev", "data.noun"):
+            root.join(name)
+    except (LookupError, OSError):
+        return None
+    return root
+
+
+def _get_wordnet(progress: Progress, corpora: Path) -> None:
+    target = corpora / "corpora" / "wordnet"
+    if (_DEBIAN_FOLDER / "index.sense").is_file():
+        progress(f"taking WordNet from {_DEBIAN_FOLDER}")
+        _install(_DEBIAN_FOLDER, target)
+    elif not _nltk_download(progress, corpora):
+        with tempfile.TemporaryDirectory(prefix="pairwright-wordnet-") as scratch:
+            _install(_from_debian(progress, Path(scratch)), target)
+
+
+def _nltk_download(progress: Progress, corpora: Path) -> bool:
+    from nltk.downloader import Downloader
+
+    server = Downloader.DEFAULT_URL
+    try:
+        with urlopen(server, timeout=_REACHABLE_SECONDS):
+            progress(f"downloading WordNet by NLTK into {corpora}")
+    except OSError as error:  # URLError and timeouts are OSErrors
+        progress(f"NLTK's server is out of reach ({error}); trying Debian's packages")
+        return False
+    return bool(Downloader().download("wordnet", download_dir=str(corpora), quiet=True))
+
+
+def _install(source: Path, target: Path) -> None:
+    """Copy WordNet's files to ``target`` and add ``lexnames``, which comes last: with it the folder is whole."""
+    target.mkdir(parents=True, exist_ok=True)
+    for file in sorted(source.iterdir()):
+        if file.is_file() and file.name != "lexnames":
+            shutil.copyfile(file, target / file.name)
+    write_text(target / "lexnames", lexnames())
+
+
+def lexnames() -> str:
+    """Return the file ``lexnames``: number, lexicographer file and part-of-speech number (1 noun ... 4 adverb)."""
+    numbers = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
+    lines = (f"{at:02}\t{name}\t{numbers[name.split('.')[0]]}\n" for at, name in enumerate(LEXICAL_DOMAINS))
+    return "".join(lines)
+
+
+def _from_debian(progress: Progress, scratch: Path) -> Path:
+    """Download Debian's packages into ``scratch`` and return the folder with WordNet's files."""
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        raise MissingResource(
+            "WordNet is not there, NLTK cannot download it, and this is no Debian or Ubuntu: get NLTK's corpus "
+            "`wordnet`, put it under NLTK_DATA, and run `pairwright doctor --mend` again."
+        )
+    progress(f"downloading Debian's packages {' and '.join(_PACKAGES)} (8 MB)")
+    apt = ["apt-get", "-q", "-o", "APT::Sandbox::User="]
+    if not _ran([*apt, "download", *_PACKAGES], scratch):
+        progress("refreshing apt's package lists in a folder of our own")
+        apt += _private_state(scratch / "apt")
+        for command in ([*apt, "update"], [*apt, "download", *_PACKAGES]):
+            if not _ran(command, scratch):
+                raise MissingResource(
+                    "apt-get cannot download wordnet-base and wordnet-sense-index: install them "
+                    "(`apt-get install wordnet-base wordnet-sense-index`) and run `pairwright doctor --mend` again."
+                )
+    for package in sorted(scratch.glob("*.deb")):
+        if not _ran(["dpkg-deb", "-x", package.name, "unpacked"], scratch):
+            raise MissingResource(f"dpkg-deb cannot unpack {package.name}: is the disk full?")
+    return scratch / "unpacked" / "usr" / "share" / "wordnet"
+
+
+def _private_state(folder: Path) -> list[str]:
+    """Return apt options that keep its lists and caches under ``folder``, so that no root is needed."""
+    for name in ("lists/partial", "cache/archives/partial"):
+        (folder / name).mkdir(parents=True)
+    settings = {"Dir::State": folder, "Dir::State::lists": folder / "lists", "Dir::Cache": folder / "cache"}
+    return [part for name, value in settings.items() for part in ("-o", f"{name}={value}")]
+
+
+def _ran(command: list[str], folder: Path) -> bool:
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603 - fixed commands
+    return done.returncode == 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """WordNet's synsets in NLTK's objects, numbered in the order of part of speech and offset."""
+
+    synsets: list[Any]
+    number: dict[tuple[str, int], int]
+    words: dict[str, int]
+
+    def numbers(self, synsets: Iterable[Any]) -> list[int]:
+        return [self.number[_identity(synset)] for synset in synsets]
+
+
+def _identity(synset: Any) -> tuple[str, int]:
+    return synset.pos().replace("s", "a"), synset.offset()
+
+
+def _spelling(lemma: Any) -> str:
+    return str(lemma.name()).replace("_", " ").lower()
+
+
+def compile_table(root: Any, path: Path) -> None:
+    """Read WordNet by NLTK from ``root`` (a folder or NLTK's pointer) and write the neighbour table to ``path``."""
+    from nltk.corpus.reader.wordnet import WordNetCorpusReader
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns that other languages are not there; none is wanted
+        reader = WordNetCorpusReader(root, None)
+    synsets = sorted(
+        reader.all_synsets(), key=lambda synset: (_WORDNET_POS.index(_identity(synset)[0]), synset.offset())
+    )
+    spelled = sorted({_spelling(lemma) for synset in synsets for lemma in synset.lemmas()}, key=str.encode)
+    graph = _Graph(
+        synsets,
+        {_identity(synset): at for at, synset in enumerate(synsets)},
+        {word: at for at, word in enumerate(spelled)},
+    )
+    arrays = {"version": np.array(TABLE_VERSION)} | _lemma_arrays(spelled) | _sense_arrays(reader, graph)
+    arrays |= _synset_arrays(graph) | _antonym_arrays(graph)
+    with replacing(path) as temporary, temporary.open("wb") as handle:
+        np.savez(handle, allow_pickle=False, **arrays)
+
+
+def _rows(name: str, rows: list[list[int]]) -> dict[str, NDArray[Any]]:
+    """Return rows of unequal length as one flat array and where each begins."""
+    lengths = np.cumsum([0, *(len(row) for row in rows)], dtype=np.uint32)
+    return {f"{name}_at": lengths, name: np.array([value for row in rows for value in row], dtype=np.uint32)}
+
+
+def _lemma_arrays(words: list[str]) -> dict[str, NDArray[Any]]:
+    encoded = [word.encode() for word in words]
+    at = np.cumsum([0, *(len(word) for word in encoded)], dtype=np.uint32)
+    return {"lemma_bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8), "lemma_at": at}
+
+
+def _sense_arrays(reader: Any, graph: _Graph) -> dict[str, NDArray[Any]]:
+    """Return the senses of each (lemma, part of speech) in WordNet's order, with their frequency counts."""
+    with reader.open("cntlist.rev") as handle:
+        counted = {fields[0]: int(fields[2]) for fields in (line.split() for line in handle)}
+    senses: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    with reader.open("index.sense") as handle:
+        for key, offset, rank, _ in (line.split() for line in handle):
+            lemma, _, rest = key.partition("%")
+            pos = (*_WORDNET_POS, "a")[int(rest[0]) - 1]
+            word = graph.words[lemma.replace("_", " ").lower()]
+            slot = word * len(POS) + _WORDNET_POS.index(pos)
+            if graph.synsets[graph.number[pos, int(offset)]].instance_hypernyms():
+                continue  # a writer named Crane is not what "crane" means
+            senses[slot].append((int(rank), graph.number[pos, int(offset)], counted.get(key, 0)))
+    rows = [sorted(senses.get(slot, ())) for slot in range(len(graph.words) * len(POS))]
+    table = _rows("sense", [[synset for _, synset, _ in row] for row in rows])
+    counts = np.array([count for row in rows for _, _, count in row], dtype=np.uint32)
+    return {"sense_at": table["sense_at"], "sense_synset": table["sense"], "sense_count": counts}
+
+
+def _synset_arrays(graph: _Graph) -> dict[str, NDArray[Any]]:
+    up = [graph.numbers(synset.hypernyms()) for synset in graph.synsets]
+    down: list[list[int]] = [[] for _ in graph.synsets]
+    for synset, parents in enumerate(up):
+        for parent in parents:
+            down[parent].append(synset)
+    domains = [LEXICAL_DOMAINS.index(synset.lexname()) for synset in graph.synsets]
+    members = [[graph.words[_spelling(lemma)] for lemma in synset.lemmas()] for synset in graph.synsets]
+    similar = [graph.numbers(synset.similar_tos() + synset.verb_groups()) for synset in graph.synsets]
+    arrays = _rows("up", up) | _rows("down", down) | _rows("similar", similar) | _rows("member", members)
+    return arrays | {"domain": np.array(domains, dtype=np.uint8)}
+
+
+def _antonym_arrays(graph: _Graph) -> dict[str, NDArray[Any]]:
+    """Return for each lemma its antonyms: in which of its synsets, which lemma, in which synset of that."""
+    rows: list[list[tuple[int, int, int]]] = [[] for _ in graph.words]
+    for number, synset in enumerate(graph.synsets):
+        for lemma in synset.lemmas():
+            for other in lemma.antonyms():
+                target = graph.number[_identity(other.synset())]
+                rows[graph.words[_spelling(lemma)]].append((number, graph.words[_spelling(other)], target))
+    columns = [_rows("antonym", [[entry[column] for entry in row] for row in rows]) for column in range(3)]
+    return {"antonym_at": columns[0]["antonym_at"]} | {
+        name: column["antonym"]
+        for name, column in zip(("antonym_from", "antonym_to", "antonym_sense"), columns, strict=True)
+    }
