@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.readers.boxes import BoxUnit
@@ -89,6 +89,13 @@ def read_pairs(options: ReadOptions) -> Iterator[Batch]:
         InputError: at once for inputs that are not there; while iterating, for flaws (see the module's text).
     """
     check_mapping(options.columns)
+    for name, value, known in (
+        ("on-error", options.on_error, get_args(Policy)),
+        ("verify-images", options.verify_images, get_args(Verify)),
+        ("box-unit", options.box_unit, get_args(BoxUnit)),
+    ):
+        if value not in known:
+            raise UsageError(f"--{name} {value}: not one of {', '.join(known)}.")
     if options.batch_size < 1:
         raise UsageError(f"batch size {options.batch_size}: at least 1.")
     inputs = (options.input,) if isinstance(options.input, str) else options.input

@@ -3,15 +3,17 @@
 Sub-folders follow, names in order of code points; the source id is the path without its suffix. The
 whole .txt is one caption, but for the line break at its end. A .txt or .json without an image is a lost
 sample and refused; files of other kinds are no samples, and hidden ones are passed over. A table
-``00000.parquet`` beside a folder ``00000`` (img2dataset) tells which downloads failed.
+``00000.parquet`` beside a folder ``00000`` (img2dataset) tells which downloads failed; its ``00000_stats.json``
+is no sample.
 
-Limits: the names of one folder at a time are held in memory, since a file system gives them in no order.
+Limits: the names of one folder (and of those that it lies in) are held in memory, some 100 bytes each, since
+a file system gives them in no order.
 """
 
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from pairwright.datasets.errors import InputError
@@ -30,17 +32,9 @@ def read_image_folder(path: Path) -> Rows:
 
 
 def _read(root: Path, folder: Path) -> Rows:
-    samples: dict[str, list[File]] = {}
-    folders: list[Path] = []
-    for entry in _entries(folder):
-        inner = Path(entry.path)
-        suffix = inner.suffix.lower()
-        if entry.is_dir():
-            folders.append(inner)
-        elif suffix in SUFFIXES | SIDE_FILES:
-            samples.setdefault(inner.stem, []).append(_file(inner, suffix))
-    for stem, files in samples.items():
-        yield _row(root, folder / stem, files)
+    names, folders = _listed(folder)
+    for stem, group in groupby(names, key=lambda name: Path(name).stem):
+        yield _row(root, folder / stem, [_file(folder / name) for name in group])
     for inner in folders:
         yield from _read(root, inner)
         table = inner.with_name(f"{inner.name}.parquet")
@@ -49,23 +43,36 @@ def _read(root: Path, folder: Path) -> Rows:
             yield from failed_downloads(table, keys)
 
 
-def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+def _listed(folder: Path) -> tuple[list[str], list[Path]]:
+    """Return the names of a folder's sample files, those of one sample side by side, and its sub-folders."""
+    names, folders = list[str](), list[Path]()
     try:
         with os.scandir(folder) as entries:
-            ordered = sorted(entries, key=lambda entry: entry.name)
+            for entry in entries:
+                if entry.name.startswith(".") or _is_statistics(folder, entry.name):
+                    continue
+                if entry.is_dir():
+                    folders.append(Path(entry.path))
+                elif Path(entry.name).suffix.lower() in SUFFIXES | SIDE_FILES:
+                    names.append(entry.name)
     except OSError as error:
         raise InputError(
             f"cannot be listed ({error.strerror})", where=str(folder), mend="Check path and rights."
         ) from None
-    return (entry for entry in ordered if not entry.name.startswith("."))
+    return sorted(names, key=lambda name: (Path(name).stem, name)), sorted(folders)
 
 
-def _file(path: Path, suffix: str) -> File:
+def _is_statistics(folder: Path, name: str) -> bool:
+    stem = name.removesuffix("_stats.json")
+    return stem != name and (folder / f"{stem}.parquet").is_file()
+
+
+def _file(path: Path) -> File:
     try:
         size = path.stat().st_size
-    except OSError:  # a link that leads nowhere; the image check tells it as missing
+    except OSError:  # a link that leads nowhere; reading it tells
         size = 0
-    return File(suffix, str(path), size, partial(_read_side, path))
+    return File(path.suffix.lower(), str(path), size, partial(_read_side, path))
 
 
 def _read_side(path: Path) -> bytes:

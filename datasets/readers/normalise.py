@@ -7,7 +7,7 @@
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
   stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height.
-- What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are told by their length.
+- What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are not kept.
 
 Limits: a caption is at most `MAX_CAPTION` code points.
 """
@@ -17,7 +17,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -124,6 +124,8 @@ class Normaliser:
             except Unclear as unclear:
                 raise InputError(unclear.what, where=row.place, mend=unclear.mend) from None
             self.unmet.difference_update(names)
+            if self.rules.source and plan.source:  # settled by hand; what the row says is kept beside
+                plan = replace(plan, source=None, extra=(*plan.extra, plan.source))
             if len(self._plans) >= PLANS_KEPT:  # rows without any fixed shape must not fill the memory
                 self._plans.clear()
             self._plans[names] = plan
@@ -212,9 +214,10 @@ def _size(value: Any, what: str) -> int:
     if value is None or value == "":
         return 0
     if isinstance(value, str):
-        if not (value.isascii() and value.isdigit() and len(value) <= 10):
-            raise Refused("wrong_type", f"the {what} {value[:20]!r} is not a whole number")
-        value = int(value)
+        try:
+            value = float(value)  # pandas writes 640 as 640.0 when others are missing
+        except ValueError:
+            raise Refused("wrong_type", f"the {what} {value[:20]!r} is not a whole number") from None
     if isinstance(value, float) and not math.isfinite(value):
         raise Refused("not_finite", f"the {what} is {value}")
     if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
@@ -278,7 +281,7 @@ def _jsonable(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, bytes | bytearray):
-        return f"<{len(value)} bytes>"
+        return "<bytes>"
     if isinstance(value, Mapping):
         return {str(name): _jsonable(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,7 +1,8 @@
 """Parquet files, streamed by row group.
 
 Times and decimals come as text, since a pair's `meta` is JSON. A text column with bytes that are no UTF-8
-costs the rows that hold them, not the file.
+costs the rows that hold them, not the file. Columns of bytes (images inside the table) are not read: each value is
+empty bytes, which no part of a pair accepts.
 
 Limits: a file whose footer or pages are damaged is an error as a whole, whatever the policy: how many rows
 are lost cannot be known.
@@ -26,19 +27,41 @@ def read_parquet(path: Path) -> Rows:
     number = 0
     try:
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE):
+            read, unread = _columns(path, file.schema_arrow)
+            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=read):
                 for values in _values(_plain(batch)):
                     number += 1
                     place = f"{path}:row {number}"
                     if values is None:
                         yield reject(place, "not_utf8", "a text is not UTF-8")
                     else:
-                        yield Row(place, values)
+                        yield Row(place, values | unread)
     except (pa.ArrowException, OSError, ValueError) as error:
         what = str(error).partition("\n")[0]
         raise InputError(
             f"not a whole Parquet file ({what})", where=f"{path}:row {number + 1}", mend="Copy or write it again."
         ) from None
+
+
+def _columns(path: Path, schema: Any) -> tuple[list[str], dict[str, Any]]:
+    """Return the columns to read, and empty bytes for each that holds bytes."""
+    if len(set(schema.names)) < len(schema.names):
+        raise InputError("two columns have the same name", where=str(path), mend="Rename one of them.")
+    unread = {field.name: b"" for field in schema if _holds_bytes(field.type)}
+    return [name for name in schema.names if name not in unread], unread
+
+
+def _holds_bytes(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_nested(kind):
+        return any(_holds_bytes(kind.field(index).type) for index in range(kind.num_fields))
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+    )
 
 
 def _plain(batch: Any) -> Any:

@@ -117,5 +117,5 @@ def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:
 
 def type_name(value: Any) -> str:
     """Return how a JSON value's type is called in messages."""
-    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a text"}
+    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a text", bytes: "bytes"}
     return names.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")

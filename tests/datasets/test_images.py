@@ -4,6 +4,7 @@ import io
 import struct
 import tarfile
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -74,10 +75,8 @@ def test_any_damage_is_an_image_or_an_error_of_ours(place: int, damage: bytes, k
     data = bytearray(picture(kind))
     place = place % len(data)
     data[place : place + len(damage)] = damage
-    try:
-        check_image(bytes(data), "full")
-    except UnusableImage as flaw:
-        assert flaw.reason in {"bad_image", "image_too_large"}
+    with suppress(UnusableImage):
+        assert check_image(bytes(data), "full")[2] == kind.lower()
 
 
 def test_a_path_and_a_tar_member_give_their_bytes_untouched(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.readers.formats import expand_braces, guess_format
+from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Box, Pair, pair_key
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.tables import PAIRS
@@ -144,7 +144,7 @@ def test_parquet_times_decimals_and_bytes_become_text_in_meta(tmp_path: Path) ->
     (pair,) = read(tmp_path / "a.parquet")
     meta = json.loads(pair.meta)
     assert meta["at"].startswith("2026-01-02 03:04:05")
-    assert meta["raw"] == "<3 bytes>"
+    assert meta["raw"] == "<bytes>"
 
 
 def test_pairs_that_pairwright_wrote_are_read_back_equal(tmp_path: Path) -> None:
@@ -211,6 +211,22 @@ def test_an_image_folder_pairs_names_and_reads_json_fields(tmp_path: Path) -> No
     assert (first.source_id, first.caption, first.image) == ("b", "two\nlines", str(tmp_path / "b.png"))
     assert (second.source_id, second.captions, second.license) == ("sub/a", ("y",), "CC0")
     assert second.meta == '{"image_in_json":"old.jpg"}'
+
+
+def test_the_plain_files_of_img2dataset_are_an_image_folder_with_a_table(tmp_path: Path) -> None:
+    (tmp_path / "00000").mkdir()
+    (tmp_path / "00000" / "000000000.jpg").write_bytes(picture())
+    (tmp_path / "00000" / "000000000.txt").write_text("a cat")
+    (tmp_path / "00000" / "000000000.json").write_text('{"key": "000000000", "caption": "a cat"}')
+    (tmp_path / "00000_stats.json").write_text("{}")
+    pl.DataFrame({"key": ["000000000", "1"], "status": ["success", "failed_to_resize"]}).write_parquet(
+        tmp_path / "00000.parquet"
+    )
+    pairs, rejects = read_all(tmp_path)
+    assert [(pair.source_id, pair.caption) for pair in pairs] == [("000000000", "a cat")]
+    assert [(reject.reason, reject.detail) for reject in rejects] == [
+        ("download_failed", "failed_to_resize: no message")
+    ]
 
 
 def shard(path: Path, numbers: range) -> Path:
@@ -319,6 +335,20 @@ def test_two_columns_that_could_be_the_caption_are_an_error_that_says_what_to_wr
     assert read(file, columns={"caption": "title"})[0].meta == '{"text":"a"}'
 
 
+def test_a_source_set_by_hand_goes_before_the_rows_own_which_is_kept_in_meta(tmp_path: Path) -> None:
+    file = write_rows(tmp_path / "a.jsonl", {"caption": "a", "source": "cc12m"})
+    assert [(pair.source, pair.meta) for pair in read(file)] == [("cc12m", "{}")]
+    assert [(pair.source, pair.meta) for pair in read(file, source="mine")] == [("mine", '{"source":"cc12m"}')]
+
+
+def test_image_bytes_inside_parquet_are_refused_not_lost(tmp_path: Path) -> None:
+    pl.DataFrame({"caption": ["a"], "image": [{"bytes": b"123", "path": "a.jpg"}]}).write_parquet(
+        tmp_path / "a.parquet"
+    )
+    with pytest.raises(InputError, match="the image is bytes, not a text"):
+        read(tmp_path / "a.parquet")
+
+
 def test_batches_are_bounded_and_not_empty(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "a.jsonl", *({"caption": str(number)} for number in range(5)))
     assert [batch.candidates for batch in read_pairs(ReadOptions(file, batch_size=2))] == [2, 2, 1]
@@ -345,6 +375,7 @@ def test_what_holds_no_pairs_is_named_and_refused(tmp_path: Path) -> None:
         {"columns": {"caption": "a", "captions": "a"}},
         {"batch_size": 0},
         {"format": "xml"},
+        {"on_error": "ignore"},
         {"instances": "b.json"},
     ],
 )

@@ -3,13 +3,11 @@
 import csv
 import io
 import json
-import os
 import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,10 +16,8 @@ from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import EXCERPT_LENGTH, REJECTS, reject
 from pairwright.datasets.tables import PAIRS
 
-CAPTION = st.text(st.characters(exclude_categories=("Cs",)), min_size=1).filter(lambda text: not text.isspace())
+CAPTION = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: not text.isspace())
 CAPTIONS = st.lists(CAPTION, min_size=1, max_size=5, unique=True)
-DATA = os.environ.get("PAIRWRIGHT_TEST_DATA", "")
-real = pytest.mark.skipif(not DATA, reason="PAIRWRIGHT_TEST_DATA is not set")
 
 
 def pairs_of(path: Path, *, explode: bool = False, verify: bool = True) -> list[Pair]:
@@ -76,9 +72,7 @@ def test_any_bytes_as_a_line_are_a_pair_or_a_rejection(line: bytes) -> None:
         path = Path(name) / "a.jsonl"
         path.write_bytes(b'{"caption": "good"}\n' + line + b"\n")
         batches = list(read_pairs(ReadOptions(str(path), on_error="skip")))
-        rows = sum(not piece.isspace() for piece in path.read_bytes().splitlines(keepends=True))
         lines = [piece for piece in path.read_bytes().split(b"\n") if piece and not piece.isspace()]
-        assert rows >= 1
         assert sum(batch.candidates for batch in batches) == len(lines)
 
 
@@ -90,18 +84,16 @@ def test_any_rejection_can_be_stored(place: str, detail: str, raw: object) -> No
     assert REJECTS.records(REJECTS.frame([made])) == [made]
 
 
-@real
-def test_the_real_coco_captions_read_without_a_loss() -> None:
-    path = Path(DATA) / "coco_captions" / "captions.jsonl"
+def test_the_real_coco_captions_read_without_a_loss(real_data: Path) -> None:
+    path = real_data / "coco_captions" / "captions.jsonl"
     pairs = pairs_of(path)
     assert len(pairs) == len({pair.key for pair in pairs}) == 20_264
     written = [json.loads(line)["captions"] for line in path.read_text().splitlines()]
     assert [[pair.caption, *pair.captions] for pair in pairs] == [list(dict.fromkeys(row)) for row in written]
 
 
-@real
-def test_the_real_boxes_are_fractions_and_none_is_lost() -> None:
-    path = Path(DATA) / "llava_caps_boxes" / "caps_boxes.jsonl"
+def test_the_real_boxes_are_fractions_and_none_is_lost(real_data: Path) -> None:
+    path = real_data / "llava_caps_boxes" / "caps_boxes.jsonl"
     pairs = pairs_of(path, verify=False)
     written = [json.loads(line)["instances"] for line in path.read_text().splitlines()]
     assert [[box.label for box in pair.boxes] for pair in pairs] == [
