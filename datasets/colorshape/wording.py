@@ -12,9 +12,8 @@ the scene only.
 """
 
 import random
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from itertools import permutations
 
 from pairwright.datasets.chance import stream
 from pairwright.datasets.colorshape.scenes import Scene, SceneObject, box_gap
@@ -30,7 +29,7 @@ _NEAR = ("next to", "next to", "near", "beside")
 _LARGE = ("large", "large", "big")
 _SMALL = ("small", "small", "little")
 _LARGER = ("larger than", "bigger than")
-_NUMBERS = ("no", "one", "two", "three", "four")
+_NUMBERS = {2: "two", 3: "three", 4: "four"}
 _FRAMES = (
     "a picture of {}",
     "an image of {}",
@@ -43,17 +42,16 @@ _FRAMES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Saying:
-    """Which attributes a description spells out; the shape always is."""
-
-    size: bool = True
-    colour: bool = True
-
-
-_COMPLETE = Saying()
-_PARTIAL = (Saying(size=False), Saying(size=False), Saying(colour=False), Saying(size=False, colour=False))
+# A saying tells which attributes a description spells out: (size, colour); the shape always is. A kind is
+# what an object is by a saying: (size, colour, shape), empty where left out.
+_Saying = tuple[bool, bool]
 _Kind = tuple[str, str, str]
+_COMPLETE: _Saying = (True, True)
+_SIZELESS: _Saying = (False, True)
+_COLOURLESS: _Saying = (True, False)
+_SHAPE_ONLY: _Saying = (False, False)
+_ALL = (_COMPLETE, _SIZELESS, _COLOURLESS, _SHAPE_ONLY)
+_PARTIAL = (_SIZELESS, _SIZELESS, _COLOURLESS, _SHAPE_ONLY)
 
 
 def captions_of(scene: Scene, seed: int, index: int, count: int = 4) -> tuple[str, ...]:
@@ -66,29 +64,16 @@ def captions_of(scene: Scene, seed: int, index: int, count: int = 4) -> tuple[st
         count: how many to try for, at least 1; simple scenes may have fewer.
     """
     chance = stream(seed, "colorshape", "wording", index)
-    captions = [_listing(scene, _COMPLETE, chance)]
+    teller = _Teller(scene, chance)
+    captions = [teller.listing(_COMPLETE)]
     for _ in range(2 * count):
         if len(captions) >= count:
             break
-        caption = _free(scene, chance)
+        caption = teller.anything()
         if caption not in captions:
             captions.append(caption)
     chance.shuffle(captions)
     return tuple(_styled(caption, chance) for caption in captions)
-
-
-def _free(scene: Scene, chance: random.Random) -> str:
-    """Return a sentence of any kind that is not bound to be complete."""
-    draw = chance.random()
-    if draw < 0.6:
-        related = _related(scene, chance)
-        if related:
-            return related
-    if draw < 0.75:
-        compared = _compared(scene, chance)
-        if compared:
-            return compared
-    return _listing(scene, chance.choice(_PARTIAL), chance)
 
 
 def _styled(text: str, chance: random.Random) -> str:
@@ -100,130 +85,137 @@ def _styled(text: str, chance: random.Random) -> str:
     return text if draw < 0.6 else f"{text}."
 
 
-# ---- noun phrases ------------------------------------------------------------------------------------
+class _Teller:
+    """Makes sentences about one scene; each sentence keeps to one word for large and one for small."""
+
+    def __init__(self, scene: Scene, chance: random.Random) -> None:
+        self.scene = scene
+        self.chance = chance
+        self.numbers = {saying: _count(_kind(item, saying) for item in scene.objects) for saying in _ALL}
+        self._choose_words()
+
+    def _choose_words(self) -> None:
+        self.sizes = {"large": self.chance.choice(_LARGE), "small": self.chance.choice(_SMALL)}
+
+    # ---- sentences
+
+    def anything(self) -> str:
+        """Return a sentence of any kind that is not bound to be complete."""
+        self._choose_words()
+        draw = self.chance.random()
+        told = ""
+        if draw < 0.65:
+            told = self.related()
+        elif draw < 0.8:
+            told = self.compared()
+        return told or self.listing(self.chance.choice(_PARTIAL))
+
+    def listing(self, saying: _Saying) -> str:
+        """List every object: "two red circles and a green star", "there is ...", "a picture of ..."."""
+        kinds = list(self.numbers[saying].items())
+        self.chance.shuffle(kinds)
+        phrase = self._joined([self._counted(kind, number) for kind, number in kinds])
+        return self._framed(phrase, "are" if kinds[0][1] > 1 else "is")
+
+    def related(self) -> str:
+        """Relate two objects that are each described uniquely; empty when no pair stands clearly."""
+        for first, second in self._pairs():
+            relation = self._relation(first, second)
+            a, b = (self._unique(first), self._unique(second)) if relation else (None, None)
+            if a is None or b is None:
+                continue
+            draw = self.chance.random()
+            if draw < 0.2:
+                return f"the {self._words(a, 1)} is {relation} the {self._words(b, 1)}"
+            one, other = self._counted(a, 1), self._counted(b, 1)
+            if draw < 0.4:
+                return self._with_rest(f"{one} is {relation} {other}", first, second)
+            return self._framed(f"{one} {relation} {other}", "is")
+        return ""
+
+    def _with_rest(self, clause: str, first: SceneObject, second: SceneObject) -> str:
+        """Add a clause about the two other objects of four when they stand clearly."""
+        rest = [item for item in self.scene.objects if item is not first and item is not second]
+        relation = self._relation(*rest) if len(rest) == 2 else ""
+        a, b = (self._unique(rest[0]), self._unique(rest[1])) if relation else (None, None)
+        if a is None or b is None:
+            return clause
+        return f"{clause}, and {self._counted(a, 1)} is {relation} {self._counted(b, 1)}"
+
+    def compared(self) -> str:
+        """Compare a large and a small object; empty when all are of one size."""
+        for first, second in self._pairs():
+            if (first.size, second.size) != ("large", "small"):
+                continue
+            a, b = _kind(first, _SIZELESS), _kind(second, _SIZELESS)
+            if self.numbers[_SIZELESS][a] == self.numbers[_SIZELESS][b] == 1:
+                one, other = self._words(a, 1), self._words(b, 1)
+                if self.chance.random() < 0.5:
+                    return f"the {one} is {self.chance.choice(_LARGER)} the {other}"
+                return f"the {other} is smaller than the {one}"
+        return ""
+
+    # ---- phrases
+
+    def _framed(self, phrase: str, verb: str) -> str:
+        draw = self.chance.random()
+        if draw < 0.5:
+            return phrase
+        if draw < 0.7:
+            return f"there {verb} {phrase}"
+        return self.chance.choice(_FRAMES).format(phrase)
+
+    def _joined(self, phrases: Sequence[str]) -> str:
+        if len(phrases) <= 2:
+            return " and ".join(phrases)
+        last = ", and " if self.chance.random() < 0.5 else " and "
+        return ", ".join(phrases[:-1]) + last + phrases[-1]
+
+    def _counted(self, kind: _Kind, number: int) -> str:
+        words = self._words(kind, number)
+        if number > 1:
+            return f"{_NUMBERS[number]} {words}"
+        return f"an {words}" if words[0] in "aeiou" else f"a {words}"
+
+    def _words(self, kind: _Kind, number: int) -> str:
+        """Return adjectives and noun of ``number`` objects of a kind."""
+        size, colour, shape = kind
+        noun = shape if number == 1 else f"{shape}es" if shape == "cross" else f"{shape}s"
+        return " ".join(word for word in (self.sizes.get(size, size), colour, noun) if word)
+
+    def _unique(self, item: SceneObject) -> _Kind | None:
+        """Return a description that fits ``item`` and nothing else, of random length; None for a twin."""
+        for saying in (self.chance.choice(_ALL), _SIZELESS, _COMPLETE):
+            kind = _kind(item, saying)
+            if self.numbers[saying][kind] == 1:
+                return kind
+        return None
+
+    def _pairs(self) -> list[tuple[SceneObject, SceneObject]]:
+        pairs = list(permutations(self.scene.objects, 2))
+        start = int(self.chance.random() * len(pairs))
+        return pairs[start:] + pairs[:start]
+
+    def _relation(self, first: SceneObject, second: SceneObject) -> str:
+        """Return words for how ``first`` stands to ``second``, or an empty string when no word is clear."""
+        direction: tuple[str, ...] = ()
+        (x, y), (other_x, other_y) = first.centre, second.centre
+        dx, dy = other_x - x, other_y - y
+        if abs(dx) >= CLEARLY_APART and abs(dy) <= abs(dx) / 2:
+            direction = _LEFT if dx > 0 else _RIGHT
+        elif abs(dy) >= CLEARLY_APART and abs(dx) <= abs(dy) / 2:
+            direction = _ABOVE if dy > 0 else _BELOW
+        if box_gap(first, second) <= CLEARLY_NEAR and (not direction or self.chance.random() < 0.3):
+            direction = _NEAR
+        return self.chance.choice(direction) if direction else ""
 
 
-def _kind(item: SceneObject, saying: Saying) -> _Kind:
-    return (item.size if saying.size else "", item.colour if saying.colour else "", item.shape)
+def _kind(item: SceneObject, saying: _Saying) -> _Kind:
+    return (item.size if saying[0] else "", item.colour if saying[1] else "", item.shape)
 
 
-def _words(kind: _Kind, number: int, chance: random.Random) -> str:
-    """Return adjectives and noun of ``number`` objects of a kind."""
-    size, colour, shape = kind
-    noun = shape if number == 1 else f"{shape}es" if shape == "cross" else f"{shape}s"
-    if size in {"large", "small"}:
-        size = chance.choice(_LARGE if size == "large" else _SMALL)
-    return " ".join(word for word in (size, colour, noun) if word)
-
-
-def _counted(kind: _Kind, number: int, chance: random.Random) -> str:
-    words = _words(kind, number, chance)
-    if number > 1:
-        return f"{_NUMBERS[number]} {words}"
-    return f"an {words}" if words[0] in "aeiou" else f"a {words}"
-
-
-def _unique(item: SceneObject, scene: Scene, chance: random.Random) -> _Kind | None:
-    """Return a description that fits ``item`` and nothing else, often the shortest; None for a twin."""
-    sayings = [_COMPLETE, Saying(size=False), Saying(size=False), Saying(colour=False), Saying(False, False)]
-    chance.shuffle(sayings)
-    for saying in (*sayings, _COMPLETE):
-        kind = _kind(item, saying)
-        if sum(_kind(other, saying) == kind for other in scene.objects) == 1:
-            return kind
-    return None
-
-
-def _joined(phrases: Sequence[str], chance: random.Random) -> str:
-    if len(phrases) <= 2:
-        return " and ".join(phrases)
-    last = ", and " if chance.random() < 0.5 else " and "
-    return ", ".join(phrases[:-1]) + last + phrases[-1]
-
-
-# ---- sentences ---------------------------------------------------------------------------------------
-
-
-def _listing(scene: Scene, saying: Saying, chance: random.Random) -> str:
-    """List every object: "two red circles and a green star", "there is ...", "a picture of ..."."""
-    kinds = list(Counter(_kind(item, saying) for item in scene.objects).items())
-    chance.shuffle(kinds)
-    phrase = _joined([_counted(kind, number, chance) for kind, number in kinds], chance)
-    return _framed(phrase, "are" if kinds[0][1] > 1 else "is", chance)
-
-
-def _framed(phrase: str, verb: str, chance: random.Random) -> str:
-    draw = chance.random()
-    if draw < 0.5:
-        return phrase
-    if draw < 0.7:
-        return f"there {verb} {phrase}"
-    return chance.choice(_FRAMES).format(phrase)
-
-
-def _related(scene: Scene, chance: random.Random) -> str:
-    """Relate two objects that are each described uniquely; empty when no pair stands clearly."""
-    for first, second in _pairs(scene, chance):
-        relation = _relation(first, second, chance)
-        a, b = _unique(first, scene, chance), _unique(second, scene, chance)
-        if not relation or a is None or b is None:
-            continue
-        draw = chance.random()
-        if draw < 0.2:
-            return f"the {_words(a, 1, chance)} is {relation} the {_words(b, 1, chance)}"
-        one, other = _counted(a, 1, chance), _counted(b, 1, chance)
-        if draw < 0.4:
-            return _with_rest(scene, (first, second), f"{one} is {relation} {other}", chance)
-        return _framed(f"{one} {relation} {other}", "is", chance)
-    return ""
-
-
-def _with_rest(scene: Scene, said: tuple[SceneObject, ...], clause: str, chance: random.Random) -> str:
-    """Add a clause about two further objects when there are any that stand clearly."""
-    rest = [item for item in scene.objects if item not in said]
-    if len(rest) == 2:
-        a, b = (_unique(item, scene, chance) for item in rest)
-        relation = _relation(rest[0], rest[1], chance)
-        if a is not None and b is not None and relation:
-            return f"{clause}, and {_counted(a, 1, chance)} is {relation} {_counted(b, 1, chance)}"
-    return clause
-
-
-def _compared(scene: Scene, chance: random.Random) -> str:
-    """Compare a large and a small object; empty when all are of one size."""
-    for first, second in _pairs(scene, chance):
-        if (first.size, second.size) != ("large", "small"):
-            continue
-        a, b = _sizeless(first, scene), _sizeless(second, scene)
-        if a is not None and b is not None:
-            one, other = _words(a, 1, chance), _words(b, 1, chance)
-            if chance.random() < 0.5:
-                return f"the {one} is {chance.choice(_LARGER)} the {other}"
-            return f"the {other} is smaller than the {one}"
-    return ""
-
-
-def _sizeless(item: SceneObject, scene: Scene) -> _Kind | None:
-    saying = Saying(size=False)
-    kind = _kind(item, saying)
-    return kind if sum(_kind(other, saying) == kind for other in scene.objects) == 1 else None
-
-
-def _pairs(scene: Scene, chance: random.Random) -> list[tuple[SceneObject, SceneObject]]:
-    pairs = [(a, b) for a in scene.objects for b in scene.objects if a is not b]
-    chance.shuffle(pairs)
-    return pairs
-
-
-def _relation(first: SceneObject, second: SceneObject, chance: random.Random) -> str:
-    """Return words for how ``first`` stands to ``second``, or an empty string when no word is clear."""
-    dx = second.centre[0] - first.centre[0]
-    dy = second.centre[1] - first.centre[1]
-    near = box_gap(first, second) <= CLEARLY_NEAR
-    if near and chance.random() < 0.3:
-        return chance.choice(_NEAR)
-    if abs(dx) >= CLEARLY_APART and abs(dy) <= abs(dx) / 2:
-        return chance.choice(_LEFT if dx > 0 else _RIGHT)
-    if abs(dy) >= CLEARLY_APART and abs(dx) <= abs(dy) / 2:
-        return chance.choice(_ABOVE if dy > 0 else _BELOW)
-    return chance.choice(_NEAR) if near else ""
+def _count(kinds: Iterable[_Kind]) -> dict[_Kind, int]:
+    numbers: dict[_Kind, int] = {}
+    for kind in kinds:  # a Counter takes four times as long over so few
+        numbers[kind] = numbers.get(kind, 0) + 1
+    return numbers

@@ -1,0 +1,224 @@
+"""The ColorShape corpus: image-text pairs with known truth, in the files that a user would bring.
+
+A sample is made from (seed, index) alone. With pictures the corpus is a folder of WebDataset shards as
+img2dataset leaves them: ``00000.tar`` with ``000000000.jpg``, ``.txt`` and ``.json``, and so on. Without, it is
+``captions.jsonl``, one object a line: the same JSON, for runs where only text and scale matter. The JSON holds
+``key, caption, captions, boxes, width, height, license, scene``; boxes are 0-1 and every shape has one, so a
+shape that is not among the boxes is not in the picture. The same arguments give the same bytes.
+
+Memory does not grow with the number of pairs: one shard is open at a time.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.atomic import replacing
+from pairwright.datasets.colorshape.render import jpeg_bytes
+from pairwright.datasets.colorshape.scenes import (
+    PIXELS,
+    SHAPES,
+    Scene,
+    make_scene,
+    scene_from_dict,
+    scene_to_dict,
+)
+from pairwright.datasets.colorshape.wording import captions_of
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.records import Box, Pair, compact_json, pair_key
+from pairwright.datasets.ustar import END, member
+
+SOURCE = "colorshape"
+LICENSE = "CC0-1.0"
+TEXT_FILE = "captions.jsonl"
+
+_BUFFER = 1 << 20
+
+SampleRow = tuple[Scene, dict[str, Any]]
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSpec:
+    """What corpus to write.
+
+    Attributes:
+        pairs: number of samples, one image and its captions each.
+        seed: names the corpus.
+        shard_size: samples a shard.
+        images: shards with pictures; else one JSONL file.
+        pixels: width and height of the pictures, at least 32.
+        captions: captions an image to try for.
+
+    Raises:
+        UsageError: when a number is too small.
+    """
+
+    pairs: int
+    seed: int = 0
+    shard_size: int = 1000
+    images: bool = True
+    pixels: int = PIXELS
+    captions: int = 4
+
+    def __post_init__(self) -> None:
+        for name, least in (("pairs", 1), ("shard_size", 1), ("pixels", 32), ("captions", 1)):
+            if getattr(self, name) < least:
+                raise UsageError(f"{name} is {getattr(self, name)}: give at least {least}.")
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusSample:
+    """A scene with its captions, under the key that names its files."""
+
+    key: str
+    scene: Scene
+    caption: str
+    captions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What was written: the folder, the files in it in order, and the number of pairs."""
+
+    folder: Path
+    files: tuple[Path, ...]
+    pairs: int
+
+
+def vocabulary() -> tuple[str, ...]:
+    """Return the box labels, all of which are annotated in every picture: the shape nouns, singular."""
+    return SHAPES
+
+
+def make_sample(seed: int, index: int, *, captions: int = 4, pixels: int = PIXELS) -> CorpusSample:
+    """Return sample ``index`` of the corpus ``seed``.
+
+    Args:
+        seed: names the corpus.
+        index: 0 or more.
+        captions: how many to try for, the first of them being the caption.
+        pixels: width and height of the picture.
+    """
+    scene = make_scene(seed, index, pixels)
+    caption, *others = captions_of(scene, seed, index, captions)
+    return CorpusSample(f"{index:09d}", scene, caption, tuple(others))
+
+
+def sample_json(sample: CorpusSample) -> dict[str, Any]:
+    """Return the JSON members of a sample, in their order."""
+    return {
+        "key": sample.key,
+        "caption": sample.caption,
+        "captions": list(sample.captions),
+        "boxes": [
+            {"label": o.shape, "x1": o.box[0], "y1": o.box[1], "x2": o.box[2], "y2": o.box[3]}
+            for o in sample.scene.objects
+        ],
+        "width": sample.scene.width,
+        "height": sample.scene.height,
+        "license": LICENSE,
+        "scene": scene_to_dict(sample.scene),
+    }
+
+
+def sample_pair(sample: CorpusSample) -> Pair:
+    """Return a sample as a text-only pair whose ``meta`` holds the scene: a corpus without files."""
+    return Pair(
+        key=pair_key(SOURCE, sample.key, sample.caption),
+        caption=sample.caption,
+        source_id=sample.key,
+        captions=sample.captions,
+        boxes=tuple(Box(o.shape, *o.box) for o in sample.scene.objects),
+        width=sample.scene.width,
+        height=sample.scene.height,
+        source=SOURCE,
+        license=LICENSE,
+        meta=compact_json({"scene": scene_to_dict(sample.scene)}),
+    )
+
+
+def scene_of(pair: Pair) -> Scene:
+    """Return the scene that a pair of this corpus carries in its ``meta``.
+
+    Raises:
+        InputError: when there is none.
+    """
+    scene = json.loads(pair.meta).get("scene")
+    if scene is None:
+        raise InputError(
+            "no ColorShape scene in its meta", where=f"pair {pair.key}", mend="Use pairs read from a ColorShape corpus."
+        )
+    return scene_from_dict(scene)
+
+
+def write_corpus(folder: Path, spec: CorpusSpec, progress: Progress | None = None) -> Corpus:
+    """Write the samples of ``spec`` into ``folder``.
+
+    Args:
+        folder: made when missing; it may hold an earlier corpus of the same number of files, which is replaced.
+        spec: what to write.
+        progress: called with the number of samples written so far, every hundred and at the end.
+
+    Raises:
+        UsageError: when the folder holds shards or lines that this corpus would not replace.
+    """
+    if spec.images:
+        return write_shards(folder, _rows(spec), spec.pairs, spec.shard_size, progress)
+    path = folder / TEXT_FILE
+    _refuse_strangers(folder, (path,))
+    with replacing(path) as temporary, temporary.open("wb", buffering=_BUFFER) as out:
+        told = _told(_rows(spec), progress)
+        out.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for _, row in told)
+    return Corpus(folder, (path,), spec.pairs)
+
+
+def write_shards(
+    folder: Path, rows: Iterable[SampleRow], count: int, shard_size: int, progress: Progress | None = None
+) -> Corpus:
+    """Write ``count`` rows as shards with pictures; arguments and errors as in `write_corpus`."""
+    files = tuple(folder / f"{number:05d}.tar" for number in range(-(-count // shard_size)))
+    _refuse_strangers(folder, files)
+    told = _told(rows, progress)
+    for path in files:
+        with replacing(path) as temporary, temporary.open("wb", buffering=_BUFFER) as out:
+            for scene, row in islice(told, shard_size):
+                out.writelines(_members(scene, row))
+            out.write(END)
+    return Corpus(folder, files, count)
+
+
+def _rows(spec: CorpusSpec) -> Iterator[SampleRow]:
+    for index in range(spec.pairs):
+        sample = make_sample(spec.seed, index, captions=spec.captions, pixels=spec.pixels)
+        yield sample.scene, sample_json(sample)
+
+
+def _members(scene: Scene, row: dict[str, Any]) -> Iterator[bytes]:
+    key = row["key"]
+    yield from member(f"{key}.jpg", jpeg_bytes(scene))
+    yield from member(f"{key}.txt", row["caption"].encode())
+    yield from member(f"{key}.json", orjson.dumps(row))
+
+
+def _told(rows: Iterable[SampleRow], progress: Progress | None) -> Iterator[SampleRow]:
+    number = 0
+    for number, row in enumerate(rows, start=1):
+        yield row
+        if progress is not None and number % 100 == 0:
+            progress(number)
+    if progress is not None and number % 100:
+        progress(number)
+
+
+def _refuse_strangers(folder: Path, files: tuple[Path, ...]) -> None:
+    # Readers take every shard of a folder; one left over from a longer corpus would slip in.
+    present = {*folder.glob("*.tar"), *folder.glob("*.jsonl")} if folder.is_dir() else set()
+    strangers = sorted(path.name for path in present - set(files))
+    if strangers:
+        raise UsageError(f"{folder} already holds {', '.join(strangers[:3])}: choose an empty folder or delete them.")
