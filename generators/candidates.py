@@ -1,0 +1,256 @@
+"""Which word may take another's place in a hard negative.
+
+A candidate has to be of the same kind without meaning the same, and captions must use it: kinds of our own first
+(`nouns.py`, `attributes.py`), then WordNet's co-hyponyms within two levels (wider where two give too few) and
+antonyms. What is rare in the pool goes, and so do synonyms, hypernyms, hyponyms and words that captioners mix up. This
+much depends on the word alone and is kept.
+
+Per caption it must make sense beside the other words (the pool's plausibility) and must not be said of the image
+already, in any wording: that would be a false negative.
+"""
+
+import math
+import random
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from pairwright.generators.attributes import PLACES, contrary, place, same_concept
+from pairwright.generators.context import ImageWords, loosely_same, plural_of
+from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY
+from pairwright.generators.synonyms import reword_each_other
+
+ENOUGH = 8  # candidates; fewer, and WordNet is searched one level wider
+WIDEST = 3
+USUAL = 0.01  # share of a noun's captions in which it goes with a preposition
+SEEN = 2  # captions of the pool that show that two words go together
+TRIED = 12  # candidates looked at in one place
+
+
+class Pool(Protocol):
+    """What the makers of negatives ask the statistics of the user's captions."""
+
+    def frequency(self, lemma: str, pos: str) -> int:
+        """Return the number of captions with the lemma as that part of speech."""
+        ...
+
+    def form_frequency(self, form: str) -> int:
+        """Return the number of captions with the word as written."""
+        ...
+
+    def cooccurrence(self, a: str, b: str) -> int:
+        """Return the number of captions with both content words."""
+        ...
+
+    def adjacency(self, first: str, second: str) -> int:
+        """Return the number of captions with adjective or preposition ``first`` before noun ``second``."""
+        ...
+
+    def plausibility(self, word: str, context: Iterable[str]) -> float:
+        """Return how well a word goes with others, in [-1, 1]; above 0 better than by chance."""
+        ...
+
+
+class Thesaurus(Protocol):
+    """What the makers of edits ask WordNet."""
+
+    def has(self, lemma: str, pos: str) -> bool:
+        """Return whether the dictionary has the lemma."""
+        ...
+
+    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
+        """Return the other lemmas of the first senses."""
+        ...
+
+    def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
+        """Return the direct antonyms."""
+        ...
+
+    def co_hyponyms(self, lemma: str, pos: str, levels: int = 2) -> Sequence[str]:
+        """Return words of the same kind, nearest first."""
+        ...
+
+    def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
+        """Return all that is a kind of the lemma."""
+        ...
+
+    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
+        """Return whether the lemma is a kind of ``kind``."""
+        ...
+
+    def related(self, a: str, b: str, pos: str) -> bool:
+        """Return whether two lemmas are the same, synonyms, or one a kind of the other."""
+        ...
+
+
+class Candidates:
+    """Finds replacements; holds tables only, and memories of what the tables say.
+
+    Args:
+        thesaurus: WordNet.
+        pool: statistics of the captions that the negatives are to look like.
+        minimum: captions of the pool in which a new word must occur.
+        least: plausibility in its context that a new word must reach.
+    """
+
+    def __init__(self, thesaurus: Thesaurus, pool: Pool, *, minimum: int, least: float) -> None:
+        self._thesaurus, self._pool = thesaurus, pool
+        self._minimum, self._least = minimum, least
+        self.nouns = lru_cache(maxsize=20_000)(self._nouns)
+        self.adjectives = lru_cache(maxsize=20_000)(self._adjectives)
+        self._said_as = lru_cache(maxsize=20_000)(self._find_said_as)
+        self.is_alive = lru_cache(maxsize=20_000)(self._is_alive)
+
+    def for_noun(self, noun: str, context: Sequence[str], words: ImageWords, rng: random.Random) -> tuple[str, str]:
+        """Return a noun to stand for ``noun``, or an empty string and the reason why there is none.
+
+        Args:
+            noun: lemma, compounds with spaces.
+            context: lemmas of the other content words.
+            words: what is said of the image.
+            rng: draws among the equally good.
+        """
+        found = self.nouns(noun)
+        if not found:
+            return "", "no_candidate"
+        if noun in OF_PEOPLE and words.has_any(GATHERINGS):
+            return "", "true_of_image"  # "a couple" may well hold the other one
+        reason = "no_candidate"
+        for candidate in self._some(found, rng):
+            if self.is_said(candidate, noun, words):
+                reason = "true_of_image"
+            elif self.fits(candidate, noun, context):
+                return candidate, ""
+        return "", reason
+
+    def _some(self, found: Sequence[str], rng: random.Random) -> list[str]:
+        """Draw up to `TRIED` candidates; a word that is four times as frequent comes first twice as often."""
+        weights = [math.sqrt(self._pool.frequency(word.split()[-1], "NOUN")) for word in found]
+        order = sorted(range(len(found)), key=lambda at: math.log(1.0 - rng.random()) / weights[at], reverse=True)
+        return [found[at] for at in order[:TRIED]]
+
+    def fits(self, candidate: str, instead_of: str, context: Sequence[str]) -> bool:
+        """Whether the pool has a word beside some word of the context, and finds it sensible beside all of them."""
+        rest = [lemma for lemma in context if lemma not in instead_of.split()]
+        word = candidate.split()[-1]
+        if rest and not any(self._pool.cooccurrence(word, other) >= SEEN for other in rest):
+            return False
+        return self._pool.plausibility(word, rest) >= self._least
+
+    def is_said(self, candidate: str, instead_of: str, words: ImageWords) -> bool:
+        """Whether a caption or box speaks of the candidate; words that may mean the original do not count."""
+        said_as = self._said_as(candidate) - loosely_same(instead_of)
+        return not words.all.isdisjoint(said_as) or words.has_any(form for form in said_as if " " in form)
+
+    def has_posture(self, noun: str) -> bool:
+        """Whether sitting and standing are two things for it: people and animals, but not birds."""
+        return self.is_alive(noun) and not self._thesaurus.is_a(noun, "bird", "NOUN")
+
+    def is_word(self, compound: str) -> bool:
+        """Whether the dictionary has the compound as a noun of its own."""
+        return self._thesaurus.has(compound, "NOUN")
+
+    def describing(self, word: str, noun: str, rng: random.Random) -> list[str]:
+        """Return what may be said of a noun instead of ``word``, in random order.
+
+        Captions of the pool have to say it of such nouns. Only where none of them does, any colour may take the
+        place of a colour.
+        """
+        found = self.adjectives(word)
+        seen = [other for other in found if self._describes(other, noun)]
+        if not seen and is_colour(word):
+            seen = [other for other in found if is_colour(other)]
+        return rng.sample(seen, len(seen))
+
+    def _describes(self, adjective: str, noun: str) -> bool:
+        # Materials are often nouns ("a metal bench"), which stand together without being counted as adjacent.
+        return max(self._pool.adjacency(adjective, noun), self._pool.cooccurrence(adjective, noun) // 2) >= SEEN
+
+    def stands_before(self, wording: str, noun: str) -> bool:
+        """Whether the pool has the relation before such a noun: "under" before "table", but not before "wall"."""
+        words = wording.split()
+        return all(self._pool.form_frequency(word) >= self._minimum for word in words) and (
+            self._pool.adjacency(words[-1], noun) >= SEEN or words[-1] == "than"
+        )
+
+    def may_trade_places(self, first: str, relation: str, second: str) -> bool:
+        """Whether captions have ``second`` before such a relation and ``first`` after it, as more than a slip."""
+        word = relation.split()[-1]
+        before, after = self._pool.adjacency(second, relation.split()[0]), self._pool.adjacency(word, first)
+        return before >= self._often(second) and after >= self._often(first)
+
+    def _often(self, noun: str) -> float:
+        return max(SEEN, USUAL * self._pool.frequency(noun, "NOUN"))
+
+    def is_frequent(self, word: str, pos: str) -> bool:
+        """Whether the pool has the word often enough, or a compound's parts together."""
+        *before, last = word.split()
+        return self._pool.frequency(last, pos) >= self._minimum and all(
+            self._pool.cooccurrence(part, last) >= self._minimum for part in before
+        )
+
+    def _nouns(self, noun: str) -> tuple[str, ...]:
+        if noun in FRAMES:
+            return ()
+        found = list(KINDS.get(noun, ()))
+        if noun not in OF_PEOPLE:
+            found += self._siblings(noun, have=len(found))
+        return tuple(word for word in dict.fromkeys(found) if self._may_replace(word, noun))
+
+    def _siblings(self, noun: str, have: int) -> list[str]:
+        found: list[str] = []
+        for levels in range(2, WIDEST + 1):
+            near = self._thesaurus.co_hyponyms(noun, "NOUN", levels)
+            found = [word for word in near if word.isalpha() and self.is_frequent(word, "NOUN")]
+            found = [word for word in found if not self.is_alive(word) or self.is_alive(noun)]
+            if have + len(found) >= ENOUGH:
+                break
+        return found
+
+    def _may_replace(self, word: str, noun: str) -> bool:
+        return (
+            word not in FRAMES
+            and (word in KINDS.get(noun, ()) or word not in OF_PEOPLE)
+            and self.is_frequent(word, "NOUN")
+            and (word in MASS) == (noun in MASS)
+            and (word in PLURAL_ONLY) == (noun in PLURAL_ONLY)
+            and not reword_each_other(word, noun)
+            and not self._thesaurus.related(word, noun, "NOUN")
+        )
+
+    def _adjectives(self, word: str) -> tuple[str, ...]:
+        found = list(contrary(word))
+        if word not in PLACES:
+            found += [other for other in self._thesaurus.antonyms(word, "ADJ") if " " not in other]
+        return tuple(
+            other
+            for other in dict.fromkeys(found)
+            if other.isalpha()
+            and self._pool.frequency(other, "ADJ") >= self._minimum
+            and not reword_each_other(word, other)
+        )
+
+    def _find_said_as(self, candidate: str) -> frozenset[str]:
+        """Return the word forms that would make the candidate true: itself, its synonyms, and its kinds."""
+        same = {candidate, *self._thesaurus.synonyms(candidate, "NOUN"), *loosely_same(candidate)}
+        kinds = (word for word in self._thesaurus.hyponyms(candidate, "NOUN") if self._pool.frequency(word, "NOUN"))
+        forms = {*same, *kinds}
+        return frozenset(forms | {plural_of(form) for form in forms})
+
+    def _is_alive(self, noun: str) -> bool:
+        """Whether a noun is a person or an animal in every sense that counts: a bat and a mug are not."""
+        if noun in OF_PEOPLE | GATHERINGS:
+            return True
+        kinds = [kind for kind in ("person", "animal", "artifact", "food") if self._thesaurus.is_a(noun, kind, "NOUN")]
+        return bool(kinds) and not {"artifact", "food"}.intersection(kinds)
+
+
+def adjective_is_said(adjective: str, words: ImageWords) -> bool:
+    """Whether some caption uses a word of the adjective's concept, of whatever thing."""
+    return words.has_any(same_concept(adjective))
+
+
+def is_colour(word: str) -> bool:
+    """Whether a word is a colour that any painted thing may have."""
+    found = place(word)
+    return found is not None and found.group == "colour" and found.concept != "blond"

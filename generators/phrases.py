@@ -1,0 +1,112 @@
+"""Noun phrases of a caption, read off its tags.
+
+A *noun phrase* here is the flat kind that captions are made of: determiner, count, adjectives, nouns; the last noun
+is its head ("two small red fire hydrants": count *two*, adjectives *small red*, nouns *fire hydrants*, head
+*hydrants*). Prepositional and relative tails are not part of it. Participles count as adjectives only between a
+determiner and a noun ("a parked car", not "a man parked").
+
+Limits: tags come from a small tagger and are wrong now and then, so callers ask for the shape they need and leave
+the rest alone. All positions are token indices.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pairwright.generators.language.tokens import Token
+
+NOUNS = frozenset({"NN", "NNS"})
+PROPER = frozenset({"NNP", "NNPS"})
+ADJECTIVES = frozenset({"JJ"})
+PARTICIPLES = frozenset({"VBN", "VBG"})
+DETERMINERS = frozenset({"DT", "PRP$", "WP$", "PDT"})
+
+NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+@dataclass(frozen=True, slots=True)
+class NounPhrase:
+    """A flat noun phrase; see the module for what its parts are.
+
+    Attributes:
+        start: index of its first token.
+        end: one past its last token (the head).
+        determiner: index of the article, demonstrative or possessive, or -1.
+        count: index of the number, or -1.
+        adjectives: indices of single adjectives.
+        nouns: indices of all its nouns; more than one make a compound.
+        joined: adjectives are joined by "and" or a comma ("black and white"), so none of them stands alone.
+    """
+
+    start: int
+    end: int
+    determiner: int
+    count: int
+    adjectives: tuple[int, ...]
+    nouns: tuple[int, ...]
+    joined: bool
+
+    @property
+    def head(self) -> int:
+        """Index of the head noun."""
+        return self.nouns[-1]
+
+
+def noun_phrases(tokens: Sequence[Token]) -> tuple[NounPhrase, ...]:
+    """Return the noun phrases of a caption, from left to right, without overlap."""
+    found: list[NounPhrase] = []
+    index = 0
+    while index < len(tokens):
+        phrase = _phrase_at(tokens, index)
+        if phrase is None:
+            index += 1
+        else:
+            found.append(phrase)
+            index = phrase.end
+    return tuple(found)
+
+
+def is_plural(token: Token) -> bool:
+    """Whether a noun is tagged as plural."""
+    return token.tag in {"NNS", "NNPS"}
+
+
+def span(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:
+    """Return the code points that the tokens ``start`` up to ``end`` cover."""
+    return tokens[start].start, tokens[end - 1].end
+
+
+def _phrase_at(tokens: Sequence[Token], start: int) -> NounPhrase | None:
+    index, determiner, count = start, -1, -1
+    while index < len(tokens) and tokens[index].tag in DETERMINERS:
+        determiner, index = index, index + 1
+    if index < len(tokens) and tokens[index].tag == "CD":
+        count, index = index, index + 1
+    adjectives, index, joined = _adjectives(tokens, index, opened=index > start)
+    nouns: list[int] = []
+    while index < len(tokens) and tokens[index].tag in NOUNS | PROPER:
+        nouns.append(index)
+        index += 1
+    if not nouns:
+        return None
+    return NounPhrase(start, index, determiner, count, tuple(adjectives), tuple(nouns), joined)
+
+
+def _adjectives(tokens: Sequence[Token], index: int, *, opened: bool) -> tuple[list[int], int, bool]:
+    found: list[int] = []
+    joined = False
+    while index < len(tokens):
+        token = tokens[index]
+        if token.tag in ADJECTIVES or (token.tag in PARTICIPLES and (opened or found) and _modifies(tokens, index)):
+            found.append(index)
+        elif token.tag in {"CC", ","} and found and index + 1 < len(tokens) and tokens[index + 1].tag in ADJECTIVES:
+            joined = True
+        elif token.tag not in {"RB", "RBS", "JJS", "JJR", "HYPH"} or not (opened or found):
+            break
+        else:
+            joined = joined or token.tag == "HYPH"
+        index += 1
+    return found, index, joined
+
+
+def _modifies(tokens: Sequence[Token], index: int) -> bool:
+    return index + 1 < len(tokens) and tokens[index + 1].tag in NOUNS | ADJECTIVES

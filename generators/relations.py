@@ -1,0 +1,200 @@
+"""Relations between things in a caption: prepositions of place and direction, and a few verbs.
+
+A *relation* has wordings that mean the same ("to the left of", "left of"). What cannot hold of the same two things in
+the same picture stands in `INSTEAD_OF`, wording by wording. A *symmetric* relation holds both ways round ("next to"),
+so exchanging what it joins changes nothing; a *strict* one never does, so exchanging makes the text false. One that
+is neither is left alone ("with", "of").
+
+The table is our own. It is short on purpose: a wrong opposite makes a negative that is true of the image. "On" against
+"under" is only used where the pool says "under a <noun>" (see `negatives.py`), since nothing is under a wall.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pairwright.generators.language.tokens import Token
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation of place, direction or action.
+
+    Attributes:
+        name: by which others refer to it.
+        wordings: lower-case, most usual first.
+        symmetric: A rel B means B rel A.
+        strict: A rel B excludes B rel A.
+    """
+
+    name: str
+    wordings: tuple[str, ...]
+    symmetric: bool = False
+    strict: bool = False
+
+
+def _strict(name: str, *wordings: str) -> Relation:
+    return Relation(name, wordings, strict=True)
+
+
+def _even(name: str, *wordings: str) -> Relation:
+    return Relation(name, wordings, symmetric=True)
+
+
+RELATIONS = (
+    _strict("left", "to the left of", "left of", "on the left of", "on the left side of", "to the left side of"),
+    _strict("right", "to the right of", "right of", "on the right of", "on the right side of", "to the right side of"),
+    _strict("above", "above", "high above", "over"),
+    _strict("below", "below", "under", "beneath", "underneath"),
+    _strict("on", "on top of", "on", "upon", "atop"),
+    _strict("in", "in", "inside", "inside of", "within"),
+    _strict("outside", "outside", "outside of"),
+    _strict("front", "in front of"),
+    _strict("behind", "behind", "in back of"),
+    _strict("larger", "larger than", "bigger than"),
+    _strict("smaller", "smaller than"),
+    _strict("taller", "taller than"),
+    _strict("shorter", "shorter than"),
+    Relation("up", ("up",)),
+    Relation("down", ("down",)),
+    Relation("into", ("into",)),
+    Relation("out of", ("out of",)),
+    Relation("onto", ("onto",)),
+    Relation("off", ("off of", "off")),
+    Relation("toward", ("toward", "towards")),
+    Relation("away from", ("away from",)),
+    _even("beside", "next to", "beside", "alongside", "side by side with"),
+    _even("near", "near", "close to", "nearby", "by"),
+    _even("with", "with", "along with", "together with"),
+    _even("across", "across from", "opposite"),
+    _even("and", "and", "or"),
+)
+
+# What replace-relation may write for a wording, best first. It takes the first that the pool has before such a noun.
+# "Under" is undone by "on" too: what is under a table is not on it.
+INSTEAD_OF = {
+    "to the left of": ("to the right of",),
+    "left of": ("right of", "to the right of"),
+    "on the left of": ("on the right of", "to the right of"),
+    "on the left side of": ("on the right side of", "to the right of"),
+    "to the left side of": ("to the right side of", "to the right of"),
+    "to the right of": ("to the left of",),
+    "right of": ("left of", "to the left of"),
+    "on the right of": ("on the left of", "to the left of"),
+    "on the right side of": ("on the left side of", "to the left of"),
+    "to the right side of": ("to the left side of", "to the left of"),
+    "above": ("below", "under", "beneath"),
+    "over": ("under", "below", "beneath"),
+    "below": ("above", "over"),
+    "under": ("on top of", "on", "above", "over"),
+    "beneath": ("on top of", "on", "above", "over"),
+    "underneath": ("on top of", "on", "above", "over"),
+    "on": ("under", "underneath", "beneath"),
+    "on top of": ("under", "underneath", "beneath"),
+    "upon": ("under", "beneath"),
+    "atop": ("under", "beneath"),
+    "in": ("outside",),
+    "inside": ("outside",),
+    "inside of": ("outside of",),
+    "outside": ("inside",),
+    "outside of": ("inside of", "inside"),
+    "in front of": ("behind",),
+    "behind": ("in front of",),
+    "in back of": ("in front of",),
+    "larger than": ("smaller than",),
+    "bigger than": ("smaller than",),
+    "smaller than": ("larger than", "bigger than"),
+    "taller than": ("shorter than",),
+    "shorter than": ("taller than",),
+    "up": ("down",),
+    "down": ("up",),
+    "into": ("out of",),
+    "out of": ("into",),
+    "onto": ("off",),
+    "off of": ("onto",),
+    "off": ("onto",),
+    "toward": ("away from",),
+    "towards": ("away from",),
+    "away from": ("toward", "towards"),
+}
+
+# Verbs that cannot both be true of one actor at one moment, by lemma. Only verbs whose every use in a caption
+# excludes the other are here: one may hold something and look at it, but not push it and pull it.
+OPPOSED_VERBS = {
+    "push": ("pull",),
+    "pull": ("push",),
+    "throw": ("catch",),
+    "catch": ("throw",),
+    "open": ("close",),
+    "close": ("open",),
+    "enter": ("leave",),
+    "leave": ("enter",),
+    "load": ("unload",),
+    "unload": ("load",),
+}
+
+# What a person or animal does with the whole body; each excludes those listed. For things ("a vase sitting on a
+# table", "a house standing on a hill") the words mean no more than "being", so the actor must be alive.
+POSTURES = {
+    "sit": ("stand",),
+    "stand": ("sit", "lie"),
+    "lie": ("stand", "walk"),
+    "lay": ("stand", "walk"),
+    "walk": ("sit", "lie"),
+    "run": ("sit", "lie"),
+    "jump": ("sit", "lie"),
+    "sleep": ("stand", "walk"),
+    "kneel": ("stand",),
+}
+
+# Verbs whose doer and object cannot be exchanged: whoever rides is not ridden.
+STRICT_VERBS = frozenset(
+    {
+        "ride", "hold", "carry", "wear", "pull", "push", "eat", "drink", "throw", "catch", "hit", "kick", "cut",
+        "drive", "lead", "walk", "feed", "wash", "brush", "chase", "swing", "fly", "use", "cover", "surround",
+        "contain", "climb", "read", "bite", "chew", "herd", "cook", "pour", "lift", "operate", "steer", "milk",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A relation in a caption: tokens ``start`` up to ``end``."""
+
+    relation: Relation
+    start: int
+    end: int
+
+
+def _by_first_word() -> dict[str, list[tuple[tuple[str, ...], Relation]]]:
+    index: dict[str, list[tuple[tuple[str, ...], Relation]]] = {}
+    for relation in RELATIONS:
+        for wording in relation.wordings:
+            words = tuple(wording.split())
+            index.setdefault(words[0], []).append((words, relation))
+    return {word: sorted(entries, key=lambda entry: -len(entry[0])) for word, entries in index.items()}
+
+
+_BY_FIRST_WORD = _by_first_word()
+
+
+def relation_at(tokens: Sequence[Token], index: int) -> Found | None:
+    """Return the longest relation that starts at token ``index``, or None."""
+    for words, relation in _BY_FIRST_WORD.get(tokens[index].text.lower(), ()):
+        end = index + len(words)
+        if end <= len(tokens) and all(
+            token.text.lower() == word for token, word in zip(tokens[index:end], words, strict=True)
+        ):
+            return Found(relation, index, end)
+    return None
+
+
+def relations_in(tokens: Sequence[Token]) -> tuple[Found, ...]:
+    """Return the relations of a caption from left to right, without overlap."""
+    found: list[Found] = []
+    index = 0
+    while index < len(tokens):
+        hit = relation_at(tokens, index)
+        if hit is not None:
+            found.append(hit)
+        index = hit.end if hit is not None else index + 1
+    return tuple(found)

@@ -1,0 +1,141 @@
+"""SWAP: the words stay, two of them change places, and the text is no longer true.
+
+Objects change places around a relation that holds one way only ("a cat on a table"): never around "and", "with" or
+"next to", which hold both ways. Whole phrases move, with their determiners and adjectives, so that number and "a" or
+"an" come along. Attributes change places between two things when both are of one class (two colours, two sizes) and
+no caption says the outcome of either thing.
+"""
+
+import random
+from collections.abc import Iterator
+from itertools import combinations
+
+from pairwright.generators.attributes import UNTOUCHED, exclude_each_other
+from pairwright.generators.candidates import Candidates
+from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.edits import Change, plain
+from pairwright.generators.nouns import OF_PEOPLE
+from pairwright.generators.phrases import NounPhrase, span
+from pairwright.generators.relations import STRICT_VERBS, Found, Relation
+from pairwright.generators.synonyms import reword_each_other
+
+VERB = Relation("verb", (), strict=True)
+_FINITE = frozenset({"VBZ", "VBP", "VBD"})
+_FRAME_HEADS = frozenset("picture photo photograph image painting drawing view shot close closeup close-up".split())
+
+
+def swap_object(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+    """Exchange the two things that a one-way relation joins."""
+    places = [found for found in caption.relations if found.relation.strict]
+    places += _strict_verbs(caption)
+    for found in rng.sample(places, len(places)):
+        joined = _joined(caption, found)
+        if joined is not None:
+            yield _exchange(caption, candidates, *joined, found)
+
+
+def _strict_verbs(caption: Caption) -> list[Found]:
+    return [
+        Found(VERB, at, at + 1)
+        for at, token in enumerate(caption.tokens)
+        if token.lemma in STRICT_VERBS and token.tag in _FINITE | {"VBG"}
+    ]
+
+
+def _joined(caption: Caption, found: Found) -> tuple[NounPhrase, NounPhrase] | None:
+    """Return the phrases on both sides of a relation: "A is sitting REL B", "A REL B"."""
+    at = found.start
+    while at > 0 and found.start - at < 2 and (caption.tag(at - 1) == "VBG" or caption.word(at - 1) in {"is", "are"}):
+        at -= 1
+    before, after = caption.ending_at(at), caption.starting_at(found.end)
+    if before is None or after is None or not (caption.is_thing(before) and caption.is_thing(after)):
+        return None
+    return before, after
+
+
+def _exchange(caption: Caption, candidates: Candidates, one: NounPhrase, other: NounPhrase, found: Found) -> Outcome:
+    first, second = caption.noun(one), caption.noun(other)
+    if not _movable(caption, one, other):
+        return "not_grammatical"
+    if not _makes_sense(caption, candidates, one, other, found):
+        return "no_candidate"
+    if reword_each_other(first, second):
+        return "identical"
+    if caption.words.several(caption.head(one)) or caption.words.several(caption.head(other)):
+        return "true_of_image"
+    return changing_places(caption, one, other)
+
+
+def _movable(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+    """Whether both phrases stand alone, and the verb fits both."""
+    before, after = caption.word(one.start - 1), caption.word(other.end)
+    inside = {*caption.lower[one.start : one.end], *caption.lower[other.start : other.end]}
+    numbers_differ = caption.plural(one) != caption.plural(other)
+    verbs = any(caption.tag(at) in _FINITE for at in range(len(caption.tokens)))
+    own_frame = before == "of" and caption.word(one.start - 2) in _FRAME_HEADS
+    return (
+        caption.is_whole(other)
+        and ANAPHORS.isdisjoint(inside)
+        and not (numbers_differ and verbs)
+        and after not in {"of", "and", "or", "'s", "-"}
+        and (own_frame or before in {"", ",", "and", "is", "are", "shows", "showing", "with"})
+        and _determined(one) == _determined(other)
+    )
+
+
+def _determined(phrase: NounPhrase) -> bool:
+    return phrase.determiner >= 0 or phrase.count >= 0
+
+
+def _makes_sense(caption: Caption, candidates: Candidates, one: NounPhrase, other: NounPhrase, found: Found) -> bool:
+    """Whether captions of the pool could say it: an actor must be alive, a place must be one for the pool."""
+    if found.relation is VERB:
+        return candidates.is_alive(caption.head(one)) and candidates.is_alive(caption.head(other))
+    wording = " ".join(caption.lower[found.start : found.end])
+    acts = any(caption.tag(at) == "VBG" for at in range(one.end, found.start))
+    if acts and candidates.is_alive(caption.head(one)) != candidates.is_alive(caption.head(other)):
+        return False
+    return candidates.may_trade_places(caption.head(one), wording, caption.head(other))
+
+
+def changing_places(caption: Caption, one: NounPhrase, other: NounPhrase) -> tuple[Change, Change]:
+    """Return the two changes by which two phrases, in order of position, exchange their words."""
+    source = caption.pair.caption
+    (start, end), (second_start, second_end) = (
+        span(caption.tokens, one.start, one.end),
+        span(caption.tokens, other.start, other.end),
+    )
+    moved = plain(source, start, end, proper=caption.tag(one.start).startswith("NNP"))
+    return Change(start, end, source[second_start:second_end]), Change(second_start, second_end, moved)
+
+
+def swap_attribute(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+    """Exchange the adjectives of two different things."""
+    del candidates
+    described = [(phrase, at) for phrase in caption.phrases for at in _single_adjectives(caption, phrase)]
+    pairs = [(a, b) for a, b in combinations(described, 2) if a[0] is not b[0]]
+    for (one, first), (other, second) in rng.sample(pairs, len(pairs)):
+        if exclude_each_other(caption.word(first), caption.word(second)):
+            yield _exchange_adjectives(caption, (one, first), (other, second))
+
+
+def _single_adjectives(caption: Caption, phrase: NounPhrase) -> list[int]:
+    if phrase.joined or not caption.is_thing(phrase) or caption.head(phrase) in OF_PEOPLE:
+        return []
+    return [at for at in phrase.adjectives if caption.tag(at) == "JJ" and caption.word(at) not in UNTOUCHED]
+
+
+def _exchange_adjectives(caption: Caption, one: tuple[NounPhrase, int], other: tuple[NounPhrase, int]) -> Outcome:
+    (first_phrase, first), (second_phrase, second) = one, other
+    heads = caption.head(first_phrase), caption.head(second_phrase)
+    if reword_each_other(*heads):
+        return "identical"
+    words = caption.words
+    if words.said_with(heads[0], caption.word(second)) or words.said_with(heads[1], caption.word(first)):
+        return "true_of_image"
+    tokens, source = caption.tokens, caption.pair.caption
+    moved = plain(source, tokens[first].start, tokens[first].end)
+    return (
+        Change(tokens[first].start, tokens[first].end, caption.word(second)),
+        Change(tokens[second].start, tokens[second].end, moved),
+    )

@@ -1,0 +1,283 @@
+"""Rewordings that keep a caption true: our own tables of relations, attributes and objects.
+
+A *rewording* maps a word or phrase to others that say the same of the same picture, in the sense that captions use it
+in. Where a word has several senses, `only` names the nouns (lemmas) beside which the rewording holds and `never`
+those beside which it does not: "old" is "elderly" of people, "big" is not "large" of a brother. The direction counts:
+an infant is a baby, but a baby may be an elephant's.
+
+The same tables say what a hard negative may not put in: a word that merely rewords the caption (`reword_each_other`).
+"""
+
+from dataclasses import dataclass
+
+PEOPLE = frozenset("man woman person people lady gentleman couple guy adult citizen".split())
+WEATHERED = frozenset("sky day weather afternoon morning evening".split())
+SLOPES = frozenset(
+    "hill mountain field slope ground street road hillside mountainside forest park tree roof path landscape".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewording:
+    """Other words for the same; `only` and `never` are lemmas of the noun beside it, empty for no condition."""
+
+    others: tuple[str, ...]
+    only: frozenset[str] = frozenset()
+    never: frozenset[str] = frozenset()
+
+    def holds_beside(self, noun: str) -> bool:
+        """Whether the rewording is right for an attribute of ``noun`` (a lemma)."""
+        return noun not in self.never and (not self.only or noun in self.only)
+
+
+RELATIONS = {
+    "to the left of": ("on the left of", "left of", "on the left side of", "to the left side of"),
+    "on the left of": ("to the left of", "left of"),
+    "left of": ("to the left of", "on the left of"),
+    "on the left side of": ("to the left of", "on the left of"),
+    "to the right of": ("on the right of", "right of", "on the right side of", "to the right side of"),
+    "on the right of": ("to the right of", "right of"),
+    "right of": ("to the right of", "on the right of"),
+    "on the right side of": ("to the right of", "on the right of"),
+    "next to": ("beside", "alongside", "adjacent to"),
+    "beside": ("next to",),
+    "alongside": ("next to", "beside"),
+    "near": ("close to",),
+    "close to": ("near",),
+    "under": ("underneath", "beneath"),
+    "underneath": ("under", "beneath"),
+    "beneath": ("under", "underneath"),
+    "below": ("under", "beneath", "underneath"),
+    "above": ("over",),
+    "atop": ("on top of",),
+    "on top of": ("atop",),
+    "inside of": ("inside", "within"),
+    "inside": ("inside of", "within"),
+    "outside of": ("outside",),
+    "in back of": ("behind",),
+    "off of": ("off",),
+    "toward": ("towards",),
+    "towards": ("toward",),
+    "along with": ("together with",),
+    "together with": ("along with",),
+    "across from": ("opposite",),
+    "in between": ("between",),
+    "amongst": ("among",),
+    "among": ("amongst",),
+    "in the middle of": ("in the center of",),
+    "in the center of": ("in the middle of",),
+    "full of": ("filled with",),
+    "filled with": ("full of",),
+    "covered in": ("covered with",),
+    "covered with": ("covered in",),
+    "surrounded by": ("encircled by",),
+    "larger than": ("bigger than",),
+    "bigger than": ("larger than",),
+    "a lot of": ("lots of", "plenty of"),
+    "lots of": ("a lot of", "plenty of"),
+}
+
+
+def _plain(*others: str, only: frozenset[str] = frozenset(), never: frozenset[str] = frozenset()) -> Rewording:
+    return Rewording(others, only, never)
+
+
+_KIN = frozenset("brother sister cat screen bang ben apple break dipper boy girl league".split())
+
+ATTRIBUTES = {
+    "large": _plain("big"),
+    "big": _plain("large", never=_KIN),
+    "small": _plain("little"),
+    "little": _plain("small", never=frozenset("brother sister bit girl boy league kid guy".split())),
+    "tiny": _plain("very small"),
+    "huge": _plain("enormous", "gigantic"),
+    "enormous": _plain("huge", "gigantic"),
+    "gigantic": _plain("enormous", "huge"),
+    "giant": _plain("gigantic", "enormous", never=frozenset("panda schnauzer".split())),
+    "massive": _plain("huge", "enormous"),
+    "old": _plain("elderly", only=PEOPLE),
+    "elderly": _plain("old", only=PEOPLE),
+    "gray": _plain("grey"),
+    "grey": _plain("gray"),
+    "blond": _plain("blonde"),
+    "blonde": _plain("blond"),
+    "purple": _plain("violet"),
+    "wooden": _plain("wood", never=frozenset("leg".split())),
+    "metal": _plain("metallic"),
+    "circular": _plain("round"),
+    "round": _plain("circular"),
+    "messy": _plain("untidy"),
+    "untidy": _plain("messy"),
+    "tidy": _plain("neat"),
+    "cloudy": _plain("overcast", only=WEATHERED),
+    "overcast": _plain("cloudy", only=WEATHERED),
+    "snowy": _plain("snow-covered", only=SLOPES),
+    "snow-covered": _plain("snowy", only=SLOPES),
+    "grassy": _plain("grass-covered", only=SLOPES),
+    "beautiful": _plain("lovely"),
+    "lovely": _plain("beautiful"),
+    "delicious": _plain("tasty"),
+    "tasty": _plain("delicious"),
+    "yummy": _plain("tasty", "delicious"),
+    "cute": _plain("adorable"),
+    "adorable": _plain("cute"),
+    "closed": _plain("shut"),
+    "shut": _plain("closed"),
+    "crowded": _plain("packed"),
+    "busy": _plain("bustling", only=frozenset("street city road market intersection station airport".split())),
+    "empty": _plain("vacant", only=frozenset("lot room building street seat bench house".split())),
+    "modern": _plain("contemporary"),
+    "contemporary": _plain("modern"),
+    "numerous": _plain("many"),
+    "many": _plain("numerous"),
+    "multiple": _plain("several"),
+    "several": _plain("multiple"),
+    "entire": _plain("whole"),
+    "multicolored": _plain("multi-colored"),
+    "multi-colored": _plain("multicolored"),
+    "colorful": _plain("brightly colored"),
+    "lone": _plain("solitary"),
+    "solitary": _plain("lone"),
+    "smiling": _plain("grinning"),
+    "grinning": _plain("smiling"),
+    "two": _plain("2"),
+    "three": _plain("3"),
+    "four": _plain("4"),
+    "five": _plain("5"),
+    "six": _plain("6"),
+    "2": _plain("two"),
+    "3": _plain("three"),
+    "4": _plain("four"),
+    "5": _plain("five"),
+    "6": _plain("six"),
+}
+
+# By lemma; a compound is written with a space. The number of the noun is kept by whoever uses the table.
+OBJECTS = {
+    "couch": ("sofa",),
+    "sofa": ("couch",),
+    "bike": ("bicycle",),
+    "bicycle": ("bike",),
+    "motorbike": ("motorcycle",),
+    "motorcycle": ("motorbike",),
+    "airplane": ("plane", "aeroplane"),
+    "aeroplane": ("airplane",),
+    "television": ("TV",),
+    "tv": ("television",),
+    "cell phone": ("mobile phone", "cellphone"),
+    "cellphone": ("cell phone", "mobile phone"),
+    "mobile phone": ("cell phone",),
+    "refrigerator": ("fridge",),
+    "fridge": ("refrigerator",),
+    "photo": ("photograph",),
+    "photograph": ("photo",),
+    "donut": ("doughnut",),
+    "doughnut": ("donut",),
+    "kid": ("child",),
+    "child": ("kid",),
+    "guy": ("man",),
+    "man": ("guy",),
+    "lady": ("woman",),
+    "woman": ("lady",),
+    "automobile": ("car",),
+    "car": ("automobile",),
+    "trash can": ("garbage can",),
+    "garbage can": ("trash can",),
+    "laptop": ("laptop computer",),
+    "ocean": ("sea",),
+    "sea": ("ocean",),
+    "infant": ("baby",),
+    "luggage": ("baggage",),
+    "baggage": ("luggage",),
+    "policeman": ("police officer",),
+    "fireman": ("firefighter",),
+    "hamburger": ("burger",),
+    "burger": ("hamburger",),
+    "necktie": ("tie",),
+    "pants": ("trousers",),
+    "trousers": ("pants",),
+    "purse": ("handbag",),
+    "handbag": ("purse",),
+    "store": ("shop",),
+    "shop": ("store",),
+    "bathtub": ("tub",),
+    "bunny": ("rabbit",),
+    "rabbit": ("bunny",),
+    "lorry": ("truck",),
+    "mom": ("mother",),
+    "mother": ("mom",),
+    "dad": ("father",),
+    "father": ("dad",),
+    "stair": ("step",),
+    "bunch": ("cluster",),
+    "racquet": ("racket",),
+    "racket": ("racquet",),
+    "sailboat": ("sailing boat",),
+    "wetsuit": ("wet suit",),
+    "surfboard": ("surf board",),
+    "veggie": ("vegetable",),
+    "vegetable": ("veggie",),
+}
+
+# Nouns that captioners use for the same thing, though no dictionary calls them synonyms. Not good enough to write
+# (a street need not be a road), but good enough to forbid as each other's negatives.
+LOOSELY_SAME = tuple(
+    frozenset(words.split())
+    for words in (
+        "street road sidewalk roadway highway lane avenue alley intersection pavement way driveway path",
+        "field grass lawn pasture meadow park yard garden area ground land grassland plain hillside grassy",
+        "ocean sea beach shore water wave lake river bay pond coast sand surf harbor pier dock",
+        "hill mountain slope hillside mountainside cliff snow",
+        "man guy boy person gentleman people adult male fellow dude child kid teenager youth player rider surfer",
+        "woman girl lady person people adult female child kid teenager youth player rider surfer",
+        "baby infant toddler child kid boy",
+        "baby infant toddler child kid girl",
+        "boat ship sailboat ferry yacht canoe kayak raft vessel",
+        "plane airplane jet aircraft airliner jetliner",
+        "car automobile vehicle taxi cab suv van jeep sedan minivan",
+        "truck lorry pickup van vehicle trailer semi",
+        "bus trolley tram streetcar van vehicle",
+        "train locomotive engine tram trolley subway railway car streetcar",
+        "motorcycle motorbike bike moped scooter bicycle cycle",
+        "building house tower church skyscraper structure home castle hotel store shop apartment barn",
+        "plate dish bowl platter tray saucer pan",
+        "cup mug glass bottle jar pitcher container",
+        "table desk counter countertop bench stand dresser nightstand shelf surface",
+        "chair seat stool bench couch sofa armchair recliner sofas",
+        "bed couch sofa mattress futon",
+        "computer laptop monitor screen keyboard pc desktop television tv notebook",
+        "picture photo photograph image painting drawing portrait shot view",
+        "bag purse handbag backpack luggage suitcase suitcases baggage sack",
+        "sign billboard poster banner",
+        "clock watch tower",
+        "cow bull calf ox cattle steer",
+        "sheep lamb goat ram",
+        "horse pony colt donkey",
+        "dog puppy", "cat kitten kitty",
+        "bird pigeon seagull gull dove", "duck goose swan", "eagle hawk falcon",
+        "cake pastry dessert pie cupcake", "donut doughnut pastry dessert bagel", "bread bun roll toast loaf",
+        "sandwich burger hamburger sub bread bun hotdog toast",
+        "food meal dish lunch dinner breakfast snack salad appetizer entree",
+        "meat beef pork steak ham", "meat chicken turkey", "sausage bacon",
+        "vegetable salad lettuce green",
+        "hat cap helmet beanie", "shirt jacket coat sweater top blouse suit vest hoodie t-shirt",
+        "shoe boot sneaker sandal", "pant trouser jean short",
+        "rug carpet mat blanket towel", "fork knife spoon utensil silverware",
+        "oven stove microwave range", "toilet urinal bathroom restroom", "sink tub faucet basin bathtub",
+        "tree bush plant flower branch shrub forest wood", "fence gate wall railing",
+        "box crate carton container", "basket container bin", "snowboard ski board", "skateboard board",
+        "game match sport play", "bat racket racquet", "phone cellphone telephone smartphone",
+        "wall floor ceiling", "window mirror", "city town village",
+        "airport runway tarmac", "zoo enclosure cage pen", "day night", "rock stone boulder",
+    )
+)  # fmt: skip
+
+
+def reword_each_other(one: str, other: str) -> bool:
+    """Whether two lemmas may be said of the same thing, so that neither is a negative of the other."""
+    if one == other or other in OBJECTS.get(one, ()) or one in OBJECTS.get(other, ()):
+        return True
+    first, second = ATTRIBUTES.get(one), ATTRIBUTES.get(other)
+    if (first and other in first.others) or (second and one in second.others):
+        return True
+    return any(one in group and other in group for group in LOOSELY_SAME)
