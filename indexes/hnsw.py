@@ -4,9 +4,9 @@ HNSW (Malkov and Yashunin 2018) finds nearly all of the nearest vectors at a sma
 with every one. Identical vectors would fill a vector's links with copies of itself, so a vector is stored
 once, and the further pairs that share it become its *aliases*: found with it, not searched.
 
-Vectors come in batches of any size and are handed to FAISS in blocks of a fixed one, in order and with one thread: so
-the same vectors give the same graph. Memory is the index, a block, and about 150 bytes a vector
-to know the copies by.
+Vectors come in batches of any size and are handed to FAISS in order, in blocks of a fixed size, since the graph depends
+on the blocks: so the same vectors give the same graph, however they were batched. Memory is the index, a block, and
+about 250 bytes a vector to know copies and keys by.
 """
 
 import hashlib
@@ -71,7 +71,7 @@ def build_index(
     directory.mkdir(parents=True, exist_ok=True)
     (directory / SIDECAR).unlink(missing_ok=True)  # from here to the end the folder is no index
     pool = _Pool(options)
-    with omp_threads(options.threads):
+    with omp_threads(_threads(options.threads)):
         for keys, vectors in batches:
             pool.add(keys, vectors)
         index = pool.finish()
@@ -102,6 +102,16 @@ def build_index(
         seconds=round(time.perf_counter() - started, 3),
     )
     return write_sidecar(directory, info, names)
+
+
+def _threads(wanted: int) -> int:
+    """Return how many threads to build with; see `IndexOptions.threads`."""
+    import faiss
+
+    if wanted:
+        return wanted
+    version = tuple(int(part) for part in faiss.__version__.split(".")[:3] if part.isdigit())
+    return int(faiss.omp_get_max_threads()) if version >= (1, 15, 1) else 1
 
 
 @contextmanager

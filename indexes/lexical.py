@@ -129,7 +129,7 @@ class LexicalEncoder:
                 encoder = cls(frequency, int(head["captions"]), int(head["dim"]), int(head["seed"]))
         except FileNotFoundError:
             raise StorageError(f"{path}: no such file. Build the index that it belongs to.") from None
-        except (OSError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as error:
             raise StorageError(f"{path}: not a whole encoder file ({error}). Build the index again.") from None
         if head.get("name") != NAME or head.get("version") != VERSION:
             raise StorageError(f"{path}: not of {NAME} version {VERSION}. Build the index again.")

@@ -7,8 +7,8 @@
     probes.npy     vectors of sample queries, if any: ef_search is tuned and recall is checked on them
     encoder.npz    the encoder that the vectors came from, if any
 
-The same pairs, options and program versions give the same bytes (built with one thread). Opening compares sizes, which
-finds a torn copy at once; `pairwright index check` compares the checksums.
+The same pairs, options and program versions give the same bytes on the same kind of processor. Opening compares sizes,
+which finds a torn copy at once; `pairwright index check` compares the checksums.
 """
 
 import hashlib
@@ -38,14 +38,15 @@ class IndexOptions:
         ef_construction: candidates that are kept while a vector's links are sought; at least ``m``.
         flat_below: pools with fewer distinct vectors are searched exactly, without a graph.
         recall: share of the true ten nearest that ``ef_search`` is raised for, on sample queries, above 0 to 1.
-        threads: more than one builds faster, but not the same bytes every time.
+        threads: to build with. 0 stands for all cores where FAISS gives the same graph for any number of them (from
+            1.15.1 on), and for one before; asking an older FAISS for several gives other bytes every time.
     """
 
     m: int = 32
     ef_construction: int = 200
     flat_below: int = 1000
     recall: float = 0.95
-    threads: int = 1
+    threads: int = 0
 
     def __post_init__(self) -> None:
         if not 2 <= self.m <= 128:
@@ -54,8 +55,8 @@ class IndexOptions:
             raise UsageError(f"ef_construction {self.ef_construction}: has to be at least m ({self.m}).")
         if not 0 < self.recall <= 1:
             raise UsageError(f"recall {self.recall}: has to be above 0 and at most 1.")
-        if self.flat_below < 0 or self.threads < 1:
-            raise UsageError("flat_below has to be 0 or more, threads 1 or more.")
+        if self.flat_below < 0 or self.threads < 0:
+            raise UsageError("flat_below has to be 0 or more, and so has threads.")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,44 @@
+"""A small caption corpus with an obvious structure, and unit vectors in clusters."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from pairwright.datasets.chance import array_stream
+from pairwright.datasets.records import Pair, pair_key
+from pairwright.indexes.encoders import Vectors
+
+ANIMALS = ["dog", "cat", "horse", "sheep", "zebra", "giraffe", "parrot", "elephant"]
+PLACES = ["on the beach", "in a kitchen", "beside a river", "under a table", "near a bus stop", "behind a fence"]
+DOINGS = ["sleeping", "running", "eating an apple", "looking at the camera"]
+
+
+def captions() -> list[str]:
+    return [f"a {animal} {doing} {place}" for animal in ANIMALS for doing in DOINGS for place in PLACES]
+
+
+def pairs(texts: Sequence[str] | None = None) -> list[Pair]:
+    texts = captions() if texts is None else texts
+    return [Pair(pair_key("made", str(n), text), text, str(n)) for n, text in enumerate(texts)]
+
+
+def batches(of: Sequence[Pair], size: int = 50) -> Iterator[list[Pair]]:
+    for start in range(0, len(of), size):
+        yield list(of[start : start + size])
+
+
+def unit(rows: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Vectors:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: Vectors = (rows / lengths).astype(np.float32)
+    return scaled
+
+
+def mixture(count: int, dim: int = 32, clusters: int = 40, *names: str) -> Vectors:
+    """Unit vectors around the same cluster centres for every ``names``, which draw the vectors."""
+    centres = array_stream("centres").normal(size=(clusters, dim))
+    chance = array_stream("mixture", *names)
+    return unit(centres[chance.integers(0, clusters, count)] + 0.5 * chance.normal(size=(count, dim)))
+
+
+def keys(count: int) -> list[str]:
+    return [f"{number:032x}" for number in range(count)]

@@ -1,0 +1,109 @@
+"""Queries from text, class lists and captions."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.indexes.corpus import pairs
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.indexes.queries import Query, caption_queries, class_queries, read_queries
+
+
+def test_a_line_of_text_is_a_query_and_its_own_concept(tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("\ufeffa dog\n\n  two cats \n", encoding="utf-8")
+    assert read_queries(tmp_path / "q.txt") == [
+        Query("a dog", "a dog", "a dog"),
+        Query("two cats", "two cats", "two cats"),
+    ]
+
+
+def test_every_class_goes_through_every_template() -> None:
+    queries = class_queries({"classes": ["dog", "cat"], "templates": ["a {}.", "the {} and the {}"]})
+    assert [query.text for query in queries] == ["a dog.", "the dog and the dog", "a cat.", "the cat and the cat"]
+    assert queries[1] == Query("the dog and the dog", "dog", "dog", "the {} and the {}")
+
+
+def test_synonyms_expand_under_the_first_name() -> None:
+    queries = class_queries({"classes": [["tabby", "tabby cat", "tabby"]], "templates": ["a {}"]})
+    assert queries == [Query("a tabby", "tabby", "tabby", "a {}"), Query("a tabby cat", "tabby", "tabby cat", "a {}")]
+
+
+def test_duplicate_names_stay_apart() -> None:
+    queries = class_queries({"classes": ["missile", "missile", "missile#2"], "templates": ["a {}"]})
+    assert [query.concept for query in queries] == ["missile", "missile#2", "missile#2#2"]
+    assert [query.text for query in queries] == ["a missile", "a missile", "a missile#2"]
+
+
+def test_concepts_of_several_sets_carry_the_name_of_the_set() -> None:
+    one = {"classes": ["dog"], "templates": ["a {}"]}
+    assert [query.concept for query in class_queries({"pets": one})] == ["dog"]
+    assert [query.concept for query in class_queries({"pets": one, "toys": one})] == ["pets/dog", "toys/dog"]
+
+
+def test_braces_in_names_and_templates_are_plain_text() -> None:
+    assert class_queries({"classes": ["{x} {}"], "templates": ["{} {0}"]})[0].text == "{x} {} {0}"
+
+
+@given(
+    st.lists(st.text("ab", min_size=1, max_size=2), min_size=1, max_size=6),
+    st.lists(st.text("xy ", max_size=3).map(lambda text: text + "{}"), min_size=1, max_size=3),
+)
+def test_there_are_as_many_concepts_as_classes(names: list[str], templates: list[str]) -> None:
+    queries = class_queries({"classes": names, "templates": templates})
+    assert len(queries) == len(names) * len(templates)
+    assert len({query.concept for query in queries}) == len(names)
+
+
+def test_captions_ask_for_the_like_of_their_image() -> None:
+    (query,) = caption_queries(pairs(["a dog"]))
+    assert query == Query("a dog", "0", "a dog")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ([], "not an object"),
+        ({"pets": ["dog"]}, "pets: not an object"),
+        ({"classes": ["dog"]}, "no list 'templates'"),
+        ({"classes": "dog", "templates": ["a {}"]}, "no list 'classes'"),
+        ({"classes": ["dog"], "templates": ["a dog"]}, "template 'a dog' has no {}"),
+        ({"classes": ["dog", []], "templates": ["a {}"]}, "class 2"),
+        ({"classes": ["dog", ["cat", 3]], "templates": ["a {}"]}, "class 2"),
+        ({"classes": ["dog", " "], "templates": ["a {}"]}, "class 2"),
+        ({"classes": [], "templates": ["a {}"]}, "no queries"),
+        ({}, "no queries"),
+    ],
+)
+def test_a_wrong_class_list_is_told_by_its_place(tmp_path: Path, content: Any, told: str) -> None:
+    path = tmp_path / "classes.json"
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError) as caught:
+        read_queries(path)
+    assert told in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+def test_broken_files_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"classes":\n["dog",}')
+    with pytest.raises(InputError, match=r"a\.json line 2: not JSON"):
+        read_queries(tmp_path / "a.json")
+    (tmp_path / "b.txt").write_bytes(b"a dog\n\xff\n")
+    with pytest.raises(InputError, match="byte 6 is not UTF-8"):
+        read_queries(tmp_path / "b.txt")
+    (tmp_path / "c.txt").write_text("\n\n")
+    with pytest.raises(InputError, match="no queries"):
+        read_queries(tmp_path / "c.txt")
+    with pytest.raises(UsageError, match="no such file"):
+        read_queries(tmp_path / "d.txt")
+    with pytest.raises(UsageError, match=r"a \.txt file"):
+        read_queries(tmp_path / "e.csv")
+
+
+def test_the_published_class_lists_expand_to_their_known_number(real_data: Path) -> None:
+    queries = read_queries(real_data / "react_queries" / "queries.json")
+    assert len(queries) == 84_525
+    assert {"imagenet-1k/missile", "imagenet-1k/missile#2"} <= {query.concept for query in queries}
