@@ -1,9 +1,25 @@
 """The truth oracle on hand-made scenes: what it calls true, false, and outside its grammar."""
 
-import pytest
+from collections.abc import Callable
+from itertools import product
 
-from pairwright.datasets.colorshape.oracle import Verdict, judge
-from pairwright.datasets.colorshape.scenes import COLOURS, Scene, SceneObject, Shape, size_of
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairwright.datasets.colorshape.oracle import Verdict, judge, judge_turn
+from pairwright.datasets.colorshape.scenes import (
+    COLOURS,
+    SHAPES,
+    Scene,
+    SceneObject,
+    Shape,
+    make_scene,
+    mirrored,
+    size_of,
+)
+from pairwright.datasets.colorshape.toy import toy_set
+from pairwright.datasets.colorshape.wording import captions_of
 
 T, F, O = Verdict.TRUE, Verdict.FALSE, Verdict.OUTSIDE  # noqa: E741 - one letter keeps the table a table
 
@@ -286,3 +302,114 @@ def test_a_row_of_three_shapes(sentence: str, verdict: Verdict) -> None:
 def test_twins(sentence: str, verdict: Verdict) -> None:
     """Each sentence about the scene with alike circles gets the verdict of its line."""
     assert judge(sentence, TWINS) is verdict
+
+
+def test_every_caption_is_true_of_its_scene() -> None:
+    for index in range(2000):
+        scene = make_scene(11, index)
+        for caption in captions_of(scene, 11, index):
+            assert judge(caption, scene) is T, (index, caption)
+
+
+@given(st.integers(0, 2**32), st.integers(0, 10**6))
+def test_every_caption_is_true_of_its_scene_for_any_seed(seed: int, index: int) -> None:
+    scene = make_scene(seed, index)
+    assert {judge(caption, scene) for caption in captions_of(scene, seed, index)} == {T}
+
+
+def test_a_scene_in_the_mirror_swaps_left_and_right() -> None:
+    """What is left in a scene is right in its mirror image; above, near and larger stay as they are."""
+    relations = {
+        "to the left of": "to the right of",
+        "right of": "left of",
+        "above": "above",
+        "near": "near",
+        "larger than": "larger than",
+    }
+    for index in range(150):
+        scene = make_scene(12, index)
+        a, b = scene.objects[:2]
+        for relation, other in relations.items():
+            said, reflected = (f"a {a.size} {a.shape} {word} a {b.size} {b.shape}" for word in (relation, other))
+            assert judge(said, scene) is judge(reflected, mirrored(scene))
+
+
+def _gap(a: SceneObject, b: SceneObject) -> float:
+    x = max(a.box[0] - b.box[2], b.box[0] - a.box[2], 0)
+    y = max(a.box[1] - b.box[3], b.box[1] - a.box[3], 0)
+    return float((x**2 + y**2) ** 0.5)
+
+
+PLAIN: dict[str, Callable[[SceneObject, SceneObject], bool]] = {
+    "left of": lambda a, b: b.centre[0] - a.centre[0] >= 0.05,
+    "right of": lambda a, b: a.centre[0] - b.centre[0] >= 0.05,
+    "above": lambda a, b: b.centre[1] - a.centre[1] >= 0.05,
+    "below": lambda a, b: a.centre[1] - b.centre[1] >= 0.05,
+    "next to": lambda a, b: _gap(a, b) <= 0.15,
+    "larger than": lambda a, b: a.area / b.area >= 1.25,
+    "smaller than": lambda a, b: b.area / a.area >= 1.25,
+}
+
+
+def test_relations_agree_with_trying_every_pair_of_objects() -> None:
+    """A relation between two shapes holds iff two different objects of those shapes stand so."""
+    seen = set()
+    for index in range(60):
+        scene = make_scene(13, index)
+        for (one, other), (phrase, holds) in product(product(SHAPES, SHAPES), PLAIN.items()):
+            pairs = [
+                (a, b)
+                for a in scene.objects
+                for b in scene.objects
+                if a is not b and (a.shape, b.shape) == (one, other)
+            ]
+            verdict = judge(f"a {one} {phrase} a {other}", scene)
+            seen.add(verdict)
+            if verdict is not O:
+                assert (verdict is T) is any(holds(a, b) for a, b in pairs), (index, one, phrase, other)
+            else:
+                assert phrase in {"next to", "larger than", "smaller than"}
+    assert seen == {T, F, O}
+
+
+@given(st.integers(0, 3000))
+def test_a_count_is_true_for_one_number_only(index: int) -> None:
+    scene = make_scene(14, index)
+    for shape in SHAPES:
+        plural = f"{shape}es" if shape == "cross" else f"{shape}s"
+        said = [
+            f"there are no {plural}",
+            f"there is one {shape}",
+            *(f"there are {n} {plural}" for n in ("two", "three", "4")),
+        ]
+        true = [number for number, text in enumerate(said) if judge(text, scene) is T]
+        assert true == [sum(item.shape == shape for item in scene.objects)]
+
+
+WORDS = ["a", "an", "the", "no", "two", "1", "is", "are", "there", "not", "and", ",", ".", "with", "of", "red", "orange", "crimson", "large", "small", "circle", "circles", "star", "stars", "shape", "left", "right", "to", "above", "near", "between", "larger", "than", "that", "yes", "picture", "image", "shows", "in", "next", "does", "how", "many", "what", "color", "where", "or"]
+
+
+@settings(max_examples=400)
+@given(st.lists(st.sampled_from(WORDS), max_size=14), st.lists(st.sampled_from(WORDS), max_size=10))
+def test_no_word_salad_upsets_the_oracle(words: list[str], others: list[str]) -> None:
+    assert judge(" ".join(words), TWINS) in Verdict
+    assert judge_turn(" ".join(others), " ".join(words), TWINS) in Verdict
+
+
+@given(st.text(max_size=80))
+def test_no_text_upsets_the_oracle(text: str) -> None:
+    assert judge(text, ROW) in Verdict
+    assert judge_turn(text, text, ROW) in Verdict
+
+
+def test_a_very_long_sentence_is_outside() -> None:
+    assert judge(" above ".join(["a circle"] * 200), ROW) is O
+    assert judge(" and ".join(["a circle"] * 12), ROW) is F
+    assert judge(" above ".join(["a circle"] * 10), ROW) is O
+
+
+def test_a_colour_without_a_name_is_not_judged() -> None:
+    scene = next(iter(toy_set(continuous=True))).scene
+    assert judge("a circle", scene) is T
+    assert judge("a red circle", scene) is O
+    assert judge("a red square", scene) is F
