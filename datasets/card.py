@@ -10,6 +10,7 @@ Manifest members used: ``name``, ``version``, ``created``, ``stages`` (name to u
 
 import re
 from collections.abc import Iterable, Mapping
+from html import escape
 from typing import Any
 
 import yaml
@@ -42,7 +43,7 @@ _LICENSES = frozenset(
     ]
 )
 _SECRET = re.compile(r"(api[_-]?key|token|secret|password)$", re.IGNORECASE)
-_SIGNS = re.compile(r"([\\`*_\[\]<>|#])")
+_SIGNS = re.compile(r"([\\`*_\[\]|#])")
 
 
 def card(manifest: Mapping[str, Any]) -> str:
@@ -73,7 +74,10 @@ def front_matter(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "annotations_creators": ["machine-generated"],
         "size_categories": [next((name for bound, name in _SIZES if samples < bound), "n>1B")],
         "task_categories": _tasks(contents),
-        "tags": ["webdataset", *(name.replace("_", "-") for name, count in contents.get("texts", {}).items() if count)],
+        "tags": [
+            "webdataset",
+            *(name.replace("_", "-") for name, count in contents.get("texts", {}).items() if count and name != "turns"),
+        ],
     }
     if shards.get("files"):
         path = f"{shards.get('folder', 'shards')}/*.tar"
@@ -103,13 +107,13 @@ def _feature(shape: Shape) -> dict[str, Any]:
 
 
 def _license(sources: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    stated = sorted({str(source["license"]) for source in sources} - {""})
-    slugs = {re.sub(r"\s+", "-", name.strip().lower()) for name in stated}
-    if len(slugs) == 1 and slugs <= _LICENSES:
-        return {"license": slugs.pop()}
-    if not stated:
-        return {"license": "unknown"}
-    return {"license": "other", "license_name": "mixed" if len(stated) > 1 else "as-stated-by-the-source"}
+    slugs = {re.sub(r"\s+", "-", str(source["license"]).strip().lower()) for source in sources} or {""}
+    if len(slugs) > 1:
+        return {"license": "other", "license_name": "mixed"}
+    slug = slugs.pop()
+    if not slug or slug in _LICENSES:
+        return {"license": slug or "unknown"}
+    return {"license": "other", "license_name": "as-stated-by-the-source"}
 
 
 def _tasks(contents: Mapping[str, Any]) -> list[str]:
@@ -119,7 +123,7 @@ def _tasks(contents: Mapping[str, Any]) -> list[str]:
 
 def plain(value: object) -> str:
     """Return text that Markdown shows as it stands, on one line."""
-    return _SIGNS.sub(r"\\\1", " ".join(str(value).split()))
+    return escape(_SIGNS.sub(r"\\\1", " ".join(str(value).split())), quote=False)
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -134,14 +138,14 @@ def _what(manifest: Mapping[str, Any]) -> str:
     if not contents:
         return "Image-text training data made with pairwright."
     samples, with_image = contents["samples"], contents["with_image"]
-    first = (
-        f"{samples:,} image-text pairs"
-        if with_image == samples
-        else f"{samples:,} captions, {with_image:,} with an image"
-    )
-    held = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in texts.items() if count)
+    first = _counted(samples, "image-text pairs" if with_image == samples else "captions")
+    if 0 < with_image < samples:
+        first += f" ({with_image:,} with an image)"
+    held = ", ".join(_counted(count, name.replace("_", " ")) for name, count in texts.items() if count)
     lines = [
-        f"{first}{', with ' + held if held else ''}. Made with pairwright {plain(manifest.get('version', ''))}".rstrip()
+        first
+        + (f", with {held}" if held else "")
+        + f". Made with pairwright {plain(manifest.get('version', ''))}".rstrip()
         + "."
     ]
     rows = [
@@ -150,6 +154,10 @@ def _what(manifest: Mapping[str, Any]) -> str:
         for name, count in types.items()
     ]
     return "\n\n".join([*lines, _table(("texts", "type", "count"), rows)] if rows else lines)
+
+
+def _counted(count: int, plural: str) -> str:
+    return f"{count:,} {plural.removesuffix('s') if count == 1 else plural}"
 
 
 def _sources(manifest: Mapping[str, Any]) -> str:
@@ -208,7 +216,7 @@ def _loading(manifest: Mapping[str, Any]) -> str:
     if not shards.get("files"):
         return ""
     place = f"{shards.get('folder', 'shards')}/{shards.get('pattern', '*.tar')}"
-    size = f"{shards['samples']:,} samples in {shards['files']:,} shards, {shards['bytes'] / 1e6:,.1f} MB"
+    size = f"{shards['samples']:,} samples in {shards['files']:,} shard{'s' * (shards['files'] > 1)}, {shards['bytes'] / 1e6:,.1f} MB"
     code = f'import webdataset as wds\n\ndataset = wds.WebDataset("{place}", shardshuffle=False).decode()'
     members = ", ".join(f"`{ext}`" for ext in (shards.get("image_ext"), "txt", "json") if ext)
     return f"## Loading\n\n{size}; each sample holds {members}.\n\n```python\n{code}\n```"

@@ -123,7 +123,8 @@ def _number(value: float) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[str]) -> str:
     numbers = {"candidates", "made", "kept", "rejected", "right", "outside"}
-    cells = "".join(f"<th{' class=number' if name in numbers else ''}>{escape(name)}</th>" for name in head)
+    classes = ["number" if name in numbers else "wide" if name == head[-1] else "name" for name in head]
+    cells = "".join(f'<th class="{css}">{escape(name)}</th>' for css, name in zip(classes, head, strict=True))
     return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 

@@ -93,13 +93,15 @@ def _step(number: int, share: float) -> str:
 
 
 def _said(name: str, before: Sequence[float], after: Sequence[float]) -> str:
-    states = [f"{state} {len(values):,} ({_right(values)})" for state, values in (("before", before), ("after", after))]
-    return f"{name}: {', '.join(states)}" if name else ", ".join(states)
+    states = [
+        f"{state} {len(values):,} rows, {_right(values)}" for state, values in (("before:", before), ("after:", after))
+    ]
+    return (f"{name}, " if name else "") + "; ".join(states)
 
 
 def _right(values: Sequence[float]) -> str:
     """Return how often a scorer alone would pick the true text: the share above 0, ties counting half."""
     if not len(values):
-        return "none"
+        return "nothing to guess"
     signs = np.sign(np.asarray(values, dtype=np.float64))
-    return f"picks the true text in {(signs.mean() + 1) / 2:.1%}"
+    return f"{(signs.mean() + 1) / 2:.1%} guessed right"

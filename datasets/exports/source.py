@@ -1,8 +1,8 @@
 """Where an export reads from: records in memory, a build directory, or shards. All give samples, as often as asked.
 
 A build directory is read from its ``pairs`` and ``annotations``, which know the places of the original images; its
-finished shards, if any, are what shard-based exports copy. Samples come in the order of the pairs' parts. Kept
-annotations are grouped by pair in memory; pairs are read part by part.
+finished shards, if any, are what shard-based exports copy. Where the build retrieved, only the pairs that it chose are
+samples. They come in the order of the pairs' parts. Kept annotations are held in memory; pairs are read part by part.
 """
 
 import json
@@ -85,13 +85,23 @@ def _from_build(folder: Path) -> Source:
     shards = tuple(find_shards(folder / "shards")) if (folder / "shards" / SIZES).is_file() else ()
 
     def samples() -> Iterator[Sample]:
-        kept = _kept_annotations(folder)
+        kept, chosen = _kept_annotations(folder), _chosen_keys(folder / "retrieval" / "keys.parquet")
         for part in parts:
-            pairs = PAIRS.read(part)
+            pairs = [pair for pair in PAIRS.read(part) if chosen is None or pair.key in chosen]
             wanted = kept.filter(pl.col("key").is_in([pair.key for pair in pairs]))
             yield from from_records(pairs, ANNOTATIONS.records(wanted)).samples()
 
     return Source(samples, shards, _manifest(folder / "manifest.json"))
+
+
+def _chosen_keys(path: Path) -> frozenset[str] | None:
+    """Return the keys that retrieval chose; None when the build retrieved nothing."""
+    if not path.is_file():
+        return None
+    try:
+        return frozenset(pl.read_parquet(path, columns=["key"])["key"])
+    except pl.exceptions.PolarsError:
+        raise StorageError(f"{path}: not a Parquet file with a column key. Run the build again.") from None
 
 
 def _kept_annotations(folder: Path) -> pl.DataFrame:
