@@ -35,7 +35,7 @@ def read_parquet(path: Path) -> Rows:
                     if values is None:
                         yield reject(place, "not_utf8", "a text is not UTF-8")
                     else:
-                        yield Row(place, values | unread)
+                        yield Row(place, values | unread if unread else values)
     except (pa.ArrowException, OSError, ValueError) as error:
         what = str(error).partition("\n")[0]
         raise InputError(

@@ -16,7 +16,7 @@ from PIL import Image
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import MAX_PIXELS, UnusableImage, check_image, check_locator, is_url, open_image
-from pairwright.datasets.tars import scan_tar
+from pairwright.datasets.tars import Member, scan_tar
 
 
 def picture(kind: str, size: tuple[int, int] = (40, 30)) -> bytes:
@@ -93,6 +93,32 @@ def test_a_tar_that_was_written_again_is_indexed_again(tmp_path: Path) -> None:
     assert open_image(f"{tmp_path}/a.tar::0.jpg") == b"old"
     tar_of(tmp_path / "a.tar", {"1.jpg": b"x" * 20_000, "0.jpg": b"new"})
     assert open_image(f"{tmp_path}/a.tar::0.jpg") == b"new"
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size=1, max_size=150).filter(
+    lambda name: name not in {".", ".."}
+)
+
+
+@given(
+    st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=3), st.binary(max_size=1500)), max_size=5),
+    st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]),
+)
+@settings(max_examples=60, deadline=None)
+def test_every_member_that_the_standard_library_wrote_is_found(
+    tmp_path_factory: pytest.TempPathFactory, members: list[tuple[list[str], bytes]], kind: int
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "names.tar"
+    with tarfile.open(path, "w", format=kind) as archive:
+        for names, data in members:
+            info = tarfile.TarInfo("/".join(names))
+            info.size, info.mtime = len(data), 1.5 if kind == tarfile.PAX_FORMAT else 1
+            archive.addfile(info, io.BytesIO(data))
+    data = path.read_bytes()
+    found = [member for member in scan_tar(path) if isinstance(member, Member)]
+    assert [(member.name, data[member.offset : member.offset + member.size]) for member in found] == [
+        ("/".join(names), content) for names, content in members
+    ]
 
 
 @pytest.mark.parametrize("locator", ["none.jpg", "a\0b.jpg", "none.tar::a.jpg", "a.tar::../etc/passwd", "a.tar::none"])
