@@ -7,8 +7,8 @@
   texts, each of which is a row of its own here. Written one row a negative, so that each has a status.
 - ``.parquet``: the columns of `candidates.py`, typed.
 
-Written files hold every row, the rejected ones with their reason, unless only the kept ones are asked for: programs that
-know the foreign layouts take no notice of a ``status``. Files are held in memory whole.
+Written files hold every row, the rejected ones with their reason, unless only the kept ones are asked for: programs
+that know the foreign layouts take no notice of a ``status``. Files are held in memory whole.
 """
 
 import ast

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.records import compact_json
@@ -62,7 +63,7 @@ def candidate_frame(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> pl.DataFra
         seen[row["id"]] = place
         for name, values in columns.items():
             values.append(row[name])
-    return pl.DataFrame(columns, schema=SCHEMA)
+    return pl.DataFrame([_column(name, values) for name, values in columns.items()])
 
 
 def candidate_rows(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
@@ -101,13 +102,12 @@ def refine_candidates(
     )
     outcome = refine_rows(rows, corpus, options)
     verdict = pl.DataFrame(
-        {
-            "id": entering["id"],
-            "status": ["kept" if kept else "rejected" for kept in outcome.kept],
-            "reason": outcome.reasons,
-            "scores": _with_gaps(entering["scores"].to_list(), outcome.gaps),
-        },
-        schema={name: SCHEMA[name] for name in ("id", "status", "reason", "scores")},
+        [
+            entering["id"],
+            _column("status", ["kept" if kept else "rejected" for kept in outcome.kept]),
+            _column("reason", list(outcome.reasons)),
+            _column("scores", _with_gaps(entering["scores"].to_list(), outcome.gaps)),
+        ]
     )
     joined = frame.join(verdict, on="id", how="left", suffix="_new", maintain_order="left")
     changed = [pl.coalesce(f"{name}_new", name).alias(name) for name in ("status", "reason", "scores")]
@@ -122,6 +122,14 @@ def _with_gaps(scores: list[list[dict[str, Any]]], gaps: pl.DataFrame) -> list[l
         + [{"name": name, "value": value} for name, value in row.items() if not math.isnan(value)]
         for before, row in zip(scores, named.iter_rows(named=True), strict=True)
     ]
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    # Polars makes a frame for each list of structs, 0.06 ms a row; Arrow makes the column at once.
+    dtype = SCHEMA[name]
+    return pl.Series(
+        name, pl.from_arrow(pa.array(values, type=pl.Series([], dtype=dtype).to_arrow().type)), dtype=dtype
+    )
 
 
 def _checked(given: Mapping[str, Any], place: str) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Refinement:
     rounds: int = 1
 
     def as_json(self) -> dict[str, object]:
-        """Return the report: ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (reason to n), ``ledger``, ``rounds``."""
+        """Return the report: ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (reason to n), ``ledger``, rounds."""
         names, counts = np.unique([reason for reason in self.reasons if reason], return_counts=True)
         return {
             **self.total.as_json(),

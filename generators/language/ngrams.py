@@ -9,7 +9,7 @@ Nouns: a *key* is two or three word ids packed into one integer; a *context* is 
 sorted arrays of keys, so fitting is sorting and scoring is binary search: no Python loop over words beyond
 splitting the text. A fitted model never changes; its fingerprint names exactly what it knows.
 
-Limits: words are interned as in `vocabulary.py`; about 35 bytes a distinct trigram of the captions.
+Limits: words are interned as in `vocabulary.py`; about 30 bytes a distinct trigram of the captions.
 """
 
 import hashlib
@@ -60,9 +60,9 @@ class TrigramModel:
         vocabulary: the words that it knows.
         unigrams: natural log-probability of each id without context, float64.
         bigrams: ascending keys of the word pairs seen; ``bigram_log`` their interpolated log-probability.
-        contexts1: ascending ids of the single-word contexts; ``backoff1`` the log of the share left to shorter contexts.
+        contexts1: ascending ids of the one-word contexts; ``backoff1`` the log of the share left to shorter ones.
         trigrams: ascending keys of the triples seen; ``trigram_log`` their interpolated log-probability.
-        contexts2: ascending keys of the two-word contexts; ``backoff2`` the log of the share left to shorter contexts.
+        contexts2: ascending keys of the two-word contexts; ``backoff2`` the log of the share left to shorter ones.
     """
 
     vocabulary: Vocabulary

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
@@ -34,6 +34,7 @@ def restated(points: list[tuple[float, float]], cells: int) -> int:
     return sum(count if cell == (0, 0) else min(count, size[-cell[0], -cell[1]]) for cell, count in size.items())
 
 
+@settings(deadline=None)
 @given(rows, st.sampled_from([2, 3, 4, 5, 7, 8, 16, 32, 33, 100, 101]), st.integers(0, 3))
 def test_as_many_rows_are_kept_as_in_a_restatement(
     given_rows: list[tuple[float, float, str]], cells: int, seed: int
@@ -51,6 +52,7 @@ def test_away_from_edges_the_cells_are_those_of_a_plain_grid(cells: int) -> None
     assert balanced(points, cells).kept.sum() == expected
 
 
+@settings(deadline=None)
 @given(rows, st.integers(2, 101))
 def test_both_scorers_stand_at_exactly_one_half_on_what_is_kept(
     given_rows: list[tuple[float, float, str]], cells: int
@@ -60,6 +62,7 @@ def test_both_scorers_stand_at_exactly_one_half_on_what_is_kept(
     assert [attack_accuracy(kept[:, 0]), attack_accuracy(kept[:, 1])] == [0.5, 0.5]
 
 
+@settings(deadline=None)
 @given(rows, st.integers(2, 9))
 def test_within_strata_each_stratum_is_balanced_as_if_alone(
     given_rows: list[tuple[float, float, str]], cells: int
@@ -71,6 +74,7 @@ def test_within_strata_each_stratum_is_balanced_as_if_alone(
         assert kept[member].sum() == restated([points[row] for row in np.flatnonzero(member)], cells)
 
 
+@settings(deadline=None)
 @given(rows, st.permutations(range(80)), st.integers(2, 9))
 def test_the_same_rows_are_kept_in_whatever_order_they_come(
     given_rows: list[tuple[float, float, str]], shuffle: list[int], cells: int
@@ -127,6 +131,7 @@ def test_the_middle_band_of_an_odd_grid_is_balanced_by_sign() -> None:
     assert balanced([(0.1, 0.1)] * 5 + [(-0.1, -0.1)] * 2 + [(0.1, -0.1)], cells=3).kept.sum() == 4
 
 
+@settings(deadline=None)
 @given(rows, st.integers(2, 9))
 def test_the_ledger_adds_up_and_every_lost_row_has_a_reason(
     given_rows: list[tuple[float, float, str]], cells: int

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, UsageError
@@ -55,6 +55,7 @@ texts = st.integers(0, 9).map(lambda number: f"caption {number}")
 cases = st.lists(st.tuples(texts, texts, st.integers(0, 5).map(str)), min_size=1, max_size=30)
 
 
+@settings(deadline=None)
 @given(cases, st.integers(2, 5), st.integers(0, 5))
 def test_no_row_is_scored_by_a_scorer_that_read_its_image_or_its_texts(
     rows: list[tuple[str, str, str]], folds: int, seed: int
@@ -128,6 +129,7 @@ def test_plausibility_does_not_see_order_beyond_its_reach() -> None:
     assert scorer.score(["brown dog"])[0] == scorer.score(["a dog that is brown"])[0]
 
 
+@settings(deadline=None, max_examples=50)  # it trains models: no time limit on an example
 @given(st.lists(st.text(max_size=60)))
 def test_every_text_has_a_score_between_0_and_1(given_texts: list[str]) -> None:
     for scorer in (GrammarScorer.train(POOL), PlausibilityScorer.train(POOL), PlausibilityScorer.train([])):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import StorageError
@@ -18,6 +18,7 @@ POOL = ["a dog runs", "a dog sleeps", "a cat sleeps .", "the dog runs in the par
 captions = st.lists(st.lists(st.sampled_from("abcde"), max_size=6).map(" ".join), max_size=25)
 
 
+@settings(deadline=None)  # it fits models: no time limit on an example
 @given(captions, st.lists(st.sampled_from("abcdexyz"), max_size=3).map(" ".join))
 def test_what_may_follow_a_text_has_probabilities_that_sum_to_one(pool: list[str], before: str) -> None:
     following = TrigramModel.fit(pool).next_word(before)
@@ -25,6 +26,7 @@ def test_what_may_follow_a_text_has_probabilities_that_sum_to_one(pool: list[str
     assert all(0 < probability <= 1 for probability in following.values())
 
 
+@settings(deadline=None)  # it fits models: no time limit on an example
 @given(captions, st.lists(st.sampled_from("abcdex"), max_size=5))
 def test_the_probability_of_a_caption_is_the_product_of_its_steps(pool: list[str], caption: list[str]) -> None:
     model = TrigramModel.fit(pool)
@@ -39,6 +41,7 @@ def test_the_probability_of_a_caption_is_the_product_of_its_steps(pool: list[str
     assert tokens[0] == len(steps)
 
 
+@settings(deadline=None)  # it fits models: no time limit on an example
 @given(captions)
 def test_the_order_of_the_captions_does_not_matter(pool: list[str]) -> None:
     assert TrigramModel.fit(pool).fingerprint == TrigramModel.fit(sorted(pool, reverse=True)).fingerprint
