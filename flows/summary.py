@@ -1,20 +1,25 @@
 """The end of a build: leftovers swept away, then the card, the report and, last of all, the manifest."""
 
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import orjson
+import polars as pl
 
 from pairwright import __version__
 from pairwright.datasets.atomic import write_bytes, write_text
 from pairwright.datasets.card import card
 from pairwright.datasets.contents import survey
-from pairwright.datasets.exports.source import open_source
-from pairwright.datasets.report import report
+from pairwright.datasets.report import Gaps, write_report
+from pairwright.datasets.report_gallery import choose
+from pairwright.datasets.samples import Sample
+from pairwright.datasets.shards import find_shards, read_shard
+from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.engine import total
 from pairwright.flows.receipts import Receipt, source_hash
@@ -22,6 +27,7 @@ from pairwright.flows.receipts import Receipt, source_hash
 Truth = Callable[[Path], Mapping[str, Any]]
 
 FOLDERS = ("pairs", "index", "retrieval", "tokens", "statistics", "candidates", "annotations", "rejected", "shards")
+_LOOKED_AT, _SHOWN = 5_000, 24  # samples that the report's gallery chooses from, and shows
 PACKAGES = ("faiss-cpu", "numpy", "pillow", "polars", "prefect", "spacy")
 
 
@@ -45,22 +51,24 @@ def finish_build(
     manifest = _manifest(config, out, done)
     if truth:
         manifest["oracle"] = truth(out)
-    samples = open_source(out).samples
-    manifest["contents"] = survey(samples())
+    manifest["contents"] = survey(_samples(out))
     write_text(out / "README.md", card(manifest))
-    write_text(out / "report.html", report(manifest, samples()))
+    shown = choose(islice(_samples(out), _LOOKED_AT), _SHOWN, config.seed)
+    write_report(out / "report.html", manifest, shown, _gaps(out) if config.refine else ())
     write_bytes(out / "manifest.json", orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     return manifest
 
 
 def _manifest(config: BuildConfig, out: Path, done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
+    stages = {stage: _stage(receipts) for stage, receipts in done.items()}
     return {
         "name": config.name,
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "out": str(out),
         "config": config.model_dump(mode="json"),
-        "stages": {stage: _stage(receipts) for stage, receipts in done.items()},
+        "stages": stages,
+        "types": _types(stages),
         "shards": dict(done["sizes"][0].facts),
         "cost": {"requests": 0, "tokens": 0, "usd": 0.0},
         "files": {
@@ -76,6 +84,44 @@ def _manifest(config: BuildConfig, out: Path, done: Mapping[str, Sequence[Receip
             **{name: metadata.version(name) for name in PACKAGES},
         },
     }
+
+
+def _samples(out: Path) -> Iterator[Sample]:
+    for shard in find_shards(out / "shards"):
+        yield from read_shard(shard)
+
+
+def _gaps(out: Path) -> list[Gaps]:
+    """Return the gaps of the refined negatives: before, all that entered; after, those that stayed."""
+    kept = _scores([*sorted((out / "annotations").glob("negatives-*.parquet"))])
+    gone = _scores([*sorted((out / "rejected").glob("refine-*.parquet"))])
+    return [
+        Gaps(name.removesuffix("_gap"), [*kept.get(name, []), *gone.get(name, [])], kept.get(name, []))
+        for name in sorted({*kept, *gone})
+    ]
+
+
+def _scores(paths: Sequence[Path]) -> dict[str, list[float]]:
+    found: dict[str, list[float]] = {}
+    for path in paths:
+        scores = ANNOTATIONS.read_frame(path).select("scores").explode("scores").drop_nulls().unnest("scores")
+        for name, value in scores.filter(pl.col("name").str.ends_with("_gap")).iter_rows():
+            found.setdefault(name, []).append(value)
+    return found
+
+
+def _types(stages: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what became of each type of text, refinement included: made, kept, rejected by reason."""
+    types: dict[str, Any] = {}
+    for stage in stages.values():
+        for name, counts in stage["facts"].get("by_type", {}).items():
+            if "made" in counts:
+                types[name] = {**counts, "rejected": dict(counts["rejected"])}
+    for name, counts in stages.get("refine", {}).get("facts", {}).get("by_type", {}).items():
+        if name in types and counts["in"] > counts["kept"]:
+            types[name]["kept"] = counts["kept"]
+            types[name]["rejected"]["refined_away"] = counts["in"] - counts["kept"]
+    return types
 
 
 def _stage(receipts: Sequence[Receipt]) -> dict[str, Any]:

@@ -11,13 +11,16 @@ named, not before. A name that is taken, twice by third parties or by a built-in
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, cast
 
 from pairwright.datasets.errors import UsageError
+from pairwright.generators.conversations import ConversationOptions, TemplateConversations
+from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.wordnet import WordNet
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
+from pairwright.generators.positives import PositiveOptions, RulePositives
 from pairwright.generators.protocols import RuleGenerator
 
 GROUP = "pairwright.generators"
@@ -28,7 +31,7 @@ class Materials:
     """What a generator may draw on: the WordNet table, what the pool's captions say, and the build's seed."""
 
     wordnet: WordNet
-    pool: PoolStatistics
+    pool: PoolStatistics | GeneralEnglish
     seed: int
 
 
@@ -37,20 +40,28 @@ Maker = Callable[..., RuleGenerator]
 
 @dataclass(frozen=True)
 class BuiltIn:
-    """A generator that comes with pairwright: where its ``make`` stands and what it does."""
+    """A generator that comes with pairwright: how it is made and what it does."""
 
-    module: str
+    make: Maker
     about: str
 
 
+def _negatives(materials: Materials, **options: Any) -> RuleGenerator:
+    return RuleNegatives(materials.wordnet, materials.pool, NegativeOptions(seed=materials.seed, **options))
+
+
+def _positives(materials: Materials, **options: Any) -> RuleGenerator:
+    return RulePositives(materials.wordnet, materials.pool, PositiveOptions(seed=materials.seed, **options))
+
+
+def _conversations(materials: Materials, **options: Any) -> RuleGenerator:
+    return TemplateConversations(ConversationOptions(seed=materials.seed, **options))
+
+
 BUILT_IN: Mapping[str, BuiltIn] = {
-    "rules-negatives": BuiltIn(
-        "pairwright.generators.negatives", "hard negatives: replace or swap objects, attributes, relations"
-    ),
-    "rules-positives": BuiltIn("pairwright.generators.positives", "hard positives: synonyms, and swaps around 'and'"),
-    "template-conversations": BuiltIn(
-        "pairwright.generators.conversations", "question-answer turns that captions and boxes prove"
-    ),
+    "rules-negatives": BuiltIn(_negatives, "hard negatives: replace or swap objects, attributes, relations"),
+    "rules-positives": BuiltIn(_positives, "hard positives: synonyms, and swaps around 'and'"),
+    "template-conversations": BuiltIn(_conversations, "question-answer turns that captions and boxes prove"),
 }
 
 
@@ -78,7 +89,7 @@ def listing() -> list[tuple[str, str, str]]:
 def _maker(name: str) -> Maker:
     named = [point for point in _third_party() if point.name == name]
     if name in BUILT_IN and not named:
-        return cast(Maker, import_module(BUILT_IN[name].module).make)
+        return BUILT_IN[name].make
     if not named:
         raise UsageError(f"no generator named {name!r}. `pairwright plugins` lists those that are installed.")
     if name in BUILT_IN or len(named) > 1:
@@ -93,6 +104,6 @@ def _third_party() -> list[EntryPoint]:
 
 def _load(point: EntryPoint) -> Maker:
     try:
-        return cast(Maker, point.load())
+        return cast("Maker", point.load())
     except (ImportError, AttributeError) as error:
         raise UsageError(f"generator {point.name} ({point.value}) cannot be loaded: {error}.") from None

@@ -1,23 +1,23 @@
 """Stages ``negatives``, ``positives``, ``conversations`` and the user's own: a generator over the parts."""
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.chance import stream
-from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 from pairwright.flows.chosen import chosen_flags
 from pairwright.flows.layout import annotations_path, candidates_path, pairs_path, rejected_path, tokens_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.stages.tag import statistics_path
+from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.token_table import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import Materials, build_generator
+from pairwright.generators.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ def generate_part(root: Path, part: str, this: Generation) -> Outcome:
     Kept rows go to ``annotations/``, or to ``candidates/`` when refinement shall judge them; the others, with
     their reasons, to ``rejected/``. The unit is an attempt.
     """
-    maker = build_generator(
-        this.generator, Materials(load_wordnet(), PoolStatistics.load(statistics_path(root)), this.seed), this.options
-    )
+    wordnet = load_wordnet()
+    pool = usable_pool(PoolStatistics.load(statistics_path(root)), wordnet)
+    maker = build_generator(this.generator, Materials(wordnet, pool, this.seed), this.options)
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
     rows: list[Annotation] = []
@@ -61,16 +61,10 @@ def generate_part(root: Path, part: str, this: Generation) -> Outcome:
     place = candidates_path if this.to_refine else annotations_path
     ANNOTATIONS.write(kept, place(root, this.stage, part))
     ANNOTATIONS.write(rejected, rejected_path(root, this.stage, part))
-    reasons = Counter(row.reason for row in rejected)
+    tally = Tally()
+    tally.add(rows)
     return Outcome(
         [place(root, this.stage, part), rejected_path(root, this.stage, part)],
-        Counts("attempt", len(rows), len(kept), dict(sorted(reasons.items()))),
-        {"generator": f"{maker.name}/{maker.version}", "by_type": yield_by_type(rows)},
+        Counts("attempt", len(rows), len(kept), tally.reasons()),
+        {"generator": f"{maker.name}/{maker.version}", "by_type": tally.by_type()},
     )
-
-
-def yield_by_type(rows: Sequence[Annotation]) -> dict[str, dict[str, int]]:
-    """Return for each type (``replace-object``, ``conversation``) how many attempts there were and how many were kept."""
-    made = Counter(type_of(row) for row in rows)
-    kept = Counter(type_of(row) for row in rows if row.status == "kept")
-    return {name: {"made": made[name], "kept": kept[name]} for name in sorted(made)}

@@ -8,7 +8,6 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from pairwright.datasets.contents import type_of
@@ -55,7 +54,7 @@ def refine_negatives(root: Path, parts: list[str], section: RefineSection, seed:
             outputs.append(path)
     reasons = Counter(filter(None, outcome.reasons))
     kept = int(outcome.kept.sum())
-    facts = {**outcome.as_json(), "histograms": _histograms(outcome)}
+    facts = outcome.as_json()
     return Outcome(outputs, Counts("negative", len(entering), kept, dict(sorted(reasons.items()))), facts)
 
 
@@ -75,13 +74,3 @@ def _judged(rows: list[Annotation], outcome: Refinement) -> list[Annotation]:
         )
         for row, kept, reason, named in zip(rows, outcome.kept.tolist(), outcome.reasons, gaps, strict=True)
     ]
-
-
-def _histograms(outcome: Refinement, bins: int = 41) -> dict[str, dict[str, list[int]]]:
-    edges = np.linspace(-1, 1, bins + 1)
-
-    def counts(values: np.ndarray) -> list[int]:  # type: ignore[type-arg]
-        return [int(n) for n in np.histogram(values[~np.isnan(values)], edges)[0]]
-
-    named = {name: outcome.gaps[name].to_numpy() for name in outcome.gaps.columns if name != "id"}
-    return {name: {"before": counts(gaps), "after": counts(gaps[outcome.kept])} for name, gaps in named.items()}

@@ -5,7 +5,7 @@ from pathlib import Path
 from pairwright.datasets.tables import PAIRS
 from pairwright.flows.layout import pairs_path, tokens_path
 from pairwright.flows.receipts import Counts, Outcome
-from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.pool import PoolCounts, PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.token_table import write_tokens
 
@@ -30,14 +30,15 @@ def tag_part(root: Path, part: str, tagger_name: str, exploded: bool) -> Outcome
     tokens = tagger.tag([pair.caption for pair in pairs])
     write_tokens([pair.key for pair in pairs], tokens, tokens_path(root, part))
     others = [] if exploded else tagger.tag([caption for pair in pairs for caption in pair.captions])
-    statistics = PoolStatistics.count([*tokens, *others])
-    statistics.save(partial_statistics_path(root, part))
+    count([*tokens, *others]).exact().save(partial_statistics_path(root, part))
     outputs = [tokens_path(root, part), partial_statistics_path(root, part)]
     return Outcome(outputs, Counts("caption", len(pairs), len(pairs)), {"tagger": tagger.name})
 
 
 def merge_statistics(root: Path, parts: list[str]) -> Outcome:
     """Add up the counts of all parts."""
-    whole = PoolStatistics.merge(PoolStatistics.load(partial_statistics_path(root, part)) for part in parts)
-    whole.save(statistics_path(root))
-    return Outcome([statistics_path(root)], Counts("caption", whole.captions, whole.captions))
+    counts = PoolCounts()
+    for part in parts:
+        counts = counts.merged(PoolCounts.of(PoolStatistics.load(partial_statistics_path(root, part))))
+    counts.frozen().save(statistics_path(root))
+    return Outcome([statistics_path(root)], Counts("caption", counts.captions, counts.captions))

@@ -25,7 +25,10 @@ def columns(rows: Sequence[Sequence[object]], *, indent: str = "  ") -> list[str
     texts = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in texts) for i in range(len(texts[0]))] if texts else []
     return [
-        (indent + "  ".join(_cell(cell, width, given) for cell, width, given in zip(row, widths, source, strict=True))).rstrip()
+        (
+            indent
+            + "  ".join(_cell(cell, width, given) for cell, width, given in zip(row, widths, source, strict=True))
+        ).rstrip()
         for row, source in zip(texts, rows, strict=True)
     ]
 
@@ -59,7 +62,9 @@ class BuildProgress:
     def end(self, stage: str, summary: str) -> None:
         """The stage is done."""
         seconds = time.monotonic() - self._started[stage]
-        kept = f", {self._reused[stage]} of {self._jobs[stage]} parts from an earlier run" if self._reused[stage] else ""
+        kept = (
+            f", {self._reused[stage]} of {self._jobs[stage]} parts from an earlier run" if self._reused[stage] else ""
+        )
         self._line(f"  {stage:<14}{seconds:6.1f} s  {summary}{kept}", final=True)
 
     def note(self, message: str) -> None:

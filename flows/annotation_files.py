@@ -1,0 +1,71 @@
+"""Annotations written to a file by its ending, as the command line's contract says.
+
+``.jsonl``  one row an attempt, streamed: id, key, image, caption, the new text, edit, scores, status, reason
+``.json``   SugarCrepe's layout for negatives, LLaVA's for conversations: kept rows only
+``.tsv``    NegCLIP's layout for negatives: kept rows only
+``.parquet`` the annotation table of `datasets.tables`, every attempt
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.atomic import replacing
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.exports.table import export_records
+from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.tables import ANNOTATIONS, edit_dict
+
+Write = Callable[[Pair, Sequence[Annotation]], None]
+
+_NEGATIVES, _CONVERSATIONS = "rules-negatives", "template-conversations"
+_LAYOUTS = {
+    (".json", _NEGATIVES): "sugarcrepe",
+    (".tsv", _NEGATIVES): "negclip",
+    (".json", _CONVERSATIONS): "llava",
+}
+_NEW_TEXT = {"hard_negative": "negative", "hard_positive": "positive"}
+
+
+@contextmanager
+def open_writer(path: Path, generator: str) -> Iterator[Write]:
+    """Give a function that takes a pair and its annotations; the file is whole when the block ends, or absent.
+
+    Raises:
+        UsageError: when the ending names no format, or none for what this generator makes.
+    """
+    ending = path.suffix.lower()
+    if ending == ".jsonl":
+        with replacing(path) as temporary, temporary.open("wb") as out:
+            yield lambda pair, rows: out.writelines(
+                orjson.dumps(annotation_row(pair, row), option=orjson.OPT_APPEND_NEWLINE) for row in rows
+            )
+        return
+    layout = _LAYOUTS.get((ending, generator), "")
+    if not layout and ending != ".parquet":
+        known = [".jsonl", ".parquet", *(end for end, maker in _LAYOUTS if maker == generator)]
+        raise UsageError(f"{path}: these rows are written to a file that ends in {', '.join(known)}.")
+    held: list[tuple[Pair, list[Annotation]]] = []
+    yield lambda pair, rows: held.append((pair, list(rows)))
+    annotations = [row for _, rows in held for row in rows]
+    if layout:
+        export_records([pair for pair, _ in held], annotations, layout, path)
+    else:
+        ANNOTATIONS.write(annotations, path)
+
+
+def annotation_row(pair: Pair, row: Annotation) -> dict[str, Any]:
+    """Return an annotation as a JSON row; candidate rows for `refine` and `audit` are such rows of negatives."""
+    common = {"id": row.id, "key": row.key, "image": pair.image or pair.source_id, "caption": pair.caption}
+    ending = {"scores": row.scores, "status": row.status, "reason": row.reason}
+    if row.kind not in _NEW_TEXT:
+        turns = [{"role": turn.role, "text": turn.text} for turn in row.turns]
+        return {**common, "kind": row.kind, "turns": turns, **ending}
+    texts = {"negative": "", "positive": "", _NEW_TEXT[row.kind]: row.text}
+    if row.kind == "hard_positive":
+        del texts["negative"]
+    edits = [edit_dict(edit) for edit in row.edits]
+    return {**common, **texts, "form": row.form, "target": row.target, "edit": edits, **ending}

@@ -1,0 +1,46 @@
+"""Stands in for the statistics of a pool when there are too few captions to count.
+
+Ten captions say nothing about which words captions use. Then how common a word is comes from WordNet's sense
+counts (running text), and nothing is claimed about which words go together: every two count as seen, and fit
+as well as by chance. Fewer implausible edits are caught so; a pool of some thousand captions does better.
+"""
+
+from collections.abc import Iterable
+
+from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.wordnet import WordNet
+
+ENOUGH_CAPTIONS = 200
+SEEN = 2
+
+
+class GeneralEnglish:
+    """Answers what `pool.PoolStatistics` is asked, from WordNet alone."""
+
+    def __init__(self, wordnet: WordNet) -> None:
+        self._wordnet = wordnet
+
+    def frequency(self, lemma: str, pos: str) -> int:
+        """Return how often running text tagged with senses holds the lemma as that part of speech."""
+        return self._wordnet.count(lemma.replace(" ", "_"), pos)
+
+    def form_frequency(self, form: str) -> int:
+        """Return `SEEN`: forms are not counted."""
+        return SEEN if form else 0
+
+    def cooccurrence(self, a: str, b: str) -> int:
+        """Return `SEEN`: nothing is known of two words."""
+        return SEEN if a and b else 0
+
+    def adjacency(self, first: str, second: str) -> int:
+        """Return `SEEN`: nothing is known of two words."""
+        return SEEN if first and second else 0
+
+    def plausibility(self, word: str, context: Iterable[str]) -> float:  # noqa: ARG002 - the protocol's arguments
+        """Return 0, as good as chance."""
+        return 0.0
+
+
+def usable_pool(statistics: PoolStatistics, wordnet: WordNet) -> PoolStatistics | GeneralEnglish:
+    """Return the statistics when they are over enough captions, else general English."""
+    return statistics if statistics.captions >= ENOUGH_CAPTIONS else GeneralEnglish(wordnet)

@@ -1,0 +1,67 @@
+"""``pairwright build``: run a build config through the Prefect flow."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pairwright.cli.console import BuildProgress, columns, emit
+from pairwright.cli.reading import JsonOption
+
+
+def build(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file, as `pairwright init` writes it.")],
+    *,
+    out: Annotated[Path | None, typer.Option("--out", help="Build directory; build/NAME when left out.")] = None,
+    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; the output is the same.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Build a dataset as CONFIG says; started again after a stop, it goes on where it stood.
+
+    \b
+    Examples:
+      pairwright build build.yaml
+      pairwright build build.yaml --out /data/birds --workers 8
+    """
+    from pairwright.flows.config import load_config
+    from pairwright.flows.preflight import prepare_prefect
+
+    loaded = load_config(config)
+    if workers:
+        loaded = loaded.model_copy(update={"workers": workers})
+    folder = out or Path("build") / loaded.name
+    prepare_prefect()
+    progress = BuildProgress()
+    progress.note(f"Building {loaded.name} in {folder}. Starting Prefect (some seconds) ...")
+    from pairwright.flows.build import build as run_build
+
+    manifest = run_build(loaded, folder, progress)
+    emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
+
+
+def build_result(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return what ``--json`` prints of a finished build."""
+    names = ("unit", "candidates", "kept", "rejected", "seconds")
+    return {
+        "out": str(folder),
+        "stages": {stage: {name: counts[name] for name in names} for stage, counts in manifest["stages"].items()},
+        "shards": [str(path) for path in sorted((folder / "shards").glob("*.tar"))],
+        "card": str(folder / "README.md"),
+        "report": str(folder / "report.html"),
+        "manifest": str(folder / "manifest.json"),
+    }
+
+
+def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
+    """Return what a person reads of a finished build: the stages, and where the results are."""
+    rows: list[list[object]] = [["stage", "unit", "candidates", "kept", "rejected"]]
+    for stage, counts in manifest["stages"].items():
+        rows.append([stage, counts["unit"], counts["candidates"], counts["kept"], sum(counts["rejected"].values())])
+    shards = folder / "shards" / str(manifest["shards"]["pattern"])
+    places = [
+        ("shards", str(shards)),
+        ("card", str(folder / "README.md")),
+        ("report", str(folder / "report.html")),
+        ("manifest", str(folder / "manifest.json")),
+    ]
+    return [*columns(rows), "", *columns(places), "", f"Look at a sample:  pairwright inspect {folder}"]

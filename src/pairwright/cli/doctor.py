@@ -1,0 +1,97 @@
+"""``pairwright doctor``: what is installed, what will be used, and how to mend what is missing."""
+
+from typing import Annotated
+
+import typer
+
+from pairwright.cli.console import columns, emit, note
+from pairwright.cli.reading import JsonOption
+
+Row = tuple[str, str, str]
+
+
+def doctor(
+    *,
+    mend: Annotated[
+        bool, typer.Option("--mend", help="Get and compile WordNet (uses the network, asks for no root).")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell which tagger, WordNet, encoder and LLM settings will be used, and how to mend what is missing.
+
+    \b
+    Examples:
+      pairwright doctor
+      pairwright doctor --mend
+    """
+    if mend:
+        from pairwright.generators.language.wordnet_setup import set_up_language
+
+        set_up_language(note)
+    rows = [
+        _python(),
+        *_packages(),
+        *_language(),
+        ("encoder", "ok", "lexical (needs no download)"),
+        _llm(),
+        *_prefect(),
+    ]
+    result = {
+        "ok": all(state != "missing" for _, state, _ in rows),
+        "checks": [{"name": name, "state": state, "detail": detail} for name, state, detail in rows],
+    }
+    emit(result, columns(rows, indent=""), as_json=as_json)
+    if not result["ok"]:
+        raise typer.Exit(1)
+
+
+def _python() -> Row:
+    import platform
+
+    from pairwright import __version__
+
+    return ("pairwright", "ok", f"{__version__} on Python {platform.python_version()}")
+
+
+def _packages() -> list[Row]:
+    from importlib import metadata
+
+    needed = ["faiss-cpu", "nltk", "openai", "polars", "prefect", "spacy", "webdataset"]
+    optional = {"img2dataset": "download", "transformers": "clip", "torch": "train", "prefect-ray": "ray"}
+    rows: list[Row] = []
+    for name in [*needed, *optional]:
+        try:
+            rows.append((name, "ok", metadata.version(name)))
+        except metadata.PackageNotFoundError:
+            if name in optional:
+                rows.append((name, "optional", f"not installed: pip install 'pairwright[{optional[name]}]'"))
+            else:
+                rows.append((name, "missing", "pip install pairwright"))
+    return rows
+
+
+def _language() -> list[Row]:
+    from pairwright.generators.language.tagger import tagger_status
+    from pairwright.generators.language.wordnet import wordnet_status
+
+    return [
+        (name, "ok" if ready else "missing", detail)
+        for name, (ready, detail) in (("tagger", tagger_status()), ("wordnet", wordnet_status()))
+    ]
+
+
+def _llm() -> Row:
+    import os
+
+    base = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
+    if os.environ.get("OPENAI_API_KEY"):
+        return ("llm", "ok", f"OPENAI_API_KEY is set; requests would go to {base}")
+    return ("llm", "optional", "OPENAI_API_KEY is not set; generators work by rules and templates")
+
+
+def _prefect() -> list[Row]:
+    from pairwright.flows.preflight import prefect_problems
+
+    return [("prefect start", "missing", problem) for problem in prefect_problems()] or [
+        ("prefect start", "ok", "nothing known to be in its way; its telemetry is off")
+    ]

@@ -1,0 +1,143 @@
+"""``pairwright generate``: negatives, positives and conversations for any pairs, without a build."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from pairwright.cli.console import columns, emit, note
+from pairwright.cli.reading import (
+    ColumnsOption,
+    ExplodeOption,
+    FormatOption,
+    InputArgument,
+    JsonOption,
+    OnErrorOption,
+    SeedOption,
+    text_options,
+)
+
+app = typer.Typer(help="Make texts for pairs, without a build.", no_args_is_help=True, rich_markup_mode=None)
+
+OutOption = Annotated[Path, typer.Option("--out", help="File to write; its ending names the format.")]
+PoolOption = Annotated[
+    str,
+    typer.Option("--pool", help="Captions that tell which words are used, and with which; INPUT's own when left out."),
+]
+
+
+@app.command("negatives")
+def negatives(
+    input_: InputArgument,
+    *,
+    out: OutOption,
+    method: Annotated[Literal["rules"], typer.Option(help="rules: no model, no network.")] = "rules",
+    types: Annotated[
+        str,
+        typer.Option(
+            help="Of replace-object, replace-attribute, replace-relation, swap-object, swap-attribute; all when left out."
+        ),
+    ] = "",
+    per_type: Annotated[int, typer.Option("--per-type", min=1, help="Negatives of each type a caption.")] = 1,
+    pool: PoolOption = "",
+    format_: FormatOption = "",
+    columns_: ColumnsOption = "",
+    explode: ExplodeOption = False,
+    on_error: OnErrorOption = "stop",
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make hard negatives: captions with one edit that makes them false.
+
+    OUT: .jsonl and .parquet hold every attempt with status and reason; SugarCrepe .json and NegCLIP .tsv the kept ones.
+
+    \b
+    Examples:
+      pairwright generate negatives captions.jsonl --out negatives.jsonl
+      pairwright generate negatives captions.csv --types replace-object,swap-attribute --out negatives.json
+    """
+    from pairwright.flows.generating import Request, run_generator
+
+    options: dict[str, object] = {"per_type": per_type, **_listed("types", types)}
+    read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
+    result = run_generator(Request("rules-negatives", options, seed, read, pool, out), note)
+    emit({**result, "method": method}, _lines(result), as_json=as_json)
+
+
+@app.command("positives")
+def positives(
+    input_: InputArgument,
+    *,
+    out: OutOption,
+    method: Annotated[Literal["rules"], typer.Option(help="rules: no model, no network.")] = "rules",
+    types: Annotated[str, typer.Option(help="Of replace, swap; both when left out.")] = "",
+    pool: PoolOption = "",
+    format_: FormatOption = "",
+    columns_: ColumnsOption = "",
+    explode: ExplodeOption = False,
+    on_error: OnErrorOption = "stop",
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make hard positives: captions with one edit that keeps them true.
+
+    OUT: .jsonl or .parquet; every attempt with status and reason.
+
+    \b
+    Example:
+      pairwright generate positives captions.jsonl --out positives.jsonl
+    """
+    from pairwright.flows.generating import Request, run_generator
+
+    read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
+    result = run_generator(Request("rules-positives", _listed("types", types), seed, read, pool, out), note)
+    emit({**result, "method": method}, _lines(result), as_json=as_json)
+
+
+@app.command("conversations")
+def conversations(
+    input_: InputArgument,
+    *,
+    out: OutOption,
+    method: Annotated[Literal["templates"], typer.Option(help="templates: no model, no network.")] = "templates",
+    types: Annotated[str, typer.Option(help="Of conversation, brief; both when left out.")] = "",
+    vocabulary: Annotated[
+        str, typer.Option(help="Labels that your boxes annotate exhaustively, by commas; needed for 'no'.")
+    ] = "",
+    format_: FormatOption = "",
+    columns_: ColumnsOption = "",
+    on_error: OnErrorOption = "stop",
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Make question-answer turns that captions and boxes prove, by templates.
+
+    OUT: .jsonl and .parquet hold every attempt with status and reason; .json is LLaVA's layout.
+
+    \b
+    Example:
+      pairwright generate conversations captions_and_boxes.jsonl --out conversations.json
+    """
+    from pairwright.flows.generating import Request, run_generator
+
+    options = {**_listed("types", types), **_listed("vocabulary", vocabulary)}
+    read = text_options(input_, columns_, format_, explode=False, on_error=on_error)
+    result = run_generator(Request("template-conversations", options, seed, read, "", out), note)
+    emit({**result, "method": method}, _lines(result), as_json=as_json)
+
+
+def _listed(name: str, written: str) -> dict[str, object]:
+    items = tuple(item.strip() for item in written.split(",") if item.strip())
+    return {name: items} if items else {}
+
+
+def _lines(result: dict[str, object]) -> list[str]:
+    table: list[list[object]] = [["type", "made", "kept", "rejected"]]
+    for name, counts in result["types"].items():  # type: ignore[attr-defined]
+        reasons = ", ".join(f"{reason} {n:,}" for reason, n in counts["rejected"].items())
+        table.append([name, counts["made"], counts["kept"], reasons])
+    return [
+        *columns(table, indent=""),
+        "",
+        f"{result['captions']:,} captions in {result['seconds']} s -> {result['out']}",
+    ]

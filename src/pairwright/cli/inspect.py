@@ -1,0 +1,78 @@
+"""``pairwright inspect``: what a dataset holds, some samples in full, and a contact sheet."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairwright.cli.console import columns, emit
+from pairwright.cli.reading import JsonOption
+
+if TYPE_CHECKING:
+    from pairwright.datasets.samples import Sample
+
+
+def inspect(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A build directory, a folder of shards, or a .tar.")],
+    *,
+    samples: Annotated[int, typer.Option("--samples", min=0, help="Samples to print.")] = 1,
+    key: Annotated[str, typer.Option("--key", help="Print the sample with this key instead.")] = "",
+    sheet: Annotated[
+        Path | None, typer.Option("--sheet", help="Write a contact sheet of samples to this .png.")
+    ] = None,
+    cells: Annotated[int, typer.Option("--cells", min=1, max=400, help="Samples on the contact sheet.")] = 24,
+    as_json: JsonOption = False,
+) -> None:
+    """Print counts, the schema of a sample and samples in full; draw a contact sheet.
+
+    \b
+    Examples:
+      pairwright inspect build/birds
+      pairwright inspect build/birds --sheet birds.png --cells 60
+    """
+    from pairwright.datasets.atomic import write_bytes
+    from pairwright.datasets.contact import contact_sheet, first_samples, overview
+    from pairwright.datasets.samples import sample_json
+
+    counts = overview(path)
+    shown = _named(path, key) if key else first_samples(path, samples)
+    if sheet:
+        write_bytes(sheet, contact_sheet(first_samples(path, cells)))
+    result = {**counts, "shown": [sample_json(sample) for sample in shown], "sheet": str(sheet) if sheet else ""}
+    lines = _count_lines(counts)
+    for sample in shown:
+        lines += ["", *_sample_lines(sample)]
+    emit(result, lines + ([f"Contact sheet: {sheet}"] if sheet else []), as_json=as_json)
+
+
+def _named(path: Path, key: str) -> "list[Sample]":
+    from pairwright.datasets.errors import UsageError
+    from pairwright.datasets.exports.source import open_source
+
+    for sample in open_source(path).samples():
+        if sample.pair.key == key:
+            return [sample]
+    raise UsageError(f"{path}: no sample has the key {key}.")
+
+
+def _count_lines(counts: dict[str, Any]) -> list[str]:
+    rows: list[list[object]] = [["samples", counts["samples"]], ["with an image", counts["with_image"]]]
+    rows += [["shards", counts["shards"]], ["bytes", counts["bytes"]]]
+    for group, types in counts["types"].items():
+        rows += [[f"{group.replace('_', ' ')}: {name}", count] for name, count in types.items()]
+    return columns(rows, indent="")
+
+
+def _sample_lines(sample: "Sample") -> list[str]:
+    pair = sample.pair
+    lines = [f"key       {pair.key}", f"image     {pair.image or '(text only)'}", f"caption   {pair.caption}"]
+    lines += [f"also      {other}" for other in pair.captions]
+    for annotation in sample.annotations:
+        if annotation.turns:
+            lines.append(annotation.kind)
+            lines += [f"  {'Q' if turn.role == 'human' else 'A'}  {turn.text}" for turn in annotation.turns]
+        else:
+            name = annotation.kind.removeprefix("hard_")
+            kind = "-".join(part for part in (annotation.form, annotation.target) if part)
+            lines.append(f"{name:<9} {annotation.text}   ({kind})")
+    return lines

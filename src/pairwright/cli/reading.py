@@ -1,0 +1,65 @@
+"""What commands that read pairs have in common: --columns, --on-error, and a pool of captions."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pairwright.datasets.errors import UsageError
+
+if TYPE_CHECKING:
+    from pairwright.datasets.reading import Batch, ReadOptions
+
+InputArgument = Annotated[
+    str,
+    typer.Argument(metavar="INPUT", help="COCO .json, .jsonl, .csv, .tsv, .parquet, a folder, or {00000..00009}.tar."),
+]
+ColumnsOption = Annotated[
+    str, typer.Option("--columns", help="Your columns, such as key=image_id,captions=captions; usually guessed.")
+]
+FormatOption = Annotated[str, typer.Option("--format", help="Of INPUT; guessed when left out.")]
+ExplodeOption = Annotated[bool, typer.Option("--explode", help="One pair per caption, not one per image.")]
+ImageRootOption = Annotated[str, typer.Option("--image-root", help="Folder that relative image paths start from.")]
+OnErrorOption = Annotated[
+    Literal["stop", "skip"], typer.Option("--on-error", help="Broken rows: stop at the first, or skip and count them.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Same seed and input: same output.")]
+
+
+def columns_option(written: str) -> dict[str, str]:
+    """Return ``key=image_id,captions=captions`` as a mapping.
+
+    Raises:
+        UsageError: when it is not written so.
+    """
+    mapping: dict[str, str] = {}
+    for item in filter(None, (item.strip() for item in written.split(","))):
+        ours, sign, theirs = item.partition("=")
+        if not (sign and ours.strip() and theirs.strip()):
+            raise UsageError(f"--columns {written!r}: write it as key=image_id,captions=captions.")
+        mapping[ours.strip()] = theirs.strip()
+    return mapping
+
+
+def text_options(
+    input_: str, columns: str, format_: str, *, explode: bool, on_error: Literal["stop", "skip"]
+) -> "ReadOptions":
+    """Return reader options for a command that works on texts alone: images are not looked at."""
+    from pairwright.datasets.reading import ReadOptions
+
+    return ReadOptions(
+        input=input_,
+        format=format_,
+        columns=columns_option(columns),
+        explode=explode,
+        on_error=on_error,
+        verify_images="off",
+    )
+
+
+def batches(options: "ReadOptions") -> Iterator["Batch"]:
+    """Yield the batches of the input."""
+    from pairwright.datasets.reading import read_pairs
+
+    yield from read_pairs(options)

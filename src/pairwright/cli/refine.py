@@ -1,0 +1,67 @@
+"""``pairwright refine``: keep the negatives that two text-only scorers cannot tell from the captions."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pairwright.cli.console import columns, emit
+from pairwright.cli.reading import JsonOption, SeedOption
+
+
+def refine(
+    input_: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet.")
+    ],
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", help="All rows, each with its status and reason; format by its ending.")
+    ],
+    corpus: Annotated[
+        str, typer.Option("--corpus", help="Captions to train the scorers on; INPUT's own when left out.")
+    ] = "",
+    cells: Annotated[int, typer.Option("--cells", min=2, max=1000, help="K of the K x K grid.")] = 100,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="The paper's plain rule: one grid over all types.")
+    ] = False,
+    target: Annotated[
+        float, typer.Option("--target", min=0.5, max=1.0, help="Exit 3 when an attack is above it afterwards.")
+    ] = 0.52,
+    only_kept: Annotated[bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT.")] = False,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Drop negatives until grammar and plausibility, scored on text alone, stand at a coin's toss.
+
+    \b
+    Examples:
+      pairwright refine negatives.jsonl --out refined.jsonl
+      pairwright refine swap_att.json --corpus captions.jsonl --out refined.json
+    """
+    from pairwright.datasets.reading import ReadOptions, read_pairs
+    from pairwright.filters.candidate_files import read_candidates, write_candidates
+    from pairwright.filters.candidates import refine_candidates
+    from pairwright.filters.groups import corpus_of
+    from pairwright.filters.refinement import RefineOptions
+
+    frame = read_candidates(input_)
+    pool = None
+    if corpus:
+        options = ReadOptions(input=corpus, on_error="skip", verify_images="off")
+        pool = corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs)
+    rows, outcome = refine_candidates(frame, pool, RefineOptions(cells=cells, by_type=not reference, seed=seed))
+    write_candidates(rows, out, only_kept=only_kept)
+    result = {**outcome.as_json(), "out": str(out)}
+    emit(result, _lines(result), as_json=as_json)
+    if any(attack["after"] > target for attack in result["attacks"].values()):  # type: ignore[attr-defined]
+        raise typer.Exit(3)
+
+
+def _lines(result: dict[str, object]) -> list[str]:
+    table: list[list[object]] = [["type", "in", "kept", "attack", "before", "after"]]
+    sets = {"all": result, **result["by_type"]}  # type: ignore[dict-item]
+    for name, one in sets.items():
+        for attack, share in one["attacks"].items():  # type: ignore[index]
+            before, after = (f"{share[when]:.1%}" for when in ("before", "after"))
+            table.append([name, one["in"], one["kept"], attack, before, after])  # type: ignore[index]
+    return columns(table, indent="")

@@ -1,0 +1,24 @@
+"""Frames written to a file by its ending: .parquet, .jsonl or .csv."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pairwright.datasets.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def write_table(frame: "pl.DataFrame", path: Path) -> None:
+    """Write ``frame`` to ``path``, whole or not at all.
+
+    Raises:
+        UsageError: when the ending names no format.
+    """
+    from pairwright.datasets.atomic import replacing
+
+    writers = {".parquet": frame.write_parquet, ".jsonl": frame.write_ndjson, ".csv": frame.write_csv}
+    if path.suffix not in writers:
+        raise UsageError(f"{path}: write to a file that ends in {', '.join(writers)}.")
+    with replacing(path) as temporary:
+        writers[path.suffix](temporary)

@@ -1,0 +1,28 @@
+"""``pairwright verify``: are these shards what they claim to be?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pairwright.cli.console import emit
+from pairwright.cli.reading import JsonOption
+
+
+def verify(
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="A build directory, a folder of shards, or a .tar.")],
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """Check sums, tars, members, JSON and images of shards; exit 1 when something is wrong.
+
+    \b
+    Example:
+      pairwright verify build/birds
+    """
+    from pairwright.datasets.verify import verify as problems_of
+
+    problems = problems_of(path)
+    emit({"ok": not problems, "problems": problems}, problems or [f"{path}: all is well."], as_json=as_json)
+    if problems:
+        raise typer.Exit(1)
