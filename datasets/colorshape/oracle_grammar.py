@@ -1,8 +1,6 @@
-"""The grammar of scene sentences: a tokeniser and a recursive descent that gives every reading.
+"""The grammar of scene sentences: a recursive descent that gives every reading.
 
-Each rule is a generator over (what was read, where the next token is), so that structures which English
-leaves open all come out: "a circle above a square and a star" is a circle above both, and also a circle
-above a square, and a star. Rules, with [optional] and {repeated} parts::
+This module holds the sentences, `oracle_phrases` what they are made of. Rules, with [optional] and {repeated} parts::
 
     text      = sentence {"." sentence} ["."]                 each may begin with "yes," or "no,"
     sentence  = [frame] list | there | clause {("and" | "while" | "but" | ",") clause}
@@ -16,117 +14,36 @@ above a square, and a star. Rules, with [optional] and {repeated} parts::
     noun phrase = [determiner] {size | colour} noun
 
 Agreement counts: "two circle", "a circles", "a orange star", "there is two stars" are no sentences. Nouns
-without an article pass only in captions that use none ("red circle above blue square"). "In the image" may
+without an article pass only in captions without any ("red circle above blue square"). "In the image" may
 begin or end a sentence. Case, spaces and the final full stop do not matter.
 """
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
 
-from pairwright.datasets.colorshape.oracle_forms import (
-    Clause,
-    Description,
-    Entity,
-    Is,
-    Quantity,
-    Reading,
-    Relation,
-    Sense,
-    Stands,
-)
-from pairwright.datasets.colorshape.oracle_words import (
-    COLOUR_WORDS,
-    NOUNS,
-    NUMBERS,
-    PICTURE_NOUNS,
-    RELATION_PHRASES,
-    SIZE_WORDS,
-    takes_an,
-)
+from pairwright.datasets.colorshape.oracle_forms import Clause, Entity, Is, Reading, Stands
+from pairwright.datasets.colorshape.oracle_phrases import Element, PhraseParser
+from pairwright.datasets.colorshape.oracle_tokens import Tokens, stutters, without_place
+from pairwright.datasets.colorshape.oracle_words import PICTURE_NOUNS, RELATION_PHRASES, takes_an
 
-MOST_TOKENS = 60
 MOST_LINKS = 6
 MOST_READINGS = 400
 
-_TOKEN = re.compile(r"\s*([a-z]+(?:-[a-z]+)*|\d+|[.,;?])")
-_CONTRACTIONS = {
-    **{f"{word}'s": f"{word} is" for word in ("there", "that", "here", "it", "what", "where")},
-    "isn't": "is not",
-    "aren't": "are not",
-}
-_SINGULAR_DETERMINERS = {"a": Quantity.SOME, "an": Quantity.SOME, "another": Quantity.SOME, "the": Quantity.THE}
 _PRESENTING = {("this", "is"), ("it", "is"), ("here", "is"), ("here", "are")}
 _SHOWING = ("of", "showing", "with", "containing", "depicting", "featuring")
 _SHOWS = ("shows", "contains", "has", "features", "depicts", "displays")
-
-Tokens = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A relation or an "is" that hangs on an element."""
-
-    negated: bool
-    relation: Relation | None = None
-    others: tuple["Element", ...] = ()
-    description: Description | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Element:
-    """A noun phrase with what hangs on it. ``none``: "no circle"; ``bare``: without a determiner."""
-
-    entity: Entity
-    links: tuple[Link, ...] = ()
-    none: bool = False
-    bare: bool = False
-
-
-def tokenise(text: str) -> Tokens | None:
-    """Return the lower-case words and marks of ``text``; None when it holds anything else."""
-    text = text.lower().replace("’", "'").strip()
-    for short, full in _CONTRACTIONS.items():
-        text = re.sub(rf"\b{short}(?=\W|$)", full, text)
-    tokens: list[str] = []
-    place = 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None or len(tokens) == MOST_TOKENS:
-            return None
-        tokens.append(match[1])
-        place = match.end()
-    return tuple(tokens)
 
 
 @lru_cache(maxsize=65536)
 def readings(tokens: Tokens) -> tuple[Reading, ...]:
     """Return the readings of one sentence without its full stop; none when it is outside the grammar."""
     sentence = without_place(tokens)
-    if not sentence or _count_links(sentence) > MOST_LINKS:
+    if not sentence or stutters(sentence) or _count_links(sentence) > MOST_LINKS:
         return ()
     found = list(dict.fromkeys(islice(Parser(sentence).sentence(), MOST_READINGS + 1)))
     return () if len(found) > MOST_READINGS else tuple(found)
-
-
-def without_place(tokens: Tokens) -> Tokens:
-    """Return the sentence without "in the image" at its beginning or end."""
-    for size in (4, 3):
-        if _is_place(tokens[:size]) or (tokens[size - 1 : size] == (",",) and _is_place(tokens[: size - 1])):
-            tokens = tokens[size:]
-            break
-    return tokens[:-3] if _is_place(tokens[-3:]) else tokens
-
-
-def _is_place(tokens: Tokens) -> bool:
-    return (
-        len(tokens) == 3
-        and tokens[0] in {"in", "within"}
-        and tokens[1] in {"the", "this"}
-        and tokens[2] in PICTURE_NOUNS
-    )
 
 
 def _count_links(tokens: Tokens) -> int:
@@ -164,22 +81,8 @@ def _flat(elements: tuple[Element, ...], *, negated: bool = False) -> Clause:
     return Clause(tuple(entities), tuple(constraints), negated)
 
 
-class Parser:
-    """The rules over one sentence's tokens; every rule yields (what was read, index of the next token)."""
-
-    def __init__(self, tokens: Tokens, *, asking: bool = False) -> None:
-        self.tokens = tokens
-        self.asking = asking
-
-    def at(self, place: int, *words: str) -> bool:
-        """Whether ``words`` stand at ``place``."""
-        return self.tokens[place : place + len(words)] == words
-
-    def word(self, place: int) -> str:
-        """Return the token at ``place``, empty past the end."""
-        return self.tokens[place] if place < len(self.tokens) else ""
-
-    # ---- sentences
+class Parser(PhraseParser):
+    """The rules for sentences over one sentence's tokens."""
 
     def sentence(self) -> Iterator[Reading]:
         """Yield every reading of the whole sentence."""
@@ -254,151 +157,6 @@ class Parser:
             if verb in {"is", "are"} and agrees(subjects, verb) and not any(s.none for s in subjects):
                 for links, last in self.predicates(after + 1, plural=verb == "are"):
                     yield _flat(tuple(replace(s, links=s.links + links) for s in subjects)), last
-
-    def predicates(self, place: int, *, plural: bool) -> Iterator[tuple[tuple[Link, ...], int]]:
-        """Yield one or more predicates joined by "and"."""
-        for link, after in self._predicate(place, plural=plural):
-            yield (link,), after
-            if self.word(after) == "and":
-                for rest, last in self.predicates(after + 1, plural=plural):
-                    yield (link, *rest), last
-
-    def _predicate(self, place: int, *, plural: bool) -> Iterator[tuple[Link, int]]:
-        negated = self.word(place) == "not"
-        start = place + negated
-        for description, after in self.adjectives(start):
-            if after > start:
-                yield Link(negated, description=description), after
-        for element, after in self.noun_phrase(start, bare=False):
-            said_of = Quantity.PLURAL if plural else Quantity.SOME
-            if element.entity.quantity is said_of and not element.none and self.word(start) not in {"another", "some"}:
-                yield Link(negated, description=element.entity.description), after
-        if self.word(start) in {"located", "placed", "positioned"}:
-            start += 1
-        for link, after in self.link(start, bare=False):
-            yield replace(link, negated=negated), after
-
-    # ---- lists and noun phrases
-
-    def list_of_elements(self, place: int, *, bare: bool) -> Iterator[tuple[tuple[Element, ...], int]]:
-        """Yield lists as English writes them: commas and one last "and", or the same joint throughout."""
-        for elements, joints, after in self._joined(place, bare=bare):
-            early = set(joints[:-1])
-            if early <= {","} or (early | set(joints[-1:])) == {"and"}:
-                yield elements, after
-
-    def _joined(self, place: int, *, bare: bool) -> Iterator[tuple[tuple[Element, ...], tuple[str, ...], int]]:
-        for element, after in self.element(place, bare=bare):
-            yield (element,), (), after
-            for joint, start in self._joints(after):
-                for rest, joints, last in self._joined(start, bare=bare):
-                    yield (element, *rest), (joint, *joints), last
-
-    def _joints(self, place: int) -> Iterator[tuple[str, int]]:
-        comma = self.word(place) == ","
-        if comma:
-            yield ",", place + 1
-        start = place + comma
-        for words in (("and",), ("with",), ("as", "well", "as"), ("along", "with"), ("together", "with")):
-            if self.at(start, *words):
-                yield ", and" if comma else words[0], start + len(words)
-
-    def element(self, place: int, *, bare: bool, denied: bool = False) -> Iterator[tuple[Element, int]]:
-        """Yield a noun phrase alone, and with the links that follow it."""
-        for element, after in self.noun_phrase(place, bare=bare, denied=denied):
-            yield from self._linked(element, after, bare=bare)
-
-    def _linked(self, element: Element, place: int, *, bare: bool) -> Iterator[tuple[Element, int]]:
-        yield element, place
-        verb = "are" if element.entity.plural else "is"
-        if self.word(place) in {"that", "which"} and self.word(place + 1) == verb:
-            for links, after in self.predicates(place + 2, plural=verb == "are"):
-                yield replace(element, links=element.links + links), after
-        start = place + (self.word(place) == "and" and bool(element.links))
-        for link, after in self.link(start, bare=bare):
-            yield from self._linked(replace(element, links=(*element.links, link)), after, bare=bare)
-
-    def link(self, place: int, *, bare: bool) -> Iterator[tuple[Link, int]]:
-        """Yield a relation phrase with its object or its two objects."""
-        for words, relation in RELATION_PHRASES.get(self.word(place), ()):
-            if not self.at(place, *words):
-                continue
-            for first, after in self.element(place + len(words), bare=bare):
-                if first.none:
-                    continue
-                if relation is not Relation.BETWEEN or first.entity.plural:
-                    yield Link(negated=False, relation=relation, others=(first,)), after
-                if self.word(after) == "and":
-                    for second, last in self.element(after + 1, bare=bare):
-                        if not second.none:
-                            yield Link(negated=False, relation=relation, others=(first, second)), last
-
-    def noun_phrase(self, place: int, *, bare: bool, denied: bool = False) -> Iterator[tuple[Element, int]]:
-        """Yield the noun phrase at ``place``, if its determiner, article and number agree."""
-        for quantity, number, none, start in self._determiners(place, bare=bare, denied=denied or self.asking):
-            for description, noun in self.adjectives(start):
-                if self.word(noun) not in NOUNS or self._wrong_article(place):
-                    continue
-                shape, plural = NOUNS[self.word(noun)]
-                entity = self._entity(replace(description, shape=shape), quantity, number, plural=plural)
-                without = start == place and not plural
-                if entity is not None and (bare or not without):
-                    yield Element(entity, none=none, bare=without), noun + 1
-
-    def _determiners(self, place: int, *, bare: bool, denied: bool) -> Iterator[tuple[Quantity | None, int, bool, int]]:
-        """Yield (quantity or None when the noun's number decides, count, whether "no", next place)."""
-        word = self.word(place)
-        if word in _SINGULAR_DETERMINERS and not bare:
-            yield _SINGULAR_DETERMINERS[word], int(word != "the"), False, place + 1
-        if word == "the" and self.word(place + 1) in NUMBERS:
-            yield Quantity.THE_PLURAL, NUMBERS[self.word(place + 1)], False, place + 2
-        if (word, self.word(place + 1)) == ("a", "single"):
-            yield Quantity.EXACTLY, 1, False, place + 2
-        counted = place + (word in {"exactly", "only"})
-        if self.word(counted) in NUMBERS:
-            yield Quantity.EXACTLY, NUMBERS[self.word(counted)], False, counted + 1
-        if word == "no" or (denied and word == "any"):
-            yield None, 0, word == "no", place + 1
-        if word in {"every", "each", "all", "some"}:
-            the = word == "all" and self.word(place + 1) == "the"
-            yield Quantity.PLURAL if word in {"some", "all"} else Quantity.EVERY, 0, False, place + 1 + the
-        if word in NOUNS or word in COLOUR_WORDS or word in SIZE_WORDS:
-            yield Quantity.SOME, 0, False, place
-
-    def _entity(self, kind: Description, quantity: Quantity | None, number: int, *, plural: bool) -> Entity | None:
-        """Return the entity if quantity and grammatical number go together."""
-        if quantity is None:  # "no circle", "no circles", "any circles": at least one is denied or asked for
-            return Entity(kind, Quantity.SOME, 2 if plural else 0)
-        if number:
-            if (number > 1) is not plural or (quantity is Quantity.THE_PLURAL and number == 1):
-                return None
-            return Entity(kind, quantity, 0 if quantity is Quantity.SOME else number)
-        if not plural:
-            return None if quantity is Quantity.PLURAL else Entity(kind, quantity)
-        plurals = {Quantity.THE: Quantity.THE_PLURAL, Quantity.SOME: Quantity.PLURAL, Quantity.PLURAL: Quantity.PLURAL}
-        return Entity(kind, plurals[quantity]) if quantity in plurals else None
-
-    def adjectives(self, place: int) -> Iterator[tuple[Description, int]]:
-        """Yield the sizes and colours at ``place``: at most one of each, in either order."""
-        size: Sense | None = None
-        colour: Sense | None = None
-        yield Description(), place
-        while True:
-            start = place + (self.word(place) == "," and (size is not None or colour is not None))
-            word = self.word(start)
-            if word in SIZE_WORDS and size is None:
-                size = SIZE_WORDS[word]
-            elif word in COLOUR_WORDS and colour is None:
-                colour = COLOUR_WORDS[word]
-            else:
-                return
-            place = start + 1
-            yield Description(colour=colour, size=size), place
-
-    def _wrong_article(self, place: int) -> bool:
-        """Whether "a" or "an" at ``place`` does not suit the next word, or stands before a plural."""
-        article = self.word(place)
-        return article in {"a", "an"} and takes_an(self.word(place + 1)) is not (article == "an")
 
 
 def agrees(subjects: tuple[Element, ...], verb: str) -> bool:

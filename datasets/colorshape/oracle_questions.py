@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pairwright.datasets.colorshape.oracle_forms import Description, Entity, Quantity, Reading, Relation
-from pairwright.datasets.colorshape.oracle_grammar import Element, Parser, Tokens, compiled, readings, tokenise
+from pairwright.datasets.colorshape.oracle_grammar import Parser, compiled, readings
+from pairwright.datasets.colorshape.oracle_phrases import Element
+from pairwright.datasets.colorshape.oracle_tokens import Tokens, tokenise
 from pairwright.datasets.colorshape.oracle_words import PICTURE_NOUNS
 
 Attribute = Literal["colour", "shape", "size"]

@@ -5,7 +5,8 @@ What the words and structures mean is said in `oracle`, where users of the oracl
 
 from enum import Enum
 
-from pairwright.datasets.colorshape.oracle_grammar import Tokens, readings, tokenise
+from pairwright.datasets.colorshape.oracle_grammar import readings
+from pairwright.datasets.colorshape.oracle_tokens import Tokens, tokenise
 from pairwright.datasets.colorshape.oracle_truth import outcomes
 from pairwright.datasets.colorshape.scenes import Scene
 

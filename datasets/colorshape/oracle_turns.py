@@ -17,7 +17,7 @@ from pairwright.datasets.colorshape.oracle_forms import (
     Relation,
     Stands,
 )
-from pairwright.datasets.colorshape.oracle_grammar import Tokens, readings, tokenise
+from pairwright.datasets.colorshape.oracle_grammar import readings
 from pairwright.datasets.colorshape.oracle_questions import (
     Compare,
     HowMany,
@@ -31,6 +31,7 @@ from pairwright.datasets.colorshape.oracle_questions import (
     understood,
 )
 from pairwright.datasets.colorshape.oracle_sentences import Verdict, judge_tokens, sentences, without_prefix
+from pairwright.datasets.colorshape.oracle_tokens import Tokens, tokenise
 from pairwright.datasets.colorshape.oracle_truth import denoted, outcomes
 from pairwright.datasets.colorshape.oracle_words import NUMBERS
 from pairwright.datasets.colorshape.scenes import Scene

@@ -241,6 +241,9 @@ ABOUT_ROW = [
     ("a picture of", O),
     ("a picture of a film of a circle", O),
     ("red circle and a blue square", O),
+    ("a red circle and blue square", O),
+    ("two small shapes and red circle", O),
+    ("three shapes, shapes", O),
     ("is there a red circle", O),
     ("eleven circles", O),
     ("a circle; DROP TABLE", O),
@@ -311,6 +314,7 @@ def test_every_caption_is_true_of_its_scene() -> None:
             assert judge(caption, scene) is T, (index, caption)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 10**6))
 def test_every_caption_is_true_of_its_scene_for_any_seed(seed: int, index: int) -> None:
     scene = make_scene(seed, index)
@@ -372,6 +376,7 @@ def test_relations_agree_with_trying_every_pair_of_objects() -> None:
     assert seen == {T, F, O}
 
 
+@settings(deadline=None)
 @given(st.integers(0, 3000))
 def test_a_count_is_true_for_one_number_only(index: int) -> None:
     scene = make_scene(14, index)
@@ -386,16 +391,65 @@ def test_a_count_is_true_for_one_number_only(index: int) -> None:
         assert true == [sum(item.shape == shape for item in scene.objects)]
 
 
-WORDS = ["a", "an", "the", "no", "two", "1", "is", "are", "there", "not", "and", ",", ".", "with", "of", "red", "orange", "crimson", "large", "small", "circle", "circles", "star", "stars", "shape", "left", "right", "to", "above", "near", "between", "larger", "than", "that", "yes", "picture", "image", "shows", "in", "next", "does", "how", "many", "what", "color", "where", "or"]
+WORDS = [
+    "a",
+    "an",
+    "the",
+    "no",
+    "two",
+    "1",
+    "is",
+    "are",
+    "there",
+    "not",
+    "and",
+    ",",
+    ".",
+    "with",
+    "of",
+    "red",
+    "orange",
+    "crimson",
+    "large",
+    "small",
+    "circle",
+    "circles",
+    "star",
+    "stars",
+    "shape",
+    "left",
+    "right",
+    "to",
+    "above",
+    "near",
+    "between",
+    "larger",
+    "than",
+    "that",
+    "yes",
+    "picture",
+    "image",
+    "shows",
+    "in",
+    "next",
+    "does",
+    "how",
+    "many",
+    "what",
+    "color",
+    "where",
+    "or",
+]
 
 
-@settings(max_examples=400)
+@settings(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from(WORDS), max_size=14), st.lists(st.sampled_from(WORDS), max_size=10))
 def test_no_word_salad_upsets_the_oracle(words: list[str], others: list[str]) -> None:
     assert judge(" ".join(words), TWINS) in Verdict
     assert judge_turn(" ".join(others), " ".join(words), TWINS) in Verdict
 
 
+@settings(deadline=None)
 @given(st.text(max_size=80))
 def test_no_text_upsets_the_oracle(text: str) -> None:
     assert judge(text, ROW) in Verdict

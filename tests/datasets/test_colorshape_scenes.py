@@ -10,7 +10,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageChops
 
@@ -40,12 +40,14 @@ seeds = st.integers(0, 2**32)
 indexes = st.integers(0, 10**7)
 
 
+@settings(deadline=None)
 @given(seeds, indexes)
 def test_a_scene_is_a_function_of_seed_and_index(seed: int, index: int) -> None:
     assert make_scene(seed, index) == make_scene(seed, index)
     assert make_scene(seed, index) != make_scene(seed, index + 1)
 
 
+@settings(deadline=None)
 @given(seeds, indexes)
 def test_objects_lie_in_the_picture_and_never_overlap(seed: int, index: int) -> None:
     scene = make_scene(seed, index)
@@ -58,6 +60,7 @@ def test_objects_lie_in_the_picture_and_never_overlap(seed: int, index: int) -> 
     assert all(box_gap(a, b) > 0 for a, b in combinations(scene.objects, 2))
 
 
+@settings(deadline=None)
 @given(seeds, indexes)
 def test_a_scene_survives_json(seed: int, index: int) -> None:
     scene = make_scene(seed, index)
