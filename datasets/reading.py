@@ -46,7 +46,7 @@ class ReadOptions:
         instances: COCO instances JSON with the boxes of a COCO input.
         on_error: ``stop`` at the first flaw, or ``skip`` it as a `Reject`.
         batch_size: candidates a batch, at least 1.
-        verify_images: ``header`` finds missing, broken and cut-off images at tens of microseconds each, which is
+        verify_images: ``header`` finds missing, broken and cut-off images at a tenth of a millisecond each, which is
             why it is the default: a broken image would else fail a build at its last stage. ``full`` decodes every
             pixel. ``off`` is for work on texts alone.
         box_unit: of box coordinates; ``guess`` by the rule in `readers/boxes.py`.
@@ -207,10 +207,10 @@ class _Watch:
         if isinstance(candidate, Pair) or candidate.reason not in ABSENT:
             self.others = True
         elif fixed:  # all rows have the same columns
-            raise candidate.error()
+            raise candidate.error(of_file=True)
         else:
             self.first = self.first or candidate
 
     def end(self) -> None:
         if self.first and not self.others:
-            raise self.first.error()
+            raise self.first.error(of_file=True)

@@ -36,14 +36,14 @@ REASONS = {
     "image_too_large": "Resize the image first.",
     "missing_caption": "Put the caption in a .txt beside the image, or `caption` in a .json.",
     "missing_column": "Name the column: --columns caption=NAME.",
-    "missing_image": "Set the folder of the images (image root), or switch image checks off when only texts are needed.",
+    "missing_image": "Put the image there or set the image root; or switch image checks off when only texts are needed.",
     "missing_sample": "Write the shard again; its table says that the sample is there.",
     "not_a_file": "Store the file itself in the tar, not a link or a device.",
     "not_fetched": "Fetch the images first and read the local copies, or pack texts alone (`images: false` under shards).",
     "not_finite": "Write a number, or leave the field out.",
     "not_retrieved": "Ask for more: a larger `k` or a lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
-    "not_utf8": "Save the text as UTF-8.",
+    "not_utf8": "Write text and names as UTF-8.",
     "outside_root": "Store the member under a relative name without '..'.",
     "ragged_row": "Give the row as many fields as the header.",
     "truncated_tar": "Copy or write the shard again; its end is missing.",
@@ -70,13 +70,14 @@ class Reject:
     excerpt: str = ""
     source: str = ""
 
-    def error(self) -> InputError:
-        """Return this rejection as the error that stops a run."""
-        return InputError(
-            f"{self.reason}: {self.detail}",
-            where=self.place,
-            mend=REASONS[self.reason] + " --on-error skip sets such rows aside.",
-        )
+    def error(self, *, of_file: bool = False) -> InputError:
+        """Return this rejection as the error that stops a run.
+
+        Args:
+            of_file: the whole file has this flaw, so that setting rows aside would leave none.
+        """
+        skip = "" if of_file else " --on-error skip sets such rows aside."
+        return InputError(f"{self.reason}: {self.detail}", where=self.place, mend=REASONS[self.reason] + skip)
 
 
 class Refused(Exception):  # noqa: N818 - a signal between finder and reader; it never reaches a user

@@ -75,7 +75,7 @@ def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[Any]) 
     if annotation["image_id"] not in known:
         return reject(place, "unknown_image", f"no image has the id {annotation['image_id']}", annotation)
     if "caption" not in annotation:
-        return reject(place, "missing_column", "the annotation has no caption", annotation)
+        return reject(place, "empty_caption", "the annotation has no caption", annotation)
     return None
 
 

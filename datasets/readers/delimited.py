@@ -25,14 +25,15 @@ def read_tsv(path: Path) -> Rows:
 
 def _read(path: Path, delimiter: str) -> Rows:
     # Strict: a lenient parser would swallow the rest of the file after a stray quote without a word.
-    reader = csv.reader(_decoded(path), delimiter=delimiter, strict=True)
+    lines = _Lines(path)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
     header = _header(path, reader)
     while True:
         try:
             fields = next(reader, None)
         except csv.Error as error:
             reason = "huge_field" if "larger than field limit" in str(error) else "broken_csv"
-            yield reject(f"{path}:{reader.line_num}", reason, str(error))
+            yield reject(f"{path}:{reader.line_num}", reason, str(error), lines.last)
             continue
         if fields is None:
             return
@@ -40,10 +41,20 @@ def _read(path: Path, delimiter: str) -> Rows:
             yield _row(f"{path}:{reader.line_num}", header, fields)
 
 
-def _decoded(path: Path) -> Iterator[str]:
-    # Undecodable bytes travel as surrogates, so that only the row that holds them is refused.
-    for _, line in lines_of(path):
-        yield line.decode("utf-8", "surrogateescape")
+class _Lines:
+    """The decoded lines of a file; ``last`` is the one given last."""
+
+    def __init__(self, path: Path) -> None:
+        self._lines = lines_of(path)
+        self.last = ""
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        # Undecodable bytes travel as surrogates, so that only the row that holds them is refused.
+        self.last = next(self._lines)[1].decode("utf-8", "surrogateescape")
+        return self.last
 
 
 def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:

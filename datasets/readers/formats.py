@@ -1,7 +1,7 @@
 """Which format an input is in, and which files it means.
 
 An input is a file, a folder, or a brace pattern (``shards/{00000..00009}.tar``, ``{train,val}.jsonl``). A file
-tells its format by its ending, ``.json`` by what is in it, a folder by what it holds: tars, then
+tells its format by its ending, ``.json`` by what is in it (JSON Lines go by that name too), a folder by what it holds: tars, then
 an embedding folder, Parquet, JSON Lines, images. Files of our own other formats (LLaVA, SugarCrepe, COCO
 instances) are recognised and refused: they are not sources of pairs.
 """
@@ -24,7 +24,7 @@ from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.rows import Rows
-from pairwright.datasets.readers.text import parse_json, read_whole
+from pairwright.datasets.readers.text import lines_of, parse_json, read_whole
 from pairwright.datasets.readers.webdataset import read_webdataset
 from pairwright.datasets.rejects import Refused
 
@@ -124,6 +124,8 @@ def _guess_json(path: Path) -> str:
     try:
         data = parse_json(read_whole(path))
     except Refused as flaw:
+        if _begins_with_row(path):
+            return "jsonl"
         raise InputError(f"{flaw.reason}: {flaw.detail}", where=str(path), mend="Correct the file.") from None
     if isinstance(data, dict) and isinstance(data.get("images"), list) and isinstance(data.get("annotations"), list):
         return "coco" if not data["annotations"] or _has(data["annotations"], "caption") else "coco-instances"
@@ -134,6 +136,15 @@ def _guess_json(path: Path) -> str:
     raise InputError(
         "JSON of no known kind", where=str(path), mend="COCO has `images` and `annotations`; else give a list of rows."
     )
+
+
+def _begins_with_row(path: Path) -> bool:
+    """Say whether the first line is an object of its own: JSON Lines under the name .json."""
+    _, line = next(lines_of(path), (0, b""))
+    try:
+        return isinstance(parse_json(line), dict)
+    except Refused:
+        return False
 
 
 def _has(items: list[Any], name: str) -> bool:

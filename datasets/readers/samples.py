@@ -5,7 +5,7 @@ fields; where both say caption or image and differ, the .json's word is kept as 
 ``image_in_json``. Files of other kinds are named in ``other_files``.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class File:
     read: Reader
 
 
-def sample_row(place: str, key: str, files: Iterable[File]) -> Row | Reject:
+def sample_row(place: str, key: str, files: Sequence[File]) -> Row | Reject:
     """Return the row of a sample.
 
     Args:
@@ -45,7 +45,7 @@ def sample_row(place: str, key: str, files: Iterable[File]) -> Row | Reject:
     try:
         return _row(place, key, {file.suffix: file for file in files})
     except Refused as flaw:
-        return reject(place, flaw.reason, flaw.detail)
+        return reject(place, flaw.reason, flaw.detail, [file.name for file in files])
 
 
 def _row(place: str, key: str, files: dict[str, File]) -> Row:

@@ -215,7 +215,7 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
         "unknown_image",
         "c.json:annotation 5",
     ),
-    "a COCO annotation without caption": (coco({"id": 5, "image_id": 1}), "missing_column", "c.json:annotation 5"),
+    "a COCO annotation without caption": (coco({"id": 5, "image_id": 1}), "empty_caption", "c.json:annotation 5"),
     "a COCO image without captions": (
         coco({"id": 2, "image_id": 1, "caption": "fine"}, {"id": 4}),
         "empty_caption",

@@ -302,6 +302,15 @@ def test_a_list_of_rows_in_json_is_read(tmp_path: Path) -> None:
     assert read(tmp_path / "rows.json")[0].caption == "a"
 
 
+def test_json_lines_under_the_name_json_are_read(tmp_path: Path) -> None:
+    assert len(read(write_rows(tmp_path / "rows.json", {"caption": "a"}, {"caption": "b"}))) == 2
+
+
+def test_reading_twice_gives_the_same_rejections(tmp_path: Path) -> None:
+    tar = write_tar(tmp_path / "a.tar", {"0.jpg": b"no image", "0.txt": b"a", "1.txt": b"b"})
+    assert read_all(tar) == read_all(tar)
+
+
 def test_several_inputs_are_one_stream_with_a_source_each(tmp_path: Path) -> None:
     inputs = tuple(write_rows(tmp_path / f"{name}.jsonl", {"caption": "same"}) for name in "ab")
     assert [pair.source for pair in read(inputs)] == ["a", "b"]
