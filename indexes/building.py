@@ -1,9 +1,9 @@
-"""From pairs to an index folder with its encoder in it, and back: what ``pairwright index build`` and the build flow call.
+"""From pairs to an index folder with its encoder in it, and back: what ``pairwright index build`` calls.
 
-The captions are read twice, once to fit the encoder and once to encode, so that no more than a batch of
-pairs is held. A pair is indexed under its ``caption``. The 500 pairs with the smallest keys
-(keys are hashes: this is a random sample that no order or worker changes) give the *probes*, queries on which ef_search is
-tuned and recall is checked: another caption of the same image where there is one, else the first half of the caption.
+The captions are read twice, once to fit the encoder and once to encode, so that no more than a batch of pairs is held.
+A pair is indexed under its ``caption``. The 500 pairs with the smallest keys (keys are hashes: a random sample that no
+order or worker changes) give the *probes*, queries on which ef_search is tuned and recall is checked: another caption
+of the same image where there is one, else the first half of the caption.
 """
 
 import heapq

@@ -1,9 +1,10 @@
 """Checking an index folder: its bytes against their checksums, its answers against exact search.
 
-Recall is the share of the true k nearest that a search finds, ties counting whichever is named. It is measured on queries of the kind
-that will be asked, since vectors of the pool itself are easier to find than new ones: the queries
-given, else the sample that was put aside when the index was built, else stored vectors. When recall falls
-short, ef_search is raised step by step until it does not. Speeds are of one thread.
+Recall is the share of the true k nearest that a search finds, ties counting whichever is named. It is measured on
+queries of the kind that will be asked, since vectors of the pool itself are easier to find than new ones: the queries
+given, else the sample that was put aside when the index was built, else stored vectors. When recall falls short,
+ef_search is raised step by step until it does not. Speeds are of one thread, the queries being asked in one batch; a
+batch flatters exact search, which is slower than the graph only from some ten thousand vectors on.
 """
 
 import time
@@ -16,9 +17,9 @@ import numpy as np
 
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.indexes.encoders import Vectors
-from pairwright.indexes.hnsw import omp_threads
 from pairwright.indexes.search import EF_SEARCH_LADDER, Index, open_index, recall, search_graph, stored_vectors
 from pairwright.indexes.sidecar import PROBES, sha256
+from pairwright.indexes.threads import omp_threads
 
 _SAMPLE = 500
 

@@ -1,11 +1,11 @@
 """Text as hashed features: words, pairs of neighbouring words, and the character n-grams of each word.
 
-A text is normalised (NFKC, case folded) and cut into words, runs of at most 32 letters, digits or
-underscores. Of each word come its 3- to 5-grams over ``<word>``, so that "surfboards" shares most of its features with
-"surfboard". A text without any word ("!!!", an emoji, the empty text) has one feature: itself, stripped.
+A text is normalised (NFKC, case folded) and cut into words, runs of at most 32 letters, digits or underscores. Of each
+word come its 3- to 5-grams over ``<word>``, so that "surfboards" shares most of its features with "surfboard". A text
+without any word ("!!!", an emoji, the empty text) has one feature: itself, stripped.
 
-Every feature is a 52-bit BLAKE2b hash, so there is no vocabulary to keep and any text of any language has
-features. A feature's *kind* (word, pair, n-gram) stays beside it, since the kinds are weighed apart.
+Every feature is a 52-bit BLAKE2b hash, so there is no vocabulary to keep and any text of any language has features. A
+feature's *kind* (word, pair, n-gram) stays beside it, since the kinds are weighed apart.
 """
 
 import hashlib

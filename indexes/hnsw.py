@@ -11,8 +11,7 @@ about 250 bytes a vector to know copies and keys by.
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairwright.datasets.atomic import replacing
-from pairwright.datasets.errors import InputError
+from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.indexes.encoders import TextEncoder, Vectors
 from pairwright.indexes.search import tuned_ef_search
 from pairwright.indexes.sidecar import (
@@ -34,6 +33,7 @@ from pairwright.indexes.sidecar import (
     IndexOptions,
     write_sidecar,
 )
+from pairwright.indexes.threads import build_threads, omp_threads
 
 Batch = tuple[Sequence[str], Vectors]
 
@@ -68,10 +68,9 @@ def build_index(
 
     started = time.perf_counter()
     options = options or IndexOptions()
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / SIDECAR).unlink(missing_ok=True)  # from here to the end the folder is no index
+    _clear(directory)
     pool = _Pool(options)
-    with omp_threads(_threads(options.threads)):
+    with omp_threads(build_threads(options.threads)):
         for keys, vectors in batches:
             pool.add(keys, vectors)
         index = pool.finish()
@@ -79,9 +78,7 @@ def build_index(
         ef_search = _UNTUNED_EF_SEARCH if hnsw else 0
         if hnsw and probes is not None and len(probes):
             ef_search = tuned_ef_search(index, probes, options.recall)
-    with replacing(directory / VECTORS) as temporary:
-        faiss.write_index(index, str(temporary))
-    pool.write_keys(directory)
+    pool.write(directory)
     names = [VECTORS, KEYS, ALIASES]
     if encoder is not None:
         encoder.save(directory / ENCODER)
@@ -102,29 +99,6 @@ def build_index(
         seconds=round(time.perf_counter() - started, 3),
     )
     return write_sidecar(directory, info, names)
-
-
-def _threads(wanted: int) -> int:
-    """Return how many threads to build with; see `IndexOptions.threads`."""
-    import faiss
-
-    if wanted:
-        return wanted
-    version = tuple(int(part) for part in faiss.__version__.split(".")[:3] if part.isdigit())
-    return int(faiss.omp_get_max_threads()) if version >= (1, 15, 1) else 1
-
-
-@contextmanager
-def omp_threads(count: int) -> Iterator[None]:
-    """Let FAISS use ``count`` threads within the block."""
-    import faiss
-
-    before = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(count)
-    try:
-        yield
-    finally:
-        faiss.omp_set_num_threads(before)
 
 
 class _Pool:
@@ -169,8 +143,9 @@ class _Pool:
             raise InputError("no vectors", where="index", mend="Give at least one pair.")
         return self._index
 
-    def write_keys(self, directory: Path) -> None:
-        """Write keys and aliases, aliases sorted by their vector and else in the order of the input."""
+    def write(self, directory: Path) -> None:
+        """Write graph, keys and aliases, aliases sorted by their vector and else in the order of the input."""
+        _write_graph(directory / VECTORS, self._index)
         order = np.argsort(np.array(self.alias_of, np.int64), kind="stable")
         joined = b"".join([*self._keys, *(self._alias_keys[i] for i in order)])
         keys = np.frombuffer(joined, np.uint8).reshape(-1, 16)
@@ -195,6 +170,16 @@ class _Pool:
         return index
 
 
+def _clear(directory: Path) -> None:
+    """Make the folder, and take away what would make it an index before the new one is whole: the sidecar first."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"{directory}: not a folder. Name a folder for the index.") from None
+    for name in (SIDECAR, ENCODER, PROBES):
+        (directory / name).unlink(missing_ok=True)
+
+
 def _checked(keys: Sequence[str], vectors: Vectors) -> Vectors:
     if vectors.ndim != 2 or len(vectors) != len(keys):
         raise InputError(
@@ -215,6 +200,17 @@ def _key_bytes(key: str) -> bytes:
     if len(data) != 16:
         raise InputError(f"{key!r} is not a pair key", where="index", mend="Keys are 32 hex digits.")
     return data
+
+
+def _write_graph(path: Path, index: Any) -> None:
+    import faiss
+
+    try:
+        with replacing(path) as temporary:
+            faiss.write_index(index, str(temporary))
+    except RuntimeError as error:  # FAISS's only kind, for a full disk, too
+        reason = str(error).strip().rpartition("\n")[2]
+        raise StorageError(f"{path}: not written ({reason}). Is the disk full?") from None
 
 
 def _write_array(path: Path, array: NDArray[Any]) -> None:

@@ -1,18 +1,18 @@
 """The default encoder: TF-IDF of hashed features under a seeded random projection. It downloads nothing.
 
-Fitting streams over the captions and counts in how many of them each feature occurs (in 2**20 buckets, 4 MB
-whatever the size of the pool). Encoding weighs a text's features, (1 + log tf) x idf, brings words, word pairs and
-n-grams to lengths whose squares are 0.5, 0.1 and 0.4, adds for each feature its weight times a sparse vector of eight
-signs, and scales to length 1. Which coordinates and signs a feature has is computed from its hash and the seed
-(a sparse Johnson-Lindenstrauss transform, Kane and Nelson 2014): no matrix is kept, and no vocabulary.
+Fitting streams over the captions and counts in how many of them each feature occurs (in 2**20 buckets, 4 MB whatever
+the size of the pool). Encoding weighs a text's features, (1 + log tf) x idf, brings words, word pairs and n-grams to
+lengths whose squares are 0.5, 0.1 and 0.4, adds for each feature its weight times a sparse vector of eight signs, and
+scales to length 1. Which coordinates and signs a feature has is computed from its hash and the seed (a sparse
+Johnson-Lindenstrauss transform, Kane and Nelson 2014): no matrix is kept, and no vocabulary.
 
-Dot products are those of the full TF-IDF vectors up to an error of about 1/sqrt(dim): 0.044 at the default
-512. So two unrelated texts do not score exactly 0, and the best of 100,000 unrelated ones may reach 0.2.
-`benchmarks/lexical_recall.py` measures what that costs. A feature that the pool never held counts
-as the rarest: a query about something unknown scores low instead of matching its template words alone.
+Dot products are those of the full TF-IDF vectors up to an error of about 1/sqrt(dim), 0.044 at the default 512. So two
+unrelated texts do not score exactly 0, and the best of 100,000 unrelated ones may reach 0.2;
+`benchmarks/lexical_recall.py` measures what that costs. A feature that the pool never held counts as the rarest: a
+query about something unknown scores low instead of matching its template words alone.
 
-Rows are equal on every machine up to the last bits of float32, since logarithms and sums of other builds of
-NumPy may differ there; on one machine the same state and text give the same bytes, in any batch.
+Rows are equal on every machine up to the last bits of float32, since sums of other builds of NumPy may differ there; on
+one machine the same state and text give the same bytes, in any batch.
 """
 
 import hashlib

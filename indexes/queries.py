@@ -6,8 +6,9 @@ several by name::
 
     {"pets": {"classes": ["beagle", ["tabby", "tabby cat"]], "templates": ["a photo of a {}."]}}
 
-A class that is a list has synonyms: one concept, named by the first, asked for under every name. A name that comes twice
-stands for two concepts ("missile" and "missile#2"), as the set meant them. With several sets a concept is named ``set/class``.
+A class that is a list has synonyms: one concept, named by the first, asked for under every name. A name that comes
+twice stands for two concepts ("missile" and "missile#2"), as the set meant them. With several sets a concept is named
+``set/class``.
 """
 
 import json

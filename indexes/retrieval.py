@@ -1,13 +1,14 @@
 """Text-to-text retrieval: the pairs whose captions are nearest to each query (REACT's T2T, eq. 2.2).
 
-``k`` is per query: a concept with 80 templates gets up to 80 k hits, fewer distinct pairs. A *hit* is a pair
-found by a query, with its rank and score; over all queries the hits of a pair are merged into one row, which keeps
-every concept that found it. Nothing is cut by score.
+``k`` is per query: a concept with 80 templates gets up to 80 k hits, fewer distinct pairs. A *hit* is a pair found by a
+query, with its rank and score; over all queries the hits of a pair are merged into one row, which keeps every concept
+that found it. Nothing is cut by score.
 
 A concept is *uncovered* when no caption of the pool is near its bare name, template left off: the pool has nothing on
 it, and training on its hits would teach noise (in REACT's experiments the microscope images of PatchCamelyon were such
-a domain). The score of the hits cannot tell: "a black and white photo of a koala" finds black and white photos at 0.5. Scores are cosines
-of the encoder's space; the default floor suits the lexical encoder, whose chance scores reach about 0.2.
+a domain). The score of the hits cannot tell: "a black and white photo of a koala" finds black and white photos at 0.5.
+Scores are cosines of the encoder's space; the default floor suits the lexical encoder, whose chance scores reach about
+0.2, so what lies just above it may still share only one word of a name ("purple finch", a purple donut).
 """
 
 import time

@@ -1,10 +1,10 @@
 """Searching an index folder, which is opened by memory map: at once, whatever its size, and shared by processes.
 
-K counts pairs. A hit's aliases (pairs with the very same vector) follow it at the same score, in the order
-of the input, and the list is cut at K; a query gets fewer only when the pool is smaller.
+K counts pairs. A hit's aliases (pairs with the very same vector) follow it at the same score, in the order of the
+input, and the list is cut at K; a query gets fewer only when the pool is smaller.
 
-``ef_search`` is how many candidates a search keeps: more find more of the true nearest and take longer. Its default was chosen
-on sample queries when the index was built (`tuned_ef_search`).
+``ef_search`` is how many candidates a search keeps: more find more of the true nearest and take longer. Its default was
+chosen on sample queries when the index was built (`tuned_ef_search`).
 """
 
 from dataclasses import dataclass, replace
@@ -135,7 +135,8 @@ def search_graph(
 
     parameters = None
     if hasattr(faiss_index, "hnsw"):
-        parameters = faiss.SearchParametersHNSW(efSearch=max(ef_search, k))  # type: ignore[attr-defined]  # set at run time
+        parameters = faiss.SearchParametersHNSW()  # type: ignore[attr-defined]  # FAISS adds it at run time
+        parameters.efSearch = max(ef_search, k)
     scores, numbers = faiss_index.search(vectors, k, params=parameters)
     return scores, numbers
 
@@ -153,7 +154,7 @@ def recall(found: NDArray[np.float32], exact: NDArray[np.float32]) -> float:
 
 
 def tuned_ef_search(faiss_index: Any, probes: Vectors, wanted: float, k: int = 10) -> int:
-    """Return the smallest step of `EF_SEARCH_LADDER` with recall@k of at least ``wanted`` on ``probes``, or the last."""
+    """Return the smallest step of `EF_SEARCH_LADDER` that reaches recall@k ``wanted`` on ``probes``, or the last."""
     k = min(k, faiss_index.ntotal)
     exact, _ = stored_vectors(faiss_index).search(probes, k)
     for ef_search in EF_SEARCH_LADDER:

@@ -197,3 +197,9 @@ def test_building_leaves_the_number_of_threads_alone(pool: Vectors, tmp_path: Pa
     before = faiss.omp_get_max_threads()
     build_index(batched(pool[:20]), tmp_path, options=IndexOptions(threads=1))
     assert faiss.omp_get_max_threads() == before
+
+
+def test_a_file_in_the_place_of_the_folder_is_told(pool: Vectors, tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(UsageError, match="not a folder"):
+        build_index(batched(pool[:20]), tmp_path / "taken")
