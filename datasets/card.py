@@ -11,6 +11,7 @@ Manifest members used: ``name``, ``version``, ``created``, ``stages`` (name to u
 import re
 from collections.abc import Iterable, Mapping
 from html import escape
+from pathlib import PurePath
 from typing import Any
 
 import yaml
@@ -242,18 +243,21 @@ def _reproduce(manifest: Mapping[str, Any]) -> str:
     parts = []
     for name in ("config", "environment"):
         if manifest.get(name):
-            dumped = yaml.safe_dump(without_secrets(manifest[name]), sort_keys=False, allow_unicode=True)
+            dumped = yaml.safe_dump(publishable(manifest[name]), sort_keys=False, allow_unicode=True)
             parts.append(f"{name.capitalize()}:\n\n```yaml\n{dumped.replace('```', '')}```")
     return "## To make it again\n\n" + "\n\n".join(parts) if parts else ""
 
 
-def without_secrets(value: Any) -> Any:
-    """Return a JSON value in which members named like a key or password are blanked."""
+def publishable(value: Any) -> Any:
+    """Return a JSON value without what should not be published: members named like a key, folders of this machine."""
     if isinstance(value, Mapping):
         return {
-            str(name): "(left out)" if inner and _SECRET.search(str(name)) else without_secrets(inner)
+            str(name): "(left out)" if inner and _SECRET.search(str(name)) else publishable(inner)
             for name, inner in value.items()
         }
     if isinstance(value, list | tuple):
-        return [without_secrets(item) for item in value]
-    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+        return [publishable(item) for item in value]
+    if isinstance(value, int | float) or value is None:
+        return value
+    path = PurePath(str(value))
+    return f".../{path.name}" if path.is_absolute() else str(value)

@@ -12,6 +12,7 @@ Where an image came from is told by its name alone, not by the folder, so that a
 """
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,8 @@ Shape = str | list["Shape"] | dict[str, "Shape"]
 _EDIT: Shape = {"from": "string", "to": "string", "from_span": ["int32"], "to_span": ["int32"]}
 _SCORE: Shape = {"name": "string", "value": "float64"}
 _EDITED: dict[str, Shape] = {"form": "string", "target": "string", "edit": [_EDIT], "scores": [_SCORE]}
+
+_KEY = re.compile("[0-9a-f]{32}")
 
 FROM_SHARD = "shard"
 """The generator named by annotations read back from a sample that several makers had a part in."""
@@ -179,10 +182,13 @@ def sample_from_members(key: str, members: dict[str, bytes], where: str) -> Samp
         body = orjson.loads(members["json"])
     except (KeyError, orjson.JSONDecodeError) as error:
         raise StorageError(f"{where}: sample {key} has no readable JSON ({error!r}). Write the shard again.") from None
-    problem = misfit(body, SHAPE)
-    if problem:
-        raise StorageError(f"{where}: {key}.json does not fit a pairwright shard: {problem}. Export it again.")
     image_ext = next((ext for ext in members if ext not in ("txt", "json")), "")
+    problem = misfit(body, SHAPE) or bad_key(key, body["key"])
+    if problem:
+        raise StorageError(
+            f"{where}: {key}.json does not fit the shards that pairwright writes: {problem}. "
+            "Shards from elsewhere are read as the input of a build."
+        )
     source = body["provenance"]
     pair = Pair(
         key=key,
@@ -192,6 +198,13 @@ def sample_from_members(key: str, members: dict[str, bytes], where: str) -> Samp
         **{name: source[name] for name in ("source_id", "width", "height", "source", "license")},
     )
     return Sample(pair, tuple(_annotations(body)), tuple(_examples(body)), members.get(image_ext), image_ext)
+
+
+def bad_key(key: str, said: str) -> str:
+    """Return what is wrong with the key in a member's name; it may become a file name, so it has to be harmless."""
+    if not _KEY.fullmatch(key):
+        return f"the key {key!r} is not 32 hex digits"
+    return "" if key == said else f"its JSON says the key {said!r}"
 
 
 def _origin(body: dict[str, Any]) -> Origin:

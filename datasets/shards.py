@@ -19,7 +19,7 @@ import orjson
 
 from pairwright.datasets.atomic import replacing, write_bytes, write_text
 from pairwright.datasets.errors import InputError, StorageError, UsageError
-from pairwright.datasets.samples import Sample, group_members, members_of, sample_from_members
+from pairwright.datasets.samples import Sample, bad_key, group_members, members_of, sample_from_members
 from pairwright.datasets.ustar import END, member, members
 
 SIZES = "sizes.json"
@@ -116,6 +116,8 @@ def _pack(sample: Sample) -> _Packed:
     if (sample.image is None) != (sample.image_ext == ""):
         raise UsageError(f"sample {sample.pair.key}: image bytes and image_ext go together.")
     key = sample.pair.key
+    if bad_key(key, key):
+        raise UsageError(f"{bad_key(key, key)}; pair_key makes such keys.")
     chunks = [chunk for ext, data in members_of(sample) for chunk in member(f"{key}.{ext}", data)]
     return _Packed(key, sample.image_ext, tuple(chunks))
 

@@ -9,6 +9,7 @@ torn or foreign file is found at the first header that does not fit. Two zero bl
 no padding to 10 KiB records, which every reader accepts.
 """
 
+import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -67,13 +68,14 @@ def members(handle: BinaryIO, where: str) -> Iterator[tuple[str, bytes]]:
     """Yield name and contents of each member of a tar that `member` wrote, in order.
 
     Args:
-        handle: open at the start of the archive.
+        handle: open at the start of the archive; it must be able to seek.
         where: name of the archive, for messages.
 
     Raises:
         StorageError: when the archive is truncated, damaged, or not of this kind.
     """
-    offset = 0
+    whole = handle.seek(0, os.SEEK_END)
+    offset = handle.seek(0)
     while True:
         header = handle.read(BLOCK)
         if header == END[:BLOCK]:
@@ -81,10 +83,9 @@ def members(handle: BinaryIO, where: str) -> Iterator[tuple[str, bytes]]:
             return
         name, size = _parse(header, where, offset)
         padded = size + -size % BLOCK
-        data = handle.read(padded)
-        if len(data) != padded:
+        if offset + BLOCK + padded > whole:  # asked before reading: a damaged size may say 8 GiB
             raise _damaged(where, offset, f"ends inside the member {name!r}")
-        yield name, data[:size]
+        yield name, handle.read(padded)[:size]
         offset += BLOCK + padded
 
 
@@ -99,13 +100,19 @@ def _parse(header: bytes, where: str, offset: int) -> tuple[str, int]:
     if header[257:265] != b"ustar\x0000" or header[156:157] != b"0":
         raise _damaged(where, offset, "holds something else than a plain USTAR file (a PAX header, a link, ...)")
     try:
-        size, check = int(header[_SIZE][:11], 8), int(header[_SUM][:6], 8)
+        size, check = _octal(header[_SIZE][:11]), _octal(header[_SUM][:6])
         name = header[:MAX_NAME].rstrip(b"\0").decode("ascii")
     except ValueError:
         raise _damaged(where, offset, "holds a header that cannot be read") from None
     if check != sum(header) - sum(header[_SUM]) + 8 * ord(" "):
         raise _damaged(where, offset, "holds a header with a wrong check sum")
     return name, size
+
+
+def _octal(digits: bytes) -> int:
+    if not digits.isdigit():  # int() would take signs and spaces too
+        raise ValueError(digits)
+    return int(digits, 8)
 
 
 def _damaged(where: str, offset: int, what: str) -> StorageError:

@@ -14,7 +14,7 @@ import orjson
 
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.recode import extension, open_picture
-from pairwright.datasets.samples import SHAPE, misfit
+from pairwright.datasets.samples import SHAPE, bad_key, misfit
 from pairwright.datasets.shards import SIZES, SUMS, find_shards, read_members, sha256_of, shard_name
 
 MAX_PROBLEMS = 1_000
@@ -78,8 +78,10 @@ def _sample(key: str, members: dict[str, bytes]) -> Iterator[str]:
     fault = misfit(body, SHAPE)
     if fault:
         yield f"its JSON is off: {fault}"
-    elif (body["key"], body["caption"]) != (key, caption):
-        yield "its JSON names another key or caption than its files"
+    elif bad_key(key, body["key"]):
+        yield bad_key(key, body["key"])
+    elif body["caption"] != caption:
+        yield "its JSON says another caption than its txt"
     if IMAGE_MARK.encode() in members["json"]:
         yield f"a text holds {IMAGE_MARK}, which a trainer would take for a picture"
 

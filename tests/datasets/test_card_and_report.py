@@ -46,7 +46,7 @@ def manifest(tmp_path: Path) -> dict[str, Any]:
         "contents": survey(held),
         "shards": shard_summary(write_shards(held, tmp_path / "shards")),
         "oracle": {"negatives": {"kept": 20, "true_share": 0.95, "outside": 1}},
-        "config": {"seed": 1, "llm": {"api_key": "sk-secret", "model": "m"}},
+        "config": {"seed": 1, "input": "/home/me/pool", "llm": {"api_key": "sk-secret", "model": "m"}},
         "environment": {"python": "3.11"},
     }
 
@@ -100,6 +100,7 @@ def test_the_card_tells_sources_stages_reasons_makers_and_limits(manifest: dict[
     ):
         assert said in text
     assert "sk-secret" not in text
+    assert "/home/me" not in text
 
 
 def test_the_card_of_an_almost_empty_manifest_is_still_a_card() -> None:

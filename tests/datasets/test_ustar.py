@@ -75,3 +75,13 @@ def test_a_pax_header_and_a_flipped_header_bit_are_found() -> None:
     flipped[0] ^= 1
     with pytest.raises(StorageError, match="check sum"):
         list(members(io.BytesIO(flipped), "x.tar"))
+
+
+@pytest.mark.parametrize("size", [b"77777777777", b"-0000000001", b"0000000001 ", b"xyz"])
+def test_a_header_with_a_damaged_size_is_found_before_anything_is_read(size: bytes) -> None:
+    raw = bytearray(archive([("a.txt", b"hello")]))
+    raw[124:135] = size.ljust(11, b"\0")
+    raw[148:156] = b" " * 8
+    raw[148:156] = b"%06o\0 " % sum(raw[:BLOCK])
+    with pytest.raises(StorageError, match=r"ends inside|cannot be read"):
+        list(members(io.BytesIO(raw), "x.tar"))
