@@ -20,8 +20,10 @@ from pairwright.generators.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY
 from pairwright.generators.synonyms import reword_each_other
 
-ENOUGH = 8  # candidates; fewer, and WordNet is searched one level wider
+ENOUGH = 8  # kinds of our own; fewer, and WordNet is asked as well
+FEW = 3  # candidates; fewer, and WordNet is searched one level wider
 WIDEST = 3
+SLACK = 0.05  # plausibility by which a new word may fall short of the old one
 USUAL = 0.01  # share of a noun's captions in which it goes with a preposition
 SEEN = 2  # captions of the pool that show that two words go together
 TRIED = 12  # candidates looked at in one place
@@ -90,7 +92,7 @@ class Candidates:
         thesaurus: WordNet.
         pool: statistics of the captions that the negatives are to look like.
         minimum: captions of the pool in which a new word must occur.
-        least: plausibility in its context that a new word must reach.
+        least: plausibility in its context that a new word must reach, unless the old one has hardly more.
     """
 
     def __init__(self, thesaurus: Thesaurus, pool: Pool, *, minimum: int, least: float) -> None:
@@ -135,7 +137,8 @@ class Candidates:
         word = candidate.split()[-1]
         if rest and not any(self._pool.cooccurrence(word, other) >= SEEN for other in rest):
             return False
-        return self._pool.plausibility(word, rest) >= self._least
+        fit = self._pool.plausibility(word, rest)
+        return fit >= self._least or fit >= self._pool.plausibility(instead_of.split()[-1], rest) - SLACK
 
     def is_said(self, candidate: str, instead_of: str, words: ImageWords) -> bool:
         """Whether a caption or box speaks of the candidate; words that may mean the original do not count."""
@@ -193,7 +196,7 @@ class Candidates:
         if noun in FRAMES:
             return ()
         found = list(KINDS.get(noun, ()))
-        if noun not in OF_PEOPLE:
+        if noun not in OF_PEOPLE and len(found) < ENOUGH:
             found += self._siblings(noun, have=len(found))
         return tuple(word for word in dict.fromkeys(found) if self._may_replace(word, noun))
 
@@ -203,7 +206,7 @@ class Candidates:
             near = self._thesaurus.co_hyponyms(noun, "NOUN", levels)
             found = [word for word in near if word.isalpha() and self.is_frequent(word, "NOUN")]
             found = [word for word in found if not self.is_alive(word) or self.is_alive(noun)]
-            if have + len(found) >= ENOUGH:
+            if have + len(found) >= FEW:
                 break
         return found
 
@@ -234,7 +237,7 @@ class Candidates:
         """Return the word forms that would make the candidate true: itself, its synonyms, and its kinds."""
         same = {candidate, *self._thesaurus.synonyms(candidate, "NOUN"), *loosely_same(candidate)}
         kinds = (word for word in self._thesaurus.hyponyms(candidate, "NOUN") if self._pool.frequency(word, "NOUN"))
-        forms = {*same, *kinds}
+        forms = {*same, *kinds} - FRAMES
         return frozenset(forms | {plural_of(form) for form in forms})
 
     def _is_alive(self, noun: str) -> bool:

@@ -90,7 +90,7 @@ FRAMES = frozenset(
     "text word letter name kind size shade light shadow reflection series mix mixture topping ingredient up half dozen "
     "piece section portion arrangement tip rear pose jump trick ride swing look stop turn game match competition event "
     "process preparation store lots person people adult child kid animal vehicle food meal dish dinner lunch breakfast "
-    "family team player rider other crowd lady's".split()
+    "pet wild outdoors room place thing family team player rider other crowd lady's".split()
 )
 
 OF_PEOPLE = frozenset(

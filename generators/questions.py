@@ -9,16 +9,16 @@ label in singular and plural, `a_noun` carries its article, `thing` and `other` 
 BRIEF = (
     "Describe the image briefly.",
     "Give a short description of the image.",
-    "Sum up the image in one sentence.",
+    "Give a one-sentence summary of the image.",
     "What does the image show, in a few words?",
     "Write a brief caption for the image.",
-    "Tell me in short what is in the image.",
+    "Tell me about the image in one short sentence.",
     "Describe what you see in one sentence.",
     "What can be seen in the image? Keep it short.",
     "Summarize the content of the picture.",
     "Provide a concise description of the picture.",
-    "In one sentence, what is this picture of?",
-    "Briefly, what is shown in the picture?",
+    "Summarize the picture in one sentence.",
+    "What is shown in the picture, in brief?",
 )
 
 IS_THERE_ONE = (

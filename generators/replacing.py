@@ -47,7 +47,7 @@ def _dictionary_noun(caption: Caption, phrase: NounPhrase, candidates: Candidate
     before = phrase.head - 1
     if before >= phrase.start and before in {*phrase.nouns, *phrase.adjectives}:
         compound = f"{caption.word(before)} {caption.head(phrase)}"
-        if compound in KINDS or candidates.is_word(compound):
+        if compound in KINDS or (candidates.is_word(compound) and caption.head(phrase) not in OF_PEOPLE):
             earlier = before - 1 in phrase.nouns
             return (before, "" if earlier else compound)
         if before in phrase.nouns:

@@ -209,7 +209,6 @@ OBJECTS = {
     "dad": ("father",),
     "father": ("dad",),
     "stair": ("step",),
-    "bunch": ("cluster",),
     "racquet": ("racket",),
     "racket": ("racquet",),
     "sailboat": ("sailing boat",),

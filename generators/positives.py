@@ -1,0 +1,99 @@
+"""Hard positives by rules: minimal edits of a caption that are still true of its image.
+
+REPLACE rewords an object, an attribute or a relation by our own tables (`synonyms.py`), and an object or an attribute
+also by a WordNet synonym when it is safe: the word's main sense, a synonym whose main sense is the same, and frequent in
+the pool. SWAP exchanges what "and" joins ("a cat and a dog" gives "a dog and a cat"), each phrase with its own
+determiner and adjectives. Truth comes first: whatever might change the meaning is skipped.
+
+For each asked type there is one annotation, kept or rejected with its reason (`captions.REASONS`); `may_be_false`
+stands for a swap that could change the meaning. See The Hard Positive Truth, section 3, for why training needs these.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.generators.candidates import Pool, Thesaurus
+from pairwright.generators.captions import Caption, Outcome
+from pairwright.generators.coordination import swap_around_and
+from pairwright.generators.edited import Edited, first_good
+from pairwright.generators.language.tokens import Token
+from pairwright.generators.rewording import Reworder
+
+NAME = "rules-positives"
+VERSION = 1
+TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
+
+
+@dataclass(frozen=True, slots=True)
+class PositiveOptions:
+    """What to make.
+
+    Attributes:
+        types: of `TYPES`.
+        minimum: captions of the pool in which a WordNet synonym must occur.
+        seed: written into the origin of each row; chance itself comes with the call.
+    """
+
+    types: tuple[str, ...] = TYPES
+    minimum: int = 5
+    seed: int = 0
+
+
+class RulePositives:
+    """The rule generator (`protocols.RuleGenerator`) of hard positives.
+
+    Args:
+        thesaurus: WordNet (`language.wordnet.load_wordnet`).
+        pool: frozen statistics of the user's captions (`language.pool`).
+        options: what to make.
+
+    Raises:
+        UsageError: the options name an unknown type.
+    """
+
+    name = NAME
+    version = VERSION
+
+    def __init__(self, thesaurus: Thesaurus, pool: Pool, options: PositiveOptions | None = None) -> None:
+        self.options = options or PositiveOptions()
+        unknown = sorted(set(self.options.types) - set(TYPES))
+        if unknown:
+            raise UsageError(f"no such type of positive: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
+        reworder = Reworder(thesaurus, pool, minimum=self.options.minimum)
+        self._makers: dict[str, Callable[[Caption, random.Random], Iterator[Outcome]]] = {
+            "replace-object": reworder.objects,
+            "replace-attribute": reworder.attributes,
+            "replace-relation": reworder.relations,
+            "swap-object": swap_around_and,
+        }
+
+    def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
+        """Return one annotation for each type, in the order of the options."""
+        caption = Caption(pair, tokens)
+        seed = rng.getrandbits(64)
+        taken = {pair.caption, *pair.captions}
+        return [
+            self._annotation(pair, kind, first_good(caption, self._makers[kind](caption, stream(seed, kind)), taken))
+            for kind in self.options.types
+        ]
+
+    def _annotation(self, pair: Pair, kind: str, found: Edited) -> Annotation:
+        form, _, target = kind.partition("-")
+        origin = Origin(NAME, VERSION, self.options.seed)
+        return Annotation(
+            id=annotation_id(pair.key, "hard_positive", origin, kind, found.text),
+            key=pair.key,
+            kind="hard_positive",
+            origin=origin,
+            form=form,
+            target=target,
+            text=found.text,
+            source_text=pair.caption,
+            edits=found.edits,
+            status="rejected" if found.reason else "kept",
+            reason=found.reason,
+        )

@@ -1,0 +1,127 @@
+"""REPLACE by words that mean the same: our own tables first, then careful WordNet synonyms.
+
+Of several rewordings the pool's own are preferred: where captions of the pool use one of them, those that they do not
+use are left out. A WordNet synonym is used when the noun or adjective and its synonym mean each other in their main
+senses, are no picture word or person, and the synonym is frequent in the pool.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from pairwright.generators.candidates import Pool, Thesaurus
+from pairwright.generators.captions import Caption, Outcome
+from pairwright.generators.edits import Change
+from pairwright.generators.language.inflection import inflect
+from pairwright.generators.nouns import MASS, OF_PEOPLE, PLURAL_ONLY
+from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, span
+from pairwright.generators.synonyms import ATTRIBUTES, OBJECTS, RELATIONS
+
+_LONGEST = max(len(wording.split()) for wording in RELATIONS)
+# Dictionary synonyms that captions do not use for each other.
+_NEVER = frozenset(
+    "cat dog bus train plate court bat ball glass bear counter board stand fan square star cross".split()
+)
+
+
+class Reworder:
+    """Makes the three REPLACE types; holds tables only."""
+
+    def __init__(self, thesaurus: Thesaurus, pool: Pool, *, minimum: int) -> None:
+        self._thesaurus, self._pool, self._minimum = thesaurus, pool, minimum
+        self._synonyms = lru_cache(maxsize=20_000)(self._find_synonyms)
+
+    def objects(self, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
+        """Reword a noun; words for people and for the picture itself come last, being in every other caption."""
+
+        def usual(phrase: NounPhrase) -> int:
+            return 2 if not caption.is_thing(phrase) else int(caption.head(phrase) in OF_PEOPLE)
+
+        for phrase in sorted(rng.sample(caption.phrases, len(caption.phrases)), key=usual):
+            if caption.tag(phrase.head) in {"NN", "NNS"} and caption.is_whole(phrase):
+                yield self._noun(caption, phrase, rng)
+
+    def _noun(self, caption: Caption, phrase: NounPhrase, rng: random.Random) -> Outcome:
+        for start in (phrase.head - 1, phrase.head):
+            if start < phrase.start or (start == phrase.head and len(phrase.nouns) > 1):
+                continue
+            noun = " ".join([*caption.lower[start : phrase.head], caption.head(phrase)])
+            own = OBJECTS.get(noun, ())
+            found = self._used(own) or ([] if " " in noun else list(self._synonyms(noun, "NOUN")))
+            found = [word for word in found if word != caption.word(start - 1)]
+            if found:
+                new = inflect(rng.choice(found), caption.tag(phrase.head))
+                return (Change(*span(caption.tokens, start, phrase.end), new),)
+        return "no_candidate"
+
+    def attributes(self, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
+        """Reword an adjective or, when there is none, a number."""
+        places = [at for at, token in enumerate(caption.tokens) if token.tag in {"JJ", "CD", "VBN", "VBG"}]
+        for at in sorted(rng.sample(places, len(places)), key=lambda at: caption.word(at) in _NUMBERS):
+            found = self._describing(caption, at)
+            yield (Change(*span(caption.tokens, at, at + 1), rng.choice(found)),) if found else "no_candidate"
+
+    def _describing(self, caption: Caption, at: int) -> list[str]:
+        word, noun = caption.word(at), self._described(caption, at)
+        if caption.word(at - 1) in {"very", "so", "too", "a-", "-", "light", "dark", "half"} or not noun:
+            return []
+        if caption.word(at + 1) in {"and", "or", "-", ","} or caption.word(at - 1) in {"and", "or", ","}:
+            return []
+        rewording = ATTRIBUTES.get(word)
+        if rewording is not None:
+            return self._used(rewording.others) if rewording.holds_beside(noun) else []
+        if caption.tag(at) != "JJ":
+            return []
+        return [other for other in self._synonyms(word, "ADJ") if self._pool.adjacency(other, noun) > 1]
+
+    def _described(self, caption: Caption, at: int) -> str:
+        """Return the lemma of the noun that a token describes, or an empty string."""
+        for phrase in caption.phrases:
+            inside = phrase.start <= at < phrase.end
+            said = phrase.end + 1 == at and caption.word(phrase.end) in {"is", "are"}
+            counted = at != phrase.count or caption.plural(phrase)
+            if (inside and counted and not phrase.joined) or said:
+                return caption.head(phrase)
+        return ""
+
+    def relations(self, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
+        """Reword a relation between two things."""
+        places = list(_wordings(caption))
+        for start, end in rng.sample(places, len(places)):
+            if caption.starting_at(end) is None:
+                yield "no_edit"  # "a close up", "the shelf above": nothing is related
+                continue
+            found = self._used(RELATIONS[" ".join(caption.lower[start:end])])
+            yield (Change(*span(caption.tokens, start, end), rng.choice(found)),) if found else "no_candidate"
+
+    def _used(self, others: Sequence[str]) -> list[str]:
+        """Return those that the pool has words for; all of them when it has none."""
+        used = [other for other in others if all(map(self._pool.form_frequency, other.split()))]
+        return used or list(others)
+
+    def _find_synonyms(self, word: str, pos: str) -> tuple[str, ...]:
+        if word in _NEVER | OF_PEOPLE:
+            return ()
+        found = self._thesaurus.synonyms(word, pos)
+        return tuple(other for other in found if self._is_safe(word, other, pos))
+
+    def _is_safe(self, word: str, other: str, pos: str) -> bool:
+        return (
+            other.isalpha()
+            and other not in _NEVER | OF_PEOPLE
+            and (other in MASS, other in PLURAL_ONLY) == (word in MASS, word in PLURAL_ONLY)
+            and self._pool.frequency(other, pos) >= self._minimum
+            and self._thesaurus.synonyms(other, pos)[:1] == [word]
+        )
+
+
+def _wordings(caption: Caption) -> Iterator[tuple[int, int]]:
+    """Yield the stretches of tokens that the table of relations knows, longest first at each place."""
+    at = 0
+    while at < len(caption.tokens):
+        for length in range(_LONGEST, 0, -1):
+            if " ".join(caption.lower[at : at + length]) in RELATIONS and at + length <= len(caption.tokens):
+                yield at, at + length
+                at += length - 1
+                break
+        at += 1
