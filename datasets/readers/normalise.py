@@ -12,7 +12,6 @@
 Limits: a caption is at most `MAX_CAPTION` code points.
 """
 
-import math
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -27,13 +26,13 @@ from pairwright.datasets.readers.boxes import BoxUnit, read_boxes
 from pairwright.datasets.readers.columns import Plan, Unclear, resolve
 from pairwright.datasets.readers.rows import Row
 from pairwright.datasets.readers.text import parse_json, type_name
+from pairwright.datasets.readers.values import identifier_of, json_of, size_of, text_of
 from pairwright.datasets.records import Pair, compact_json, pair_key
-from pairwright.datasets.rejects import Refused, Reject, is_storable, reject
+from pairwright.datasets.rejects import Refused, Reject, reject
 
 Verify = Literal["off", "header", "full"]
 
 MAX_CAPTION = 131_072
-MAX_SIZE = 2**31 - 1  # width and height are 32-bit columns
 PLANS_KEPT = 1024
 
 _HEX128 = re.compile(r"[0-9a-f]{32}")
@@ -90,14 +89,14 @@ class Normaliser:
         captions, refused = _captions(plan, row)
         if not captions:
             return refused
-        source_id = _identifier(get(plan.key), "key")
-        written = _text(get(plan.image), "image")
+        source_id = identifier_of(get(plan.key), "key")
+        written = text_of(get(plan.image), "image")
         image = self._located(written)
-        width, height = _size(get(plan.width), "width"), _size(get(plan.height), "height")
+        width, height = size_of(get(plan.width), "width"), size_of(get(plan.height), "height")
         if self.rules.verify != "off" and image and not is_url(image):
             seen = _look(row, image, self.rules.verify)
             width, height = width or seen[0], height or seen[1]
-        source = self.rules.source or _text(get(plan.source), "source") or self.source
+        source = self.rules.source or text_of(get(plan.source), "source") or self.source
         first = Pair(
             key=_stored_key(fields, plan) or pair_key(source, source_id or written, captions[0]),
             caption=captions[0],
@@ -108,7 +107,7 @@ class Normaliser:
             width=width,
             height=height,
             source=source,
-            license=_identifier(get(plan.license), "license"),
+            license=identifier_of(get(plan.license), "license"),
             meta=_meta(plan, fields),
         )
         if not self.rules.explode or len(captions) == 1:
@@ -181,50 +180,12 @@ def _listed(fields: Mapping[str, Any], column: str | None, *, from_json: bool = 
 def _caption(value: Any) -> str:
     if value is None:
         raise Refused("empty_caption", "the caption is null")
-    text = _text(value, "caption")
+    text = text_of(value, "caption")
     if not text or text.isspace():
         raise Refused("empty_caption", "the caption is empty")
     if len(text) > MAX_CAPTION:
         raise Refused("huge_field", f"the caption is longer than {MAX_CAPTION} characters")
     return text
-
-
-def _text(value: Any, what: str) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise Refused("wrong_type", f"the {what} is {type_name(value)}, not a text")
-    if not is_storable(value):
-        raise Refused("not_utf8", f"the {what} holds bytes that are not UTF-8")
-    return value
-
-
-def _identifier(value: Any, what: str) -> str:
-    """Return a text, or a whole number as text; pandas writes the id 73 as 73.0 when others are missing."""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise Refused("not_finite", f"the {what} is {value}")
-        return str(int(value)) if value.is_integer() else repr(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    return _text(value, what)
-
-
-def _size(value: Any, what: str) -> int:
-    if value is None or value == "":
-        return 0
-    if isinstance(value, str):
-        try:
-            value = float(value)  # pandas writes 640 as 640.0 when others are missing
-        except ValueError:
-            raise Refused("wrong_type", f"the {what} {value[:20]!r} is not a whole number") from None
-    if isinstance(value, float) and not math.isfinite(value):
-        raise Refused("not_finite", f"the {what} is {value}")
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-        raise Refused("wrong_type", f"the {what} is {type_name(value)}, not a whole number")
-    if not 0 <= value <= MAX_SIZE:
-        raise Refused("wrong_type", f"the {what} is {value}, not between 0 and {MAX_SIZE}")
-    return int(value)
 
 
 def _stored_key(fields: Mapping[str, Any], plan: Plan) -> str:
@@ -269,21 +230,7 @@ def _meta(plan: Plan, fields: Mapping[str, Any]) -> str:
         values["meta"] = stored
     values.update((name, fields[name]) for name in plan.extra)
     try:
-        text = compact_json({name: _jsonable(value) for name, value in values.items()})
+        text = compact_json({name: json_of(value) for name, value in values.items()})
     except RecursionError:
         raise Refused("wrong_type", "a field is nested too deeply") from None
-    return _text(text, "row")
-
-
-def _jsonable(value: Any) -> Any:
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, bytes | bytearray):
-        return "<bytes>"
-    if isinstance(value, Mapping):
-        return {str(name): _jsonable(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_jsonable(item) for item in value]
-    return str(value)
+    return text_of(text, "row")

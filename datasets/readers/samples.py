@@ -14,6 +14,8 @@ from pairwright.datasets.readers.rows import Row
 from pairwright.datasets.readers.text import BOM, MAX_LINE, parse_object, parse_text
 from pairwright.datasets.rejects import Refused, Reject, reject
 
+LIFTED = ("source", "source_id", "license", "width", "height", "captions")
+
 Reader = Callable[[], bytes]
 
 
@@ -56,6 +58,7 @@ def _row(place: str, key: str, files: dict[str, File]) -> Row:
     if text is None and data is None:
         raise Refused("missing_caption", "no .txt and no .json with a caption")
     fields = {} if data is None else parse_object(_bounded(data), "sample's .json")
+    _lift(fields)
     if text is not None:
         _put(fields, "caption", parse_text(_bounded(text)).removesuffix("\n").removesuffix("\r"))
     if images:
@@ -64,6 +67,15 @@ def _row(place: str, key: str, files: dict[str, File]) -> Row:
         fields["other_files"] = sorted(files)
     fields.setdefault("key", key)
     return Row(place, fields, images[0].read if images else None)
+
+
+def _lift(fields: dict[str, Any]) -> None:
+    """Bring up what pairwright's own shards keep of the pair under `provenance`, so that its key stays."""
+    provenance = fields.get("provenance")
+    if isinstance(provenance, dict) and {"source", "source_id", "made_by"} <= provenance.keys():
+        lifted = {name: provenance[name] for name in LIFTED if name in provenance and name not in fields}
+        fields.update(lifted)
+        fields["provenance"] = {name: value for name, value in provenance.items() if name not in lifted}
 
 
 def _put(fields: dict[str, Any], name: str, value: str) -> None:

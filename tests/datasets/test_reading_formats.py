@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from pairwright.datasets.readers.formats import expand_braces, guess_format
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Box, Pair, pair_key
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.samples import Sample
+from pairwright.datasets.shards import write_shards
 from pairwright.datasets.tables import PAIRS
 
 
@@ -258,6 +261,23 @@ def test_shards_of_img2dataset_give_samples_and_tell_failed_downloads(tmp_path: 
         ("download_failed", "failed_to_download: HTTP Error 404: Not Found"),
         ("missing_sample", "the sample 000000078 is not in the shard"),
     ]
+
+
+def test_pairs_keep_their_keys_through_shards_of_pairwright(tmp_path: Path) -> None:
+    pair = Pair(
+        key=pair_key("coco", "7", "a cat"),
+        caption="a cat",
+        source_id="7",
+        captions=("b",),
+        width=4,
+        height=3,
+        source="coco",
+        license="CC",
+    )
+    write_shards([Sample(pair=pair, image=picture(), image_ext="jpg")], tmp_path)
+    (found,) = read(tmp_path)
+    assert replace(found, image="", meta="{}") == pair
+    assert found.image == f"{tmp_path}/00000.tar::{pair.key}.jpg"
 
 
 def test_a_brace_pattern_names_shards_in_order(tmp_path: Path) -> None:
