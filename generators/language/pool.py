@@ -71,6 +71,17 @@ class PoolCounts:
             )
         return self
 
+    def exact(self) -> "PoolStatistics":
+        """Return all counts, nothing pruned: what a part saves until the parts are merged."""
+        return PoolStatistics(self.captions, self.lemmas, self.forms, self.pairs, self.adjacent)
+
+    @classmethod
+    def of(cls, part: "PoolStatistics") -> "PoolCounts":
+        """Return the counts that `exact` gave."""
+        return cls(
+            part.captions, Counter(part.lemmas), Counter(part.forms), Counter(part.pairs), Counter(part.adjacent)
+        )
+
     def frozen(self) -> "PoolStatistics":
         """Return the pruned, immutable statistics."""
         words = {a: count for (a, b), count in self.pairs.items() if a == b}

@@ -158,9 +158,9 @@ class WordNet:
         return self._words(self._antonym_to[row] for row in rows if self._opposed(word, row, pos))
 
     def _opposed(self, word: int, row: int, pos: str) -> bool:
-        # Both words must mean what is opposed: "bear" is not the opposite of "bull" but on the stock exchange.
+        # One of the words must mean what is opposed: "bear" and "bull" are opposites but on the stock exchange.
         to, sense = self._antonym_to[row], self._antonym_sense[row]
-        return self._means(word, pos, self._antonym_from[row], _SHARE) and self._means(to, pos, sense, _SHARE)
+        return self._means(word, pos, self._antonym_from[row], _SHARE) or self._means(to, pos, sense, _SHARE)
 
     def co_hyponyms(self, lemma: str, pos: str, levels: int = 2) -> list[str]:
         """Return words of the same kind that do not mean the same, nearest first.
@@ -339,7 +339,7 @@ class WordNet:
 
 def _views(arrays: Arrays, *names: str) -> tuple["memoryview[int]", ...]:
     # Indexing a memoryview gives a Python int and is several times faster than indexing an array.
-    return tuple(memoryview(arrays[name]) for name in names)
+    return tuple(arrays[name].data for name in names)
 
 
 def read_table(path: Path) -> WordNet:

@@ -138,7 +138,7 @@ def _nltk_download(progress: Progress, corpora: Path) -> bool:
 
     server = Downloader.DEFAULT_URL
     try:
-        with urlopen(server, timeout=_REACHABLE_SECONDS):
+        with urlopen(server, timeout=_REACHABLE_SECONDS):  # noqa: S310 - NLTK's own https address
             progress(f"downloading WordNet by NLTK into {corpora}")
     except OSError as error:  # URLError and timeouts are OSErrors
         progress(f"NLTK's server is out of reach ({error}); trying Debian's packages")
@@ -208,7 +208,7 @@ class _Graph:
     words: dict[str, int]
 
     def numbers(self, synsets: Iterable[Any]) -> list[int]:
-        return [self.number[_identity(synset)] for synset in synsets]
+        return sorted(self.number[_identity(synset)] for synset in synsets)  # NLTK's own order is that of a set
 
 
 def _identity(synset: Any) -> tuple[str, int]:
@@ -294,7 +294,7 @@ def _antonym_arrays(graph: _Graph) -> dict[str, NDArray[Any]]:
             for other in lemma.antonyms():
                 target = graph.number[_identity(other.synset())]
                 rows[graph.words[_spelling(lemma)]].append((number, graph.words[_spelling(other)], target))
-    columns = [_rows("antonym", [[entry[column] for entry in row] for row in rows]) for column in range(3)]
+    columns = [_rows("antonym", [[entry[column] for entry in sorted(row)] for row in rows]) for column in range(3)]
     return {"antonym_at": columns[0]["antonym_at"]} | {
         name: column["antonym"]
         for name, column in zip(("antonym_from", "antonym_to", "antonym_sense"), columns, strict=True)
