@@ -11,6 +11,8 @@ attributes too (`NUMBERS`).
 
 from dataclasses import dataclass
 
+from pairwright.generators.wordlists import word_set
+
 COLOUR = {
     "red": ("red", "crimson", "scarlet"),
     "orange": ("orange",),
@@ -107,10 +109,10 @@ OPPOSITES = (
 )  # fmt: skip
 
 # Adjectives that order, count or point, and do not describe: never edited.
-UNTOUCHED = frozenset(
+UNTOUCHED = word_set(
     "other many several few various different same next such own more most first second third last multiple numerous "
     "single double half whole main certain another some front back top bottom left right side middle non open-air "
-    "able ready due like similar available possible several full-size stuffed hot live teddy close".split()
+    "able ready due like similar available possible several full-size stuffed hot live teddy close"
 )
 
 

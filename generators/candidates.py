@@ -134,11 +134,11 @@ class Candidates:
     def fits(self, candidate: str, instead_of: str, context: Sequence[str]) -> bool:
         """Whether the pool has a word beside some word of the context, and finds it sensible beside all of them."""
         rest = [lemma for lemma in context if lemma not in instead_of.split()]
-        word = candidate.split()[-1]
+        word = candidate.rsplit(maxsplit=1)[-1]
         if rest and not any(self._pool.cooccurrence(word, other) >= SEEN for other in rest):
             return False
         fit = self._pool.plausibility(word, rest)
-        return fit >= self._least or fit >= self._pool.plausibility(instead_of.split()[-1], rest) - SLACK
+        return fit >= self._least or fit >= self._pool.plausibility(instead_of.rsplit(maxsplit=1)[-1], rest) - SLACK
 
     def is_said(self, candidate: str, instead_of: str, words: ImageWords) -> bool:
         """Whether a caption or box speaks of the candidate; words that may mean the original do not count."""
@@ -178,8 +178,8 @@ class Candidates:
 
     def may_trade_places(self, first: str, relation: str, second: str) -> bool:
         """Whether captions have ``second`` before such a relation and ``first`` after it, as more than a slip."""
-        word = relation.split()[-1]
-        before, after = self._pool.adjacency(second, relation.split()[0]), self._pool.adjacency(word, first)
+        word = relation.rsplit(maxsplit=1)[-1]
+        before, after = self._pool.adjacency(second, relation.split(maxsplit=1)[0]), self._pool.adjacency(word, first)
         return before >= self._often(second) and after >= self._often(first)
 
     def _often(self, noun: str) -> float:

@@ -15,6 +15,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.nouns import FRAMES
 from pairwright.generators.phrases import NounPhrase, is_plural, noun_phrases
 from pairwright.generators.relations import Found, relations_in
+from pairwright.generators.wordlists import word_set
 
 # When every place fails, the reason that stands furthest to the right is the one given.
 REASONS = ("no_edit", "no_candidate", "not_grammatical", "true_of_image", "may_be_false", "identical", "duplicate")
@@ -22,8 +23,8 @@ REASONS = ("no_edit", "no_candidate", "not_grammatical", "true_of_image", "may_b
 Outcome = tuple[Change, ...] | str
 
 # Words that speak of a thing named before; what they stand beside cannot be moved or changed in number or sex.
-ANAPHORS = frozenset("its their his her hers theirs it them him himself herself itself themselves each other".split())
-GENDERED = frozenset("his her hers him he she himself herself".split())
+ANAPHORS = word_set("its their his her hers theirs it them him himself herself itself themselves each other")
+GENDERED = word_set("his her hers him he she himself herself")
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.swapping import changing_places
+from pairwright.generators.wordlists import word_set
 
 # After these the whole of "A and B" is meant, as far as it goes.
 _OPENS = frozenset(
     {"", "with", "between", "showing", "shows", "features", "featuring", "containing", "contains", "has"}
 )
 _OPENS_BARE = frozenset({"of", "with", "and", ",", "between", "containing", "like"})
-_PICTURES = frozenset("picture photo photograph image painting drawing illustration close-up closeup".split())
+_PICTURES = word_set("picture photo photograph image painting drawing illustration close-up closeup")
 _BE = frozenset({"is", "are", "was", "were"})
 _CLOSES = frozenset({"", ".", "!", ";"})
 _SUBJECT_ENDS = frozenset({"are", "were"})

@@ -101,6 +101,7 @@ def plain(source: str, start: int, end: int, *, proper: bool = False) -> str:
     """
     text = source[start:end]
     first = text.split(maxsplit=1)[0] if text.strip() else ""
-    if proper or start > 0 and any(char.isalnum() for char in source[:start]) or first[1:] != first[1:].lower():
+    opens = not any(char.isalnum() for char in source[:start])
+    if proper or not opens or first[1:] != first[1:].lower():
         return text
     return text[:1].lower() + text[1:]

@@ -21,16 +21,13 @@ from pairwright.generators.attributes import COLOUR
 from pairwright.generators.context import ImageWords, plural_of
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.nouns import MASS, PLURAL_ONLY
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, is_plural, noun_phrases
 
 CLEARLY_APART = 0.18
 CLEARLY_LARGER = 2.0
 MOST_COUNTED = 10
 MOST_PAIRS = 30
-
-# Labels that are already plural, or have no plural: they are not counted.
-PLURAL_ONLY = frozenset("scissors skis pants jeans shorts trousers glasses sunglasses goggles binoculars tongs".split())
-MASS = frozenset("broccoli food grass water snow sand luggage furniture bread fruit meat rice sky cheese".split())
 
 _COLOURS = {word: concept for concept, words in COLOUR.items() for word in words if concept != "blond"}
 _CONVERSE = {"to the left of": "to the right of", "above": "below"}

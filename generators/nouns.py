@@ -10,6 +10,8 @@ them changes nothing that can be seen for sure, so they are never edited. `OF_PE
 replaced through `KINDS`, since most words for people can be true of one person at once (a man, a surfer, a father).
 """
 
+from pairwright.generators.wordlists import word_set
+
 # Each excludes every other of its group.
 _GROUPS = (
     "dog|cat|horse|cow|sheep|elephant|giraffe|zebra|bear|goat|pig|rabbit|monkey|lion|tiger|deer|camel|donkey|panda",
@@ -80,7 +82,7 @@ _INSTEAD_OF = (
     "wine: beer|coffee|juice", "zebra: giraffe|elephant|lion|cow|deer",
 )  # fmt: skip
 
-FRAMES = frozenset(
+FRAMES = word_set(
     "picture photo photograph image view close shot scene painting drawing portrait closeup close-up group couple pair "
     "bunch lot number variety kind type piece part side top bottom front back middle center centre end edge corner "
     "background foreground distance left right way row line area set style color colour sort amount array assortment "
@@ -90,29 +92,29 @@ FRAMES = frozenset(
     "text word letter name kind size shade light shadow reflection series mix mixture topping ingredient up half dozen "
     "piece section portion arrangement tip rear pose jump trick ride swing look stop turn game match competition event "
     "process preparation store lots person people adult child kid animal vehicle food meal dish dinner lunch breakfast "
-    "pet wild outdoors room place thing family team player rider other crowd lady's".split()
+    "pet wild outdoors room place thing family team player rider other crowd lady's"
 )
 
-OF_PEOPLE = frozenset(
+OF_PEOPLE = word_set(
     "man woman boy girl guy lady gentleman person people male female bride groom king queen mother father son daughter "
     "husband wife brother sister baby infant toddler teenager surfer skier snowboarder skateboarder cyclist "
     "motorcyclist soldier policeman firefighter doctor chef clown farmer batter catcher pitcher umpire player rider "
-    "waiter waitress friend student worker officer driver spectator fan pedestrian tourist kid child adult".split()
+    "waiter waitress friend student worker officer driver spectator fan pedestrian tourist kid child adult"
 )
-GATHERINGS = frozenset(
+GATHERINGS = word_set(
     "people couple group family crowd persons children kids friends others adults pair team them they players guys "
-    "everyone both men women boys girls".split()
+    "everyone both men women boys girls"
 )
 
 # Things without a plural, and things without a singular; the pool's own counts decide about the rest.
-MASS = frozenset(
+MASS = word_set(
     "broccoli food grass water snow sand luggage furniture bread fruit meat rice sky cheese butter jam cream bacon ham "
     "beef pasta soup cauliflower spinach asparagus cabbage corn celery lettuce coffee tea beer wine milk juice soda "
     "lemonade mud dirt gravel concrete ice rain fog tennis baseball soccer basketball football golf volleyball hockey "
-    "rugby cricket sushi equipment traffic silverware hay wood metal plastic clothing jewelry garbage trash".split()
+    "rugby cricket sushi equipment traffic silverware hay wood metal plastic clothing jewelry garbage trash"
 )
-PLURAL_ONLY = frozenset(
-    "scissors skis pants jeans shorts trousers glasses sunglasses goggles binoculars tongs pajamas clothes".split()
+PLURAL_ONLY = word_set(
+    "scissors skis pants jeans shorts trousers glasses sunglasses goggles binoculars tongs pajamas clothes"
 )
 
 

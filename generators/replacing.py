@@ -14,16 +14,15 @@ from pairwright.generators.candidates import Candidates, adjective_is_said, is_c
 from pairwright.generators.captions import GENDERED, Caption, Outcome
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE
-from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, is_plural
+from pairwright.generators.nouns import GATHERINGS, KINDS, OF_PEOPLE
+from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
 from pairwright.generators.relations import INSTEAD_OF, OPPOSED_VERBS, POSTURES, Found
+from pairwright.generators.wordlists import word_set
 
 _VERBS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN"})
 _FINITE_BE = frozenset({"is", "are", "was", "were", "'s"})
 # After a verb of posture: where one can sit, one can stand; but one walks down a street and does not sit down it.
-_AFTER_POSTURE = frozenset("on in at by near next with beside behind together outside inside under and .".split()) | {
-    ""
-}
+_AFTER_POSTURE = word_set("on in at by near next with beside behind together outside inside under and .") | {""}
 _FURTHEST = 3  # tokens between a thing and its relation: "a man who is standing on"
 
 
@@ -172,7 +171,7 @@ def _may_be_others(caption: Caption, phrase: NounPhrase) -> bool:
 
 def _other_verb(caption: Caption, candidates: Candidates, at: int, rng: random.Random) -> Outcome:
     lemma = caption.tokens[at].lemma
-    found = OPPOSED_VERBS.get(lemma, ())
+    found: tuple[str, ...] = OPPOSED_VERBS.get(lemma, ())
     if lemma in POSTURES:
         doer = _before(caption, at)
         if doer is None or not candidates.has_posture(caption.head(doer)) or caption.word(at + 1) not in _AFTER_POSTURE:

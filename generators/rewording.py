@@ -16,12 +16,15 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import MASS, OF_PEOPLE, PLURAL_ONLY
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, span
 from pairwright.generators.synonyms import ATTRIBUTES, OBJECTS, RELATIONS
+from pairwright.generators.wordlists import word_set
 
 _LONGEST = max(len(wording.split()) for wording in RELATIONS)
 # Dictionary synonyms that captions do not use for each other.
-_NEVER = frozenset(
-    "cat dog bus train plate court bat ball glass bear counter board stand fan square star cross".split()
+_NEVER = word_set(
+    "cat dog bus train plate court bat ball glass bear counter board stand fan square star cross hand mitt floor "
+    "flooring leaf foliage appliance gadget sort kind commode"
 )
+_NUMBERS = frozenset({*NUMBER_WORDS, *"23456789"})
 
 
 class Reworder:

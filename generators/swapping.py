@@ -18,10 +18,11 @@ from pairwright.generators.nouns import OF_PEOPLE
 from pairwright.generators.phrases import NounPhrase, span
 from pairwright.generators.relations import STRICT_VERBS, Found, Relation
 from pairwright.generators.synonyms import reword_each_other
+from pairwright.generators.wordlists import word_set
 
 VERB = Relation("verb", (), strict=True)
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
-_FRAME_HEADS = frozenset("picture photo photograph image painting drawing view shot close closeup close-up".split())
+_FRAME_HEADS = word_set("picture photo photograph image painting drawing view shot close closeup close-up")
 
 
 def swap_object(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:

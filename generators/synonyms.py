@@ -10,10 +10,12 @@ The same tables say what a hard negative may not put in: a word that merely rewo
 
 from dataclasses import dataclass
 
-PEOPLE = frozenset("man woman person people lady gentleman couple guy adult citizen".split())
-WEATHERED = frozenset("sky day weather afternoon morning evening".split())
-SLOPES = frozenset(
-    "hill mountain field slope ground street road hillside mountainside forest park tree roof path landscape".split()
+from pairwright.generators.wordlists import word_set
+
+PEOPLE = word_set("man woman person people lady gentleman couple guy adult citizen")
+WEATHERED = word_set("sky day weather afternoon morning evening")
+SLOPES = word_set(
+    "hill mountain field slope ground street road hillside mountainside forest park tree roof path landscape"
 )
 
 
@@ -82,18 +84,18 @@ def _plain(*others: str, only: frozenset[str] = frozenset(), never: frozenset[st
     return Rewording(others, only, never)
 
 
-_KIN = frozenset("brother sister cat screen bang ben apple break dipper boy girl league".split())
+_KIN = word_set("brother sister cat screen bang ben apple break dipper boy girl league")
 
 ATTRIBUTES = {
     "large": _plain("big"),
     "big": _plain("large", never=_KIN),
     "small": _plain("little"),
-    "little": _plain("small", never=frozenset("brother sister bit girl boy league kid guy".split())),
+    "little": _plain("small", never=word_set("brother sister bit girl boy league kid guy")),
     "tiny": _plain("very small"),
     "huge": _plain("enormous", "gigantic"),
     "enormous": _plain("huge", "gigantic"),
     "gigantic": _plain("enormous", "huge"),
-    "giant": _plain("gigantic", "enormous", never=frozenset("panda schnauzer".split())),
+    "giant": _plain("gigantic", "enormous", never=word_set("panda schnauzer")),
     "massive": _plain("huge", "enormous"),
     "old": _plain("elderly", only=PEOPLE),
     "elderly": _plain("old", only=PEOPLE),
@@ -102,7 +104,7 @@ ATTRIBUTES = {
     "blond": _plain("blonde"),
     "blonde": _plain("blond"),
     "purple": _plain("violet"),
-    "wooden": _plain("wood", never=frozenset("leg".split())),
+    "wooden": _plain("wood", never=word_set("leg")),
     "metal": _plain("metallic"),
     "circular": _plain("round"),
     "round": _plain("circular"),
@@ -124,8 +126,8 @@ ATTRIBUTES = {
     "closed": _plain("shut"),
     "shut": _plain("closed"),
     "crowded": _plain("packed"),
-    "busy": _plain("bustling", only=frozenset("street city road market intersection station airport".split())),
-    "empty": _plain("vacant", only=frozenset("lot room building street seat bench house".split())),
+    "busy": _plain("bustling", only=word_set("street city road market intersection station airport")),
+    "empty": _plain("vacant", only=word_set("lot room building street seat bench house")),
     "modern": _plain("contemporary"),
     "contemporary": _plain("modern"),
     "numerous": _plain("many"),
