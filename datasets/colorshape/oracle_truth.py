@@ -41,6 +41,8 @@ SAME_SIZE_SURE, SAME_SIZE_MAYBE = 1.10, 1.60
 TOUCH_MAYBE = 0.06
 BETWEEN_SURE, BETWEEN_MAYBE = (0.15, 0.1), (0.30, 0.0)
 
+_DIGITS = 6  # a measure on a border must not hang on how floats were added up
+
 Group = tuple[int, ...]
 
 
@@ -164,9 +166,9 @@ def related(relation: Relation, a: SceneObject, b: SceneObject, *, generous: boo
     """Whether ``a`` stands in ``relation`` to ``b``; ``generous`` takes border cases as meant."""
     if relation in _DIRECTIONS:
         axis, sign = _DIRECTIONS[relation]
-        return sign * (a.centre[axis] - b.centre[axis]) >= AXIS_MARGIN - 1e-9
+        return round(sign * (a.centre[axis] - b.centre[axis]), _DIGITS) >= AXIS_MARGIN
     if relation in {Relation.LARGER, Relation.SMALLER, Relation.SAME_SIZE}:
-        return _size_related(relation, a.area / b.area, generous=generous)
+        return _size_related(relation, round(a.area / b.area, _DIGITS), generous=generous)
     if relation is Relation.SAME_COLOUR:
         return a.colour == b.colour if a.colour and b.colour else generous
     if relation is Relation.SAME_SHAPE:
@@ -186,11 +188,11 @@ def _size_related(relation: Relation, ratio: float, *, generous: bool) -> bool:
     if relation is Relation.SAME_SIZE:
         return max(ratio, 1 / ratio) <= (SAME_SIZE_MAYBE if generous else SAME_SIZE_SURE)
     wanted = LARGER_MAYBE if generous else LARGER_SURE
-    return (ratio if relation is Relation.LARGER else 1 / ratio) >= wanted
+    return (ratio if relation is Relation.LARGER else round(1 / ratio, _DIGITS)) >= wanted
 
 
 def _distance_related(relation: Relation, a: SceneObject, b: SceneObject, *, generous: bool) -> bool:
-    gap = box_gap(a, b)
+    gap = round(box_gap(a, b), _DIGITS)
     if relation is Relation.NEAR:
         return gap <= (NEAR_MAYBE if generous else NEAR_SURE)
     if relation is Relation.FAR:

@@ -25,6 +25,7 @@ from pairwright.datasets.colorshape.scenes import (
     SceneObject,
     Shape,
     jittered,
+    pick,
     random_box,
     size_of,
 )
@@ -99,7 +100,7 @@ def _toy_sample(seed: int, index: int, *, continuous: bool, pixels: int) -> ToyS
     chance = stream(seed, "colorshape", "toy-continuous" if continuous else "toy", index)
     colour = TOY_COLOURS[index % len(TOY_COLOURS)]
     shape = TOY_SHAPES[index // len(TOY_COLOURS) % len(TOY_SHAPES)]
-    background = chance.choice(BACKGROUNDS)
+    background = pick(BACKGROUNDS, chance)
     rgb = _any_colour(background, chance) if continuous else jittered(COLOURS[colour], chance)
     side = SIDES[0] + (SIDES[1] - SIDES[0]) * chance.random()
     box = random_box(side, chance)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 from pairwright.datasets.chance import stream
-from pairwright.datasets.colorshape.scenes import Scene, SceneObject, box_gap
+from pairwright.datasets.colorshape.scenes import Scene, SceneObject, box_gap, pick
 
 CLEARLY_APART = 0.18
 CLEARLY_NEAR = 0.10
@@ -95,7 +95,7 @@ class _Teller:
         self._choose_words()
 
     def _choose_words(self) -> None:
-        self.sizes = {"large": self.chance.choice(_LARGE), "small": self.chance.choice(_SMALL)}
+        self.sizes = {"large": pick(_LARGE, self.chance), "small": pick(_SMALL, self.chance)}
 
     # ---- sentences
 
@@ -108,7 +108,7 @@ class _Teller:
             told = self.related()
         elif draw < 0.8:
             told = self.compared()
-        return told or self.listing(self.chance.choice(_PARTIAL))
+        return told or self.listing(pick(_PARTIAL, self.chance))
 
     def listing(self, saying: _Saying) -> str:
         """List every object: "two red circles and a green star", "there is ...", "a picture of ..."."""
@@ -151,7 +151,7 @@ class _Teller:
             if self.numbers[_SIZELESS][a] == self.numbers[_SIZELESS][b] == 1:
                 one, other = self._words(a, 1), self._words(b, 1)
                 if self.chance.random() < 0.5:
-                    return f"the {one} is {self.chance.choice(_LARGER)} the {other}"
+                    return f"the {one} is {pick(_LARGER, self.chance)} the {other}"
                 return f"the {other} is smaller than the {one}"
         return ""
 
@@ -163,7 +163,7 @@ class _Teller:
             return phrase
         if draw < 0.7:
             return f"there {verb} {phrase}"
-        return self.chance.choice(_FRAMES).format(phrase)
+        return pick(_FRAMES, self.chance).format(phrase)
 
     def _joined(self, phrases: Sequence[str]) -> str:
         if len(phrases) <= 2:
@@ -185,7 +185,7 @@ class _Teller:
 
     def _unique(self, item: SceneObject) -> _Kind | None:
         """Return a description that fits ``item`` and nothing else, of random length; None for a twin."""
-        for saying in (self.chance.choice(_ALL), _SIZELESS, _COMPLETE):
+        for saying in (pick(_ALL, self.chance), _SIZELESS, _COMPLETE):
             kind = _kind(item, saying)
             if self.numbers[saying][kind] == 1:
                 return kind
@@ -207,7 +207,7 @@ class _Teller:
             direction = _ABOVE if dy > 0 else _BELOW
         if box_gap(first, second) <= CLEARLY_NEAR and (not direction or self.chance.random() < 0.3):
             direction = _NEAR
-        return self.chance.choice(direction) if direction else ""
+        return pick(direction, self.chance) if direction else ""
 
 
 def _kind(item: SceneObject, saying: _Saying) -> _Kind:

@@ -341,17 +341,17 @@ def test_a_scene_in_the_mirror_swaps_left_and_right() -> None:
 def _gap(a: SceneObject, b: SceneObject) -> float:
     x = max(a.box[0] - b.box[2], b.box[0] - a.box[2], 0)
     y = max(a.box[1] - b.box[3], b.box[1] - a.box[3], 0)
-    return float((x**2 + y**2) ** 0.5)
+    return round(float((x**2 + y**2) ** 0.5), 6)
 
 
 PLAIN: dict[str, Callable[[SceneObject, SceneObject], bool]] = {
-    "left of": lambda a, b: b.centre[0] - a.centre[0] >= 0.05,
-    "right of": lambda a, b: a.centre[0] - b.centre[0] >= 0.05,
-    "above": lambda a, b: b.centre[1] - a.centre[1] >= 0.05,
-    "below": lambda a, b: a.centre[1] - b.centre[1] >= 0.05,
+    "left of": lambda a, b: round(b.centre[0] - a.centre[0], 6) >= 0.05,
+    "right of": lambda a, b: round(a.centre[0] - b.centre[0], 6) >= 0.05,
+    "above": lambda a, b: round(b.centre[1] - a.centre[1], 6) >= 0.05,
+    "below": lambda a, b: round(a.centre[1] - b.centre[1], 6) >= 0.05,
     "next to": lambda a, b: _gap(a, b) <= 0.15,
-    "larger than": lambda a, b: a.area / b.area >= 1.25,
-    "smaller than": lambda a, b: b.area / a.area >= 1.25,
+    "larger than": lambda a, b: round(a.area / b.area, 6) >= 1.25,
+    "smaller than": lambda a, b: round(b.area / a.area, 6) >= 1.25,
 }
 
 
