@@ -10,10 +10,12 @@ Set operations work on the polars frame (`Table.frame`, `Table.read_frame`) with
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import polars as pl
+import pyarrow as pa
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import StorageError
@@ -59,12 +61,8 @@ class Table(Generic[R]):
     def frame(self, records: Sequence[R]) -> pl.DataFrame:
         """Return ``records`` as a frame with this table's schema, in the given order."""
         columns = list(zip(*map(self.to_row, records), strict=True)) or [()] * len(self.schema)
-        return pl.DataFrame(
-            [
-                pl.Series(name, values, dtype=dtype, strict=True)
-                for (name, dtype), values in zip(self.schema.items(), columns, strict=True)
-            ]
-        )
+        named = zip(self.schema.items(), columns, strict=True)
+        return pl.DataFrame([column(name, values, dtype) for (name, dtype), values in named])
 
     def records(self, frame: pl.DataFrame) -> list[R]:
         """Return the rows of ``frame`` as records, in order."""
@@ -120,6 +118,19 @@ class Table(Generic[R]):
         for reason, found in bad.items():
             if found:
                 raise StorageError(f"{path}: {self.name} records with {reason}. Rebuild the file.")
+
+
+def column(name: str, values: Sequence[Any], dtype: pl.DataType) -> pl.Series:
+    """Return Python values as a column; lists of mappings become lists of structs.
+
+    Polars makes a frame of its own for each list of structs, 0.06 ms a row; Arrow makes the column at once.
+    """
+    return pl.Series(name, pl.from_arrow(pa.array(values, type=_arrow_type(dtype))), dtype=dtype)
+
+
+@lru_cache(maxsize=64)
+def _arrow_type(dtype: pl.DataType) -> Any:
+    return pl.Series([], dtype=dtype).to_arrow().type
 
 
 def _first_line(error: BaseException) -> str:

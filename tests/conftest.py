@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no flaw of the code under test.
+settings.register_profile("pairwright", deadline=None)
+settings.load_profile("pairwright")
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from pairwright.datasets.tables import PAIRS
 from pairwright.flows.config import IndexSection, RetrieveSection
 from pairwright.flows.layout import chosen_path, pair_parts, pairs_path, read_pair_parts, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
-from pairwright.indexes.building import index_pairs, open_index_folder
+from pairwright.indexes.building import EncoderOptions, index_pairs, open_index_folder
 from pairwright.indexes.queries import read_queries
 from pairwright.indexes.retrieval import retrieve
 from pairwright.indexes.sidecar import SIDECAR, IndexOptions
@@ -26,8 +26,7 @@ def build_index(root: Path, section: IndexSection, seed: int) -> Outcome:
     info = index_pairs(
         lambda: read_pair_parts(root),
         folder,
-        encoder=section.encoder,
-        seed=seed,
+        encoder=EncoderOptions(name=section.encoder, seed=seed),
         options=IndexOptions(ef_construction=section.ef_construction),
     )
     duplicates = {"duplicate_caption": info.duplicates} if info.duplicates else {}

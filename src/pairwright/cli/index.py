@@ -43,7 +43,7 @@ def build(
       pairwright index build captions.jsonl --out index
     """
     from pairwright.cli.reading import batches
-    from pairwright.indexes.building import index_pairs
+    from pairwright.indexes.building import EncoderOptions, index_pairs
     from pairwright.indexes.sidecar import IndexOptions
 
     options = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
@@ -51,8 +51,7 @@ def build(
     info = index_pairs(
         lambda: (batch.pairs for batch in batches(options)),
         out,
-        encoder=encoder,
-        seed=seed,
+        encoder=EncoderOptions(name=encoder, seed=seed),
         options=IndexOptions(m=m, ef_construction=ef_construction, recall=recall),
     )
     result = {**info.summary(), "out": str(out)}

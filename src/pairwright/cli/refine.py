@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.console import columns, emit
+from pairwright.cli.console import columns, emit, note
 from pairwright.cli.reading import JsonOption, SeedOption
 
 
@@ -53,7 +53,9 @@ def refine(
     write_candidates(rows, out, only_kept=only_kept)
     result = {**outcome.as_json(), "out": str(out)}
     emit(result, _lines(result), as_json=as_json)
-    if any(attack["after"] > target for attack in result["attacks"].values()):  # type: ignore[attr-defined]
+    if not result["kept"]:
+        note("Nothing was left to keep: the rows all lean one way. Fewer --cells keep more of a small set.")
+    if not result["kept"] or any(attack["after"] > target for attack in result["attacks"].values()):  # type: ignore[attr-defined]
         raise typer.Exit(3)
 
 
