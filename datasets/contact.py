@@ -1,7 +1,8 @@
 """A look into a dataset: what it holds in numbers, and a contact sheet, its first samples as one picture.
 
-`overview` reads shards or a build directory once. `contact_sheet` sets pictures in a grid with the caption below each and the first hard negative in
-red; text-only samples show their words alone. It uses the font that Pillow carries, which knows Latin script; other signs show as boxes.
+`overview` reads shards or a build directory once. `contact_sheet` sets pictures in a grid with the caption below each
+and the first hard negative in red; text-only samples show their words alone. It uses the font that Pillow carries,
+which knows Latin script; other signs show as boxes.
 """
 
 import io
@@ -16,7 +17,8 @@ from pairwright.datasets.contents import survey
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import open_source, with_image
 from pairwright.datasets.recode import flatten, open_picture
-from pairwright.datasets.samples import SHAPE, Sample
+from pairwright.datasets.sample_shape import SHAPE
+from pairwright.datasets.samples import Sample
 
 CELL, PICTURE, LINES = 260, 190, 4
 _MARGIN, _FONT_SIZE = 10, 14
@@ -33,7 +35,8 @@ def overview(path: Path) -> dict[str, Any]:
         path: a build directory, a folder of shards, one tar or a brace pattern.
 
     Returns:
-        The counts of `contents.survey`, and ``shards`` (number of tars), ``bytes`` (of the tars), ``schema`` (the members of a sample's JSON).
+        The counts of `contents.survey`, and ``shards`` (number of tars), ``bytes`` (of the tars), ``schema`` (the
+        members of a sample's JSON).
 
     Raises:
         InputError: when there is no dataset at ``path``.

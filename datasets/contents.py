@@ -1,7 +1,7 @@
 """What a dataset holds, counted over its samples in one pass: for the manifest, the card, the report and `inspect`.
 
-The counts are a plain JSON object (so that a manifest can carry it) with the members of `survey`'s result. Types are named as on the command
-line: ``replace-object``, ``swap-attribute``. Memory does not grow with the number of samples.
+The counts are a plain JSON object (so that a manifest can carry it) with the members of `survey`'s result. Types are
+named as on the command line: ``replace-object``, ``swap-attribute``. Memory does not grow with the number of samples.
 """
 
 from collections import Counter
@@ -53,9 +53,10 @@ def survey(samples: Iterable[Sample]) -> dict[str, Any]:
     """Return the counts of ``samples``.
 
     Returns:
-        ``samples``, ``with_image``, ``image_exts`` (extension to count), ``texts`` (hard_negatives, hard_positives, conversations, turns,
-        rationales), ``types`` (for each of the first three, type to count), ``sources`` (list of name, license, samples) and
-        ``makers`` (list of generator, version, seed, model, prompt, texts), each sorted by name.
+        ``samples``, ``with_image``, ``image_exts`` (extension to count), ``texts`` (hard_negatives, hard_positives,
+        conversations, turns, rationales), ``types`` (for each of the first three, type to count), ``sources`` (list
+        of name, license, samples) and ``makers`` (list of generator, version, seed, model, prompt, texts), each
+        sorted by name.
     """
     counts = _Counts()
     for sample in samples:

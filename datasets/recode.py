@@ -1,9 +1,9 @@
 """Image bytes on their way into a shard: passed through untouched, or re-encoded when that is asked for.
 
-A dataset has one image extension, since loaders take the members of the first sample for those of all. So
-bytes are recognised by their first few (JPEG, PNG, WebP), never by a file name. Sources that mix formats, or hold
-others (GIF, TIFF, ...), need `Recoding.format`; smaller pictures need `Recoding.longest_side`. The same bytes
-under the same Pillow give the same result. Pictures of more than `images.MAX_PIXELS` are refused before they are unpacked.
+A dataset has one image extension, since loaders take the members of the first sample for those of all. So bytes are
+recognised by their first few (JPEG, PNG, WebP), never by a file name. Sources that mix formats, or hold others (GIF,
+TIFF, ...), need `Recoding.format`; smaller pictures need `Recoding.longest_side`. The same bytes under the same
+Pillow give the same result. Pictures of more than `images.MAX_PIXELS` are refused before they are unpacked.
 """
 
 import io

@@ -1,11 +1,13 @@
 """The build report: one HTML file that needs nothing else, to be opened in a browser and looked at.
 
-It shows how many pairs and texts there are, what each stage kept and turned away and why, which types the negatives have,
-what refinement did to the gaps of its scorers, where the time went, how the texts stood before the truth (where it is known),
-and samples with their pictures. No script, no reference to anything outside the file: its own policy forbids both.
+It shows how many pairs and texts there are, what each stage kept and turned away and why, which types the negatives
+have, what refinement did to the gaps of its scorers, where the time went, how the texts stood before the truth (where
+it is known), and samples with their pictures. No script, no reference to anything outside the file: its own policy
+forbids both.
 
-Input is the manifest, as `card.py` describes it, and what a manifest cannot hold: samples to show and gaps to draw. Members used
-beyond the card's: ``types`` (type to made, kept, rejected by reason). A section without data is left out.
+Input is the manifest, as `card.py` describes it, and what a manifest cannot hold: samples to show and gaps to draw.
+Members used beyond the card's: ``types`` (type to made, kept, rejected by reason). A section without data is left
+out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,12 +83,12 @@ def report(manifest: Mapping[str, Any], samples: Sequence[Sample] = (), gaps: Se
 
 
 _GAPS_NOTE = (
-    "The gap is a scorer's value of the true text minus that of the negative. A blind scorer that picks the true text more often "
-    "than half of the time has found a cue."
+    "The gap is a scorer's value of the true text minus that of the negative. "
+    "A blind scorer that picks the true text more often than half of the time has found a cue."
 )
 _ORACLE_NOTE = (
-    "Each kept text was judged against the scene that its image was drawn from: negatives have to be false, positives and turns true. "
-    "A text outside the grammar counts as wrong."
+    "Each kept text was judged against the scene that its image was drawn from: negatives have to be false, "
+    "positives and turns true. A text outside the grammar counts as wrong."
 )
 
 

@@ -1,7 +1,8 @@
 """The few figures that the report draws: bars, a stacked bar, a histogram of two states. SVG or HTML text, no library.
 
-Colours are classes of the page's style sheet (``kept``, ``rejected``, ``before``, ``after``), so figures follow light and dark. Widths are
-shares of the space there is, so they follow the window. Every figure says its numbers in text as well.
+Colours are classes of the page's style sheet (``kept``, ``rejected``, ``before``, ``after``), so figures follow light
+and dark. Widths are shares of the space there is, so they follow the window. Every figure says its numbers in text as
+well.
 """
 
 from collections.abc import Sequence

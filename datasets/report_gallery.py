@@ -1,7 +1,7 @@
 """The samples that the report shows: picture, caption, texts made for it with the edit marked, conversations.
 
-Which samples are shown is a function of seed and key, samples with texts first, so the same dataset shows the same ones. All text
-is escaped; nothing a caption holds can become markup.
+Which samples are shown is a function of seed and key, samples with texts first, so the same dataset shows the same
+ones. All text is escaped; nothing a caption holds can become markup.
 """
 
 import base64

@@ -219,7 +219,7 @@ def brace_pattern(folder: Path, shards: int) -> str:
 
 
 def shard_summary(shards: ShardSet) -> dict[str, str | int]:
-    """Return what a manifest says of a finished folder: folder, pattern (both by name), files, samples, bytes, image_ext."""
+    """Return what a manifest says of a finished folder; ``folder`` and ``pattern`` are names, without their place."""
     return {
         "folder": shards.folder.name,
         "pattern": Path(shards.pattern).name,

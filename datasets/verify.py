@@ -1,8 +1,9 @@
 """Is a folder of shards what it claims to be? A list of problems, empty when all is well.
 
 Checked: the check sums and sizes beside the tars, that each tar is whole plain USTAR, that every sample has the same
-members, that its JSON has the members and types of the shard contract and agrees with file name and caption, that keys are
-unique over the dataset, that images decode, and that no text holds the ``<image>`` mark which trainers put in themselves.
+members, that its JSON has the members and types of the shard contract and agrees with file name and caption, that
+keys are unique over the dataset, that images decode, and that no text holds the ``<image>`` mark which trainers put
+in themselves.
 
 Reads everything once and decodes every image; memory grows by one short string a sample.
 """
@@ -14,7 +15,8 @@ import orjson
 
 from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.recode import extension, open_picture
-from pairwright.datasets.samples import SHAPE, bad_key, misfit
+from pairwright.datasets.sample_shape import SHAPE, misfit
+from pairwright.datasets.samples import bad_key
 from pairwright.datasets.shards import SIZES, SUMS, find_shards, read_members, sha256_of, shard_name
 
 MAX_PROBLEMS = 1_000

@@ -1,9 +1,9 @@
 """LLaVA JSON: one conversation a row, as LLaVA's and LLaVA-1.5's training code reads it.
 
-A row is ``id``, ``image`` and ``conversations`` of ``{"from": "human" | "gpt", "value"}``. The mark ``<image>`` stands
-exactly once, in the first human turn, before or after the question at random (a function of seed, key and place). A text-only
-pair gives rows with neither ``image`` nor mark. A mark that stood in a text by itself is written ``< image >``, since a
-trainer would take it for another picture. `check_llava` is the validator.
+A row is ``id``, ``image`` and ``conversations`` of ``{"from": "human" | "gpt", "value"}``. The mark ``<image>``
+stands exactly once, in the first human turn, before or after the question at random (a function of seed, key and
+place). A text-only pair gives rows with neither ``image`` nor mark. A mark that stood in a text by itself is written
+``< image >``, since a trainer would take it for another picture. `check_llava` is the validator.
 """
 
 import json

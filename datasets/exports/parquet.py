@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.exports.source import Source
 from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames
-from pairwright.datasets.samples import SHAPE, Shape, sample_json
+from pairwright.datasets.sample_shape import SHAPE, Shape
+from pairwright.datasets.samples import sample_json
 
 GROUP = 2_000
 

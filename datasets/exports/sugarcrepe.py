@@ -1,8 +1,9 @@
 """SugarCrepe JSON: a caption and its hard negative a row, in the layout of that benchmark.
 
-A file is one object, ``{"0": {"filename", "caption", "negative_caption"}, "1": ...}``, indented by four. When the output ends in
-``.json`` all rows go there; else it is a folder with one file a type: ``replace_obj.json``, ``swap_att.json`` and so on.
-``caption`` is the text that the negative was made from. Text-only pairs name their source id as ``filename``.
+A file is one object, ``{"0": {"filename", "caption", "negative_caption"}, "1": ...}``, indented by four. When the
+output ends in ``.json`` all rows go there; else it is a folder with one file a type: ``replace_obj.json``,
+``swap_att.json`` and so on. ``caption`` is the text that the negative was made from. Text-only pairs name their
+source id as ``filename``.
 """
 
 import textwrap

@@ -1,8 +1,8 @@
 """What the export formats share: options, JSON rows written as they come, names of images, checked turns.
 
 An image is named as a consumer will look for it: a URL stays whole; with ``images`` its bytes are written there as
-``{key}.{ext}`` and the row says that name; with ``image_root`` the row says the path below it; else the row says the file
-name. Two images that would get one name are an error, never a silent mix-up.
+``{key}.{ext}`` and the row says that name; with ``image_root`` the row says the path below it; else the row says the
+file name. Two images that would get one name are an error, never a silent mix-up.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from tests.datasets.way_out import conversation, negative, pair, samples
 from typing_extensions import override
 
-from pairwright.datasets.card import card, front_matter, plain
+from pairwright.datasets.card import card, plain
+from pairwright.datasets.card_metadata import front_matter
 from pairwright.datasets.contents import survey
 from pairwright.datasets.records import Edit
 from pairwright.datasets.report import Gaps, duration, report, size, write_report

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.datasets.way_out import conversation, negative, pair, picture, positive, sample, samples, tar_names, texts_of
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
-from pairwright.datasets.samples import SHAPE, Sample, misfit, sample_json
+from pairwright.datasets.sample_shape import SHAPE, misfit
+from pairwright.datasets.samples import Sample, sample_json
 from pairwright.datasets.shards import (
     ShardSet,
     finish_shards,

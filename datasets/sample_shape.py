@@ -1,0 +1,60 @@
+"""The shape of a sample's JSON, written down once: the card, the Parquet export and `verify` all follow it.
+
+Loaders infer a schema from the first few samples, so every sample has all of these members with the same types: no
+nulls, no object whose keys vary. That is why scores are a list of ``{name, value}`` and not an object: each generator
+has scores of its own names. Numbers that can be fractions are always written as fractions.
+
+An empty list still tells a loader nothing of its items. So the card's metadata states every type
+(`card_metadata.py`), and Hugging Face's loader, given the card's folder, guesses nothing.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+Shape = str | list["Shape"] | dict[str, "Shape"]
+"""A JSON type: string, int32, int64 or float64; a list of one type; an object of named types."""
+
+_EDIT: Shape = {"from": "string", "to": "string", "from_span": ["int32"], "to_span": ["int32"]}
+_SCORE: Shape = {"name": "string", "value": "float64"}
+_EDITED: dict[str, Shape] = {"form": "string", "target": "string", "edit": [_EDIT], "scores": [_SCORE]}
+
+SHAPE: dict[str, Shape] = {
+    "key": "string",
+    "caption": "string",
+    "hard_negatives": [{"text": "string", "positive": "string", **_EDITED}],
+    "hard_positives": [{"text": "string", "source": "string", **_EDITED}],
+    "conversations": [{"type": "string", "turns": [{"role": "string", "text": "string"}]}],
+    "rationales": [{"task": "string", "input": "string", "label": "string", "rationale": "string", "split": "string"}],
+    "provenance": {
+        "source": "string",
+        "source_id": "string",
+        "image": "string",
+        "license": "string",
+        "width": "int32",
+        "height": "int32",
+        "captions": ["string"],
+        "made_by": [
+            {"generator": "string", "version": "int32", "seed": "int64", "model": "string", "prompt": "string"},
+        ],
+    },
+}
+
+_JSON_TYPES: dict[str, type] = {"string": str, "int32": int, "int64": int, "float64": float}
+
+
+def misfit(value: Any, shape: Shape, place: str = "") -> str:
+    """Return where and how ``value`` departs from ``shape``, or an empty string when it fits."""
+    if isinstance(shape, str):
+        wanted = _JSON_TYPES[shape]
+        return "" if type(value) is wanted else f"{place or 'the value'} is not a {wanted.__name__}"
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"{place or 'the value'} is not a list"
+        return _first(misfit(item, shape[0], f"{place}[{number}]") for number, item in enumerate(value))
+    if not isinstance(value, dict) or value.keys() != shape.keys():
+        return f"{place or 'the object'} does not have exactly the members {', '.join(shape)}"
+    return _first(misfit(value[name], inner, f"{place}.{name}".lstrip(".")) for name, inner in shape.items())
+
+
+def _first(problems: Iterator[str]) -> str:
+    return next((problem for problem in problems if problem), "")
