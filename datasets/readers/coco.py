@@ -30,7 +30,7 @@ def read_coco(path: Path, instances: Path | None = None) -> Rows:
         instances: instances JSON of the same images.
     """
     data = _load(path)
-    known = {image.get("id") for image in data["images"] if isinstance(image, dict) and _is_id(image.get("id"))}
+    known = {image["id"] for image in data["images"] if _has_id(image)}
     captions: Grouped = defaultdict(list)
     for number, annotation in enumerate(data["annotations"], 1):
         flaw = _annotation_flaw(path, number, annotation, known)
@@ -39,9 +39,10 @@ def read_coco(path: Path, instances: Path | None = None) -> Rows:
         else:
             captions[annotation["image_id"]].append(annotation.get("caption"))
     boxes = _Boxes(instances) if instances else None
+    yield from boxes.flaws if boxes else ()
     licenses = _names(data.get("licenses"))
     for number, image in enumerate(data["images"], 1):
-        if not isinstance(image, dict) or not _is_id(image.get("id")):
+        if not _has_id(image):
             yield reject(f"{path}:image number {number}", "wrong_type", "an image is an object with an id", str(image))
             continue
         place = f"{path}:image {image['id']}"
@@ -67,8 +68,12 @@ def _is_id(value: Any) -> bool:
     return isinstance(value, int | str) and not isinstance(value, bool)
 
 
+def _has_id(value: Any, name: str = "id") -> bool:
+    return isinstance(value, dict) and _is_id(value.get(name))
+
+
 def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[Any]) -> Reject | None:
-    if not isinstance(annotation, dict) or not _is_id(annotation.get("image_id")):
+    if not _has_id(annotation, "image_id"):
         place = f"{path}:annotation number {number}"
         return reject(place, "wrong_type", "an annotation is an object with an image_id", str(annotation))
     place = f"{path}:annotation {annotation.get('id', f'number {number}')}"
@@ -100,27 +105,24 @@ def _row(
 
 def _names(entries: Any) -> dict[Any, str]:
     entries = entries if isinstance(entries, list) else []
-    return {
-        entry["id"]: entry["name"] for entry in entries if isinstance(entry, dict) and {"id", "name"} <= entry.keys()
-    }
+    return {entry["id"]: entry["name"] for entry in entries if _has_id(entry) and "name" in entry}
 
 
 class _Boxes:
-    """The instances of each image."""
+    """The instances of each image; ``flaws`` are those that belong to none."""
 
     def __init__(self, path: Path) -> None:
         data = _load(path)
         self._labels = _names(data.get("categories"))
-        self._sizes = {image["id"]: image for image in data["images"] if isinstance(image, dict) and "id" in image}
+        self._sizes = {image["id"]: image for image in data["images"] if _has_id(image)}
+        self.flaws: list[Reject] = []
         self._instances: Grouped = defaultdict(list)
         for number, instance in enumerate(data["annotations"], 1):
-            if not isinstance(instance, dict) or not {"image_id", "category_id", "bbox"} <= instance.keys():
-                raise InputError(
-                    f"annotation number {number} is not an object with image_id, category_id and bbox",
-                    where=str(path),
-                    mend="Give an instances file (captions go to the input).",
-                )
-            self._instances[instance["image_id"]].append(instance)
+            if _has_id(instance, "image_id") and _has_id(instance, "category_id") and "bbox" in instance:
+                self._instances[instance["image_id"]].append(instance)
+            else:
+                what = "an instance is an object with image_id, category_id and bbox"
+                self.flaws.append(reject(f"{path}:annotation number {number}", "wrong_type", what, str(instance)[:500]))
 
     def of(self, image: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields `boxes` and, where there are crowds, `crowd` of an image; both in 0-1."""

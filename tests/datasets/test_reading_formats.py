@@ -203,6 +203,18 @@ def test_coco_captions_take_boxes_from_instances_and_keep_crowds_apart(tmp_path:
     assert (second.caption, second.boxes, second.license) == ("c", (), "")
 
 
+def test_a_broken_instance_is_told_and_the_images_keep_their_other_boxes(tmp_path: Path) -> None:
+    path = coco(tmp_path)
+    data = json.loads((tmp_path / "instances.json").read_text())
+    data["annotations"].append({"id": 3, "image_id": [1], "bbox": []})
+    (tmp_path / "instances.json").write_text(json.dumps(data))
+    pairs, rejects = read_all(path, instances=str(tmp_path / "instances.json"), verify_images="off")
+    assert [len(pair.boxes) for pair in pairs] == [1, 0]
+    assert [(reject.reason, reject.place) for reject in rejects] == [
+        ("wrong_type", f"{tmp_path}/instances.json:annotation number 3")
+    ]
+
+
 def test_an_image_folder_pairs_names_and_reads_json_fields(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "b.png").write_bytes(picture(kind="PNG"))
