@@ -194,7 +194,7 @@ def random_box(side: float, chance: random.Random) -> Corners:
     return x / _GRID, y / _GRID, (x + length) / _GRID, (y + length) / _GRID
 
 
-def jittered(rgb: RGB, chance: random.Random, by: int = 10) -> RGB:
+def jittered(rgb: RGB, chance: random.Random, by: int = 7) -> RGB:
     """Return a colour near ``rgb``: each channel moved by up to ``by``, within 0-255."""
     red, green, blue = (min(255, max(0, int(channel + (2 * chance.random() - 1) * by))) for channel in rgb)
     return red, green, blue

@@ -104,9 +104,9 @@ class _Teller:
         self._choose_words()
         draw = self.chance.random()
         told = ""
-        if draw < 0.65:
+        if draw < 0.75:
             told = self.related()
-        elif draw < 0.8:
+        elif draw < 0.88:
             told = self.compared()
         return told or self.listing(pick(_PARTIAL, self.chance))
 
