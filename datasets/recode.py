@@ -66,7 +66,9 @@ def recode(data: bytes, recoding: Recoding, where: str) -> tuple[bytes, str]:
     found = extension(data)
     if not found and not recoding.format:
         raise InputError(
-            "neither JPEG, PNG nor WebP", where=where, mend="Set image_format (for example jpg) to re-encode it."
+            "neither JPEG, PNG nor WebP",
+            where=where,
+            mend="Set image_format (for example jpg) to re-encode it, or leave the row out.",
         )
     wanted = recoding.format or found
     if wanted == found and not recoding.longest_side:

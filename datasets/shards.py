@@ -245,7 +245,9 @@ def find_shards(source: Path) -> list[Path]:
         tars = sorted(source.glob("*.tar")) if source.is_dir() else [source]
     missing = [tar for tar in tars if not tar.is_file()]
     if missing or not tars:
-        what = f"{len(missing)} of {len(tars)} shards missing, first {missing[0]}" if missing else "no .tar in it"
+        what = "no .tar in it"
+        if missing:
+            what = f"{len(missing)} of {len(tars)} shards missing, first {missing[0]}" if braces else "no such file"
         raise InputError(what, where=str(source), mend="Give a folder of shards, a .tar, or {00000..00009}.tar.")
     return tars
 

@@ -19,6 +19,7 @@ BLOCK = 512
 END = bytes(2 * BLOCK)
 MAX_NAME = 100
 MAX_SIZE = 8**11 - 1
+_RECORDS = 2**16
 
 _SIZE = slice(124, 136)
 _SUM = slice(148, 156)
@@ -90,7 +91,13 @@ def members(handle: BinaryIO, where: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _check_end(handle: BinaryIO, where: str, offset: int) -> None:
-    if handle.read(BLOCK) != END[:BLOCK] or handle.read(1):
+    rest = handle.read(BLOCK)
+    whole = len(rest) == BLOCK
+    while rest:  # other writers pad to records of 10 KiB with zeros
+        if rest.strip(b"\0"):
+            raise _damaged(where, offset, "goes on after its end")
+        rest = handle.read(_RECORDS)
+    if not whole:
         raise _damaged(where, offset, "does not end with two zero blocks")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.exports import (
     hugging_face,
     llava,
@@ -64,13 +64,18 @@ def export(source: Source | Path, to: str, out: Path, options: ExportOptions = N
     Raises:
         UsageError: an unknown format, or an ending that it does not have.
         InputError: data that the format cannot hold; missing images.
+        StorageError: when the output cannot be written, or a shard or part that is read is torn.
     """
     if to not in FORMATS:
         raise UsageError(f"no export format {to!r}. There are: {', '.join(FORMATS)}.")
     endings = FORMATS[to].endings
     if out.suffix not in endings and "" not in endings:
         raise UsageError(f"{out}: {to} is written to a file that ends in {' or '.join(endings)}.")
-    return FORMATS[to].write(open_source(source) if isinstance(source, Path) else source, out, options)
+    opened = open_source(source) if isinstance(source, Path) else source
+    try:
+        return FORMATS[to].write(opened, out, options)
+    except OSError as error:  # what is read has its own errors, so this is about writing
+        raise StorageError(f"{out}: cannot be written ({error.strerror}). Choose another place.") from None
 
 
 def export_records(

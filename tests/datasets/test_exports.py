@@ -2,7 +2,9 @@
 
 import ast
 import csv
+import io
 import json
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.datasets.way_out import conversation, image_files, negative, pair, picture
 
-from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.exports.llava import check_llava
 from pairwright.datasets.exports.source import from_records, open_source, with_image
 from pairwright.datasets.exports.table import FORMATS, export, export_records
@@ -259,3 +261,21 @@ def test_unknown_formats_and_endings_are_refused(build: Path, tmp_path: Path) ->
     with pytest.raises(InputError, match=r"no \.tar"):
         open_source(tmp_path)
     assert all(line.summary for line in FORMATS.values())
+
+
+def test_an_output_that_cannot_be_written_is_one_clear_error(build: Path, tmp_path: Path) -> None:
+    (tmp_path / "l.json").mkdir()
+    (tmp_path / "file").write_text("")
+    for to, out in (("llava", tmp_path / "l.json"), ("hf", tmp_path / "file")):
+        with pytest.raises(StorageError, match="cannot be written"):
+            export(build, to, out)
+
+
+def test_shards_from_elsewhere_are_told_from_ours(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "00000.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, data in (("0001.jpg", picture()), ("0001.txt", b"a cat"), ("0001.json", b'{"key": "0001"}')):
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    with pytest.raises(StorageError, match="Shards from elsewhere are read as the input of a build"):
+        export(tmp_path, "llava", tmp_path / "l.json")

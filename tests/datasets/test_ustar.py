@@ -85,3 +85,10 @@ def test_a_header_with_a_damaged_size_is_found_before_anything_is_read(size: byt
     raw[148:156] = b"%06o\0 " % sum(raw[:BLOCK])
     with pytest.raises(StorageError, match=r"ends inside|cannot be read"):
         list(members(io.BytesIO(raw), "x.tar"))
+
+
+def test_padding_to_whole_records_is_accepted_and_anything_else_after_the_end_is_not() -> None:
+    raw = archive([("a.txt", b"hello")])
+    assert list(members(io.BytesIO(raw + bytes(7_000)), "x.tar")) == [("a.txt", b"hello")]
+    with pytest.raises(StorageError, match="goes on after its end"):
+        list(members(io.BytesIO(raw + b"x"), "x.tar"))
