@@ -1,12 +1,13 @@
 """Recall of the lexical encoder on captions that describe the same image, beside plain TF-IDF.
 
-One caption of each of some images is the query, the other captions of all images are the pool, and those of the
-same image are what should be found. Prints recall@10 for several vector lengths, its difference to the exact cosine of plain
-TF-IDF vectors (scikit-learn's defaults, no projection) with a paired bootstrap interval, and the time to encode.
+One caption of each of some images is the query, the other captions of all images are the pool, and those of the same
+image are what should be found. Prints recall@10 for several vector lengths, its difference to the exact cosine of
+plain TF-IDF vectors (scikit-learn's defaults, no projection) with a paired bootstrap interval, and the time to encode.
 
     python benchmarks/lexical_recall.py CAPTIONS.jsonl [--queries 2000] [--dims 256 384 512 768]
 
-A line of CAPTIONS.jsonl is ``{"captions": [...]}``, one image a line. Without scikit-learn the peer is left out with a note.
+A line of CAPTIONS.jsonl is ``{"captions": [...]}``, one image a line. Without scikit-learn the peer is left out, with
+a note.
 """
 
 import argparse

@@ -118,7 +118,7 @@ def open_index(directory: Path) -> Index:
         faiss_index = faiss.read_index(str(directory / VECTORS), faiss.IO_FLAG_MMAP_IFC)
         keys = np.load(directory / KEYS, mmap_mode="r", allow_pickle=False)
         alias_of = np.load(directory / ALIASES, allow_pickle=False)
-    except (RuntimeError, OSError, ValueError, EOFError) as error:
+    except (RuntimeError, MemoryError, OSError, ValueError, EOFError) as error:  # a torn header may ask for any size
         message = str(error).strip().rpartition("\n")[2]
         raise StorageError(f"{directory}: a file of the index is damaged ({message}). Build it again.") from None
     found = (faiss_index.ntotal, faiss_index.d, faiss_index.metric_type, keys.shape, alias_of.shape)
