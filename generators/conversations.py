@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.generators import questions
 from pairwright.generators.grounding import Fact, Grounding
@@ -45,13 +46,22 @@ class ConversationOptions:
 
 
 class TemplateConversations:
-    """The rule generator (`protocols.RuleGenerator`) of template conversations."""
+    """The rule generator (`protocols.RuleGenerator`) of template conversations.
+
+    Raises:
+        UsageError: the options name an unknown type or a negative number of turns.
+    """
 
     name = NAME
     version = VERSION
 
     def __init__(self, options: ConversationOptions | None = None) -> None:
         self.options = options or ConversationOptions()
+        unknown = sorted(set(self.options.types) - set(TYPES))
+        if unknown:
+            raise UsageError(f"no such type of conversation: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
+        if self.options.most_turns < 0:
+            raise UsageError(f"most_turns must be 0 (no limit) or more, not {self.options.most_turns}.")
         self._makers: dict[str, Callable[[Pair, Sequence[Token], random.Random], tuple[Turn, ...]]] = {
             "conversation": self._conversation,
             "brief": self._brief,

@@ -83,7 +83,7 @@ def _phrase_at(tokens: Sequence[Token], start: int) -> NounPhrase | None:
         count, index = index, index + 1
     adjectives, index, joined = _adjectives(tokens, index, opened=index > start)
     nouns: list[int] = []
-    while index < len(tokens) and tokens[index].tag in NOUNS | PROPER:
+    while index < len(tokens) and tokens[index].tag in NOUNS | PROPER and not _is_side(tokens, index, nouns):
         nouns.append(index)
         index += 1
     if not nouns:
@@ -106,6 +106,12 @@ def _adjectives(tokens: Sequence[Token], index: int, *, opened: bool) -> tuple[l
             joined = joined or token.tag == "HYPH"
         index += 1
     return found, index, joined
+
+
+def _is_side(tokens: Sequence[Token], index: int, nouns: list[int]) -> bool:
+    """Whether a noun after others is the "left" of "a star left of a circle", which taggers take for a noun."""
+    side = tokens[index].text.lower() in {"left", "right"}
+    return side and bool(nouns) and index + 1 < len(tokens) and tokens[index + 1].text.lower() == "of"
 
 
 def _modifies(tokens: Sequence[Token], index: int) -> bool:

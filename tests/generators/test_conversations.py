@@ -1,0 +1,115 @@
+"""Template conversations."""
+
+import pytest
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import Annotation, Box, Pair, Turn
+from pairwright.generators.conversations import ConversationOptions, TemplateConversations
+from pairwright.generators.questions import BRIEF
+from tests.generators.trial import annotate, pair_of
+
+DOG = Box("dog", 0.1, 0.4, 0.3, 0.6)
+BALL = Box("ball", 0.7, 0.45, 0.8, 0.55)
+VOCABULARY = ("dog", "ball", "cat", "scissors", "person", "bus")
+
+
+def conversation(pair: Pair, *, seed: int = 0, vocabulary: tuple[str, ...] = VOCABULARY, most: int = 0) -> Annotation:
+    options = ConversationOptions(types=("conversation",), vocabulary=vocabulary, most_turns=most)
+    (annotation,) = annotate(TemplateConversations(options), pair, seed)
+    return annotation
+
+
+def answers(pair: Pair, vocabulary: tuple[str, ...] = VOCABULARY, seeds: int = 12) -> set[str]:
+    turns = [turn for seed in range(seeds) for turn in conversation(pair, seed=seed, vocabulary=vocabulary).turns]
+    return {turn.text for turn in turns if turn.role == "assistant"}
+
+
+def test_boxes_prove_place_and_size() -> None:
+    found = answers(pair_of("a dog and a ball", boxes=(DOG, BALL)))
+    assert "The dog is to the left of the ball." in found
+    assert "The ball is to the right of the dog." in found
+    assert "No, the dog is to the left of the ball." in found
+    assert "The dog is larger than the ball." in found
+    assert not any("left of the dog" in answer for answer in found)
+
+
+def test_labels_are_counted_in_words_and_good_english() -> None:
+    people = tuple(Box("person", at / 10, 0.1, at / 10 + 0.05, 0.3) for at in range(3))
+    assert "There are three people." in answers(pair_of("people", boxes=people))
+
+
+def test_scissors_and_crowds_are_not_counted() -> None:
+    crowd = tuple(Box("person", at / 20, 0.1, at / 20 + 0.04, 0.3) for at in range(11))
+    found = answers(pair_of("a crowd", boxes=(*crowd, Box("scissors", 0.1, 0.1, 0.2, 0.2))))
+    assert found <= {"Yes, there are scissors.", "No, there is no bus.", "No, there are no buses."} | {
+        f"No, there {form}."
+        for form in ("is no dog", "are no dogs", "is no cat", "are no cats", "is no ball", "are no balls")
+    }
+
+
+def test_without_a_vocabulary_nothing_is_said_of_presence_or_number() -> None:
+    found = answers(pair_of("a dog and a ball", boxes=(DOG, BALL)), vocabulary=())
+    assert found
+    assert not any("here is" in answer or "here are" in answer for answer in found)
+
+
+def test_nothing_that_a_caption_mentions_is_called_absent() -> None:
+    found = answers(pair_of("a dog and a ball", "a kitten and a man", boxes=(DOG, BALL)), seeds=30)
+    assert {"No, there is no bus.", "No, there are no buses."} & found
+    assert not any("no cat" in answer or "no person" in answer or "no people" in answer for answer in found)
+
+
+def test_yes_and_no_are_said_equally_often() -> None:
+    pair = pair_of("a dog and a ball", boxes=(DOG, BALL))
+    for seed in range(20):
+        said = [t.text.split()[0:3] for t in conversation(pair, seed=seed).turns if "here" in t.text and "," in t.text]
+        assert sum(words[0] == "Yes," for words in said) == sum(words[0] == "No," for words in said)
+
+
+def test_the_caption_proves_the_colour_of_a_single_thing() -> None:
+    assert "The dog is red." in answers(pair_of("a red dog and a ball"))
+
+
+@pytest.mark.parametrize(
+    ("caption", "others"),
+    [
+        ("a red dog and a blue dog", ()),
+        ("two red dogs", ()),
+        ("a red and white dog", ()),
+        ("a red dog", ("a brown dog",)),
+        ("a red dog", ("three dogs",)),
+        ("a light red dog", ()),
+    ],
+)
+def test_an_unclear_colour_is_not_asked(caption: str, others: tuple[str, ...]) -> None:
+    assert conversation(pair_of(caption, *others)).reason == "no_context"
+
+
+def test_things_of_which_there_are_several_are_not_placed() -> None:
+    pair = pair_of("dogs", boxes=(DOG, BALL, Box("dog", 0.4, 0.1, 0.5, 0.2)))
+    assert not any("the dog" in answer.lower() for answer in answers(pair))
+
+
+def test_no_question_comes_twice_and_turns_alternate() -> None:
+    pair = pair_of("a red dog and a ball", boxes=(DOG, BALL, Box("bus", 0.1, 0.8, 0.9, 0.95)))
+    for seed in range(20):
+        turns = conversation(pair, seed=seed).turns
+        asked = [turn.text for turn in turns[::2]]
+        assert len(set(asked)) == len(asked)
+        assert [turn.role for turn in turns] == ["human", "assistant"] * len(asked)
+
+
+def test_the_limit_of_turns_holds() -> None:
+    pair = pair_of("a red dog and a ball", boxes=(DOG, BALL))
+    assert 0 < len(conversation(pair, most=2).turns) <= 4
+
+
+def test_brief_answers_with_the_caption_as_it_is() -> None:
+    (annotation,) = annotate(TemplateConversations(ConversationOptions(types=("brief",))), pair_of("A dog ."))
+    assert annotation.turns[0].text in BRIEF
+    assert annotation.turns[1] == Turn("assistant", "A dog .")
+
+
+def test_unknown_types_are_refused() -> None:
+    with pytest.raises(UsageError, match="no such type of conversation"):
+        TemplateConversations(ConversationOptions(types=("reasoning",)))

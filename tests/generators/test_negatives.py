@@ -1,0 +1,181 @@
+"""Hard negatives by rules."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import Annotation, Box, Pair
+from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
+from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, small_pool, texts
+
+
+def made(kind: str, caption: str, *others: str, boxes: tuple[Box, ...] = ()) -> set[str]:
+    """Return all texts of one type that twenty seeds give."""
+    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=(kind,), minimum=2))
+    pair = pair_of(caption, *others, boxes=boxes)
+    return texts(lambda seed: annotate(generator, pair, seed))
+
+
+def reason(kind: str, pair: Pair) -> str:
+    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=(kind,), minimum=2))
+    (annotation,) = annotate(generator, pair)
+    return annotation.reason
+
+
+def box(label: str, at: float = 0.1) -> Box:
+    return Box(label, at, at, at + 0.1, at + 0.1)
+
+
+def test_an_object_gives_way_to_one_of_its_kind() -> None:
+    assert "a cat on a bed" in made("replace-object", "a dog on a bed")
+
+
+def test_article_and_number_follow_the_new_noun() -> None:
+    assert "two cows in a field" in made("replace-object", "two horses in a field")
+
+
+@pytest.mark.parametrize(
+    ("others", "boxes"),
+    [(("a cat sleeps",), ()), (("some kittens",), ()), ((), (box("cat"),)), (("two cats and a dog",), ())],
+)
+def test_what_is_said_of_the_image_is_never_put_in(others: tuple[str, ...], boxes: tuple[Box, ...]) -> None:
+    assert not any("cat" in text for text in made("replace-object", "a dog on a bed", *others, boxes=boxes))
+
+
+def test_a_rewording_is_never_put_in() -> None:
+    assert not any("couch" in text for text in made("replace-object", "a dog on a sofa"))
+
+
+def test_a_man_becomes_a_woman_only_when_nobody_else_is_there() -> None:
+    assert "a woman riding a horse" in made("replace-object", "a man riding a horse")
+    others = made("replace-object", "a man riding a horse", "a couple on a horse")
+    assert "a woman riding a horse" not in others
+
+
+def test_a_pronoun_keeps_its_person() -> None:
+    assert not any("woman" in text for text in made("replace-object", "a man riding his horse"))
+
+
+def test_attributes_give_way_to_those_that_exclude_them() -> None:
+    found = made("replace-attribute", "a large red bus on a street")
+    assert "a small red bus on a street" in found
+    assert any(text.startswith("a large") and "red" not in text for text in found)
+    assert not any("big" in text for text in found)
+
+
+def test_a_wording_of_the_same_attribute_elsewhere_is_noticed() -> None:
+    assert "a small red bus on a street" not in made("replace-attribute", "a large red bus on a street", "a little car")
+
+
+def test_an_article_follows_the_new_attribute() -> None:
+    assert "a closed door" in made("replace-attribute", "an open door")
+
+
+def test_counts_are_attributes() -> None:
+    found = made("replace-attribute", "two dogs")
+    assert found
+    assert found <= {f"{number} dogs" for number in ("three", "four", "six")}
+    assert not made("replace-attribute", "one dog")
+
+
+def test_the_colour_of_a_person_is_left_alone() -> None:
+    assert not made("replace-attribute", "a black man")
+
+
+@pytest.mark.parametrize(
+    ("caption", "negative"),
+    [
+        ("a ball to the left of a box", "a ball to the right of a box"),
+        ("a dog in front of a house", "a dog behind a house"),
+        ("a dog on a table", "a dog under a table"),
+        ("a woman sitting on a bench", "a woman standing on a bench"),
+    ],
+)
+def test_relations_give_way_to_their_opposites(caption: str, negative: str) -> None:
+    assert negative in made("replace-relation", caption)
+
+
+def test_nothing_goes_under_what_captions_never_put_things_under() -> None:
+    assert made("replace-relation", "a dog on a street") == set()
+
+
+def test_with_several_alike_a_relation_is_left_alone() -> None:
+    boxes = (box("ball"), box("ball", 0.5), box("box", 0.8))
+    assert made("replace-relation", "a ball to the left of a box", boxes=boxes) == set()
+    assert made("replace-relation", "a ball to the left of a box", "three balls") == set()
+    pair = pair_of("a ball to the left of a box", "three balls")
+    assert reason("replace-relation", pair) == "true_of_image"
+
+
+def test_objects_change_places_around_a_one_way_relation() -> None:
+    assert "a box to the left of a ball" not in made("swap-object", "a ball and a box")
+    assert made("swap-object", "A man riding a horse.") == {"A horse riding a man."}
+
+
+@pytest.mark.parametrize(
+    "caption", ["a dog and a cat", "a dog next to a cat", "a dog with a cat", "a man riding his horse"]
+)
+def test_objects_stay_where_both_orders_are_true_or_unclear(caption: str) -> None:
+    assert made("swap-object", caption) == set()
+
+
+def test_attributes_of_one_class_change_places() -> None:
+    assert made("swap-attribute", "A black dog and a white cat") == {"A white dog and a black cat"}
+    assert made("swap-attribute", "a red apple and an orange box") == set()
+    assert made("swap-attribute", "an orange cat on a black chair") == {"a black cat on an orange chair"}
+
+
+def test_attributes_stay_when_another_caption_has_the_outcome() -> None:
+    pair = pair_of("a black dog and a white cat", "a white dog")
+    assert reason("swap-attribute", pair) == "true_of_image"
+
+
+def test_every_attempt_is_answered() -> None:
+    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(per_type=2))
+    annotations = annotate(generator, pair_of("hello"))
+    assert [f"{a.form}-{a.target}" for a in annotations] == [kind for kind in TYPES for _ in range(2)]
+    assert {(a.status, a.reason, a.text) for a in annotations} == {("rejected", "no_edit", "")}
+    assert len({a.id for a in annotations}) == len(annotations)
+
+
+def test_unknown_types_are_refused_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match=r"no such type of negative: add-object\. Known: replace-object"):
+        RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("add-object",)))
+    with pytest.raises(UsageError, match="per_type"):
+        RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(per_type=0))
+
+
+def test_a_type_gives_the_same_text_alone_and_among_others() -> None:
+    pair = pair_of("a large black dog on a bed")
+    alone = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("replace-attribute",)))
+    among = RuleNegatives(SmallThesaurus(), small_pool())
+    assert annotate(alone, pair)[0] in annotate(among, pair)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(POOL), st.sampled_from(POOL), st.integers(0, 99), st.sampled_from(["", ".", " ."]))
+def test_negatives_are_minimal_distinct_and_repeatable(caption: str, other: str, seed: int, end: str) -> None:
+    """Kept texts differ from each other and from all captions, and only inside their spans from the source."""
+    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(per_type=2, minimum=2, seed=seed))
+    pair = pair_of(caption.capitalize() + end, other)
+    annotations = annotate(generator, pair, seed)
+    assert annotations == annotate(generator, pair, seed)
+    kept = [a.text for a in annotations if a.status == "kept"]
+    assert len({*kept, pair.caption, *pair.captions}) == len(kept) + len({pair.caption, *pair.captions})
+    for annotation in annotations:
+        if annotation.status == "kept":
+            assert_only_edits(annotation)
+
+
+def assert_only_edits(annotation: Annotation) -> None:
+    text = annotation.source_text
+    for edit in reversed(annotation.edits):
+        start, end = edit.before_span
+        assert text[start:end] == edit.before
+        text = text[:start] + edit.after + text[end:]
+    assert text == annotation.text
+    assert len(annotation.edits) == (2 if annotation.form == "swap" else 1)
+    assert replace(annotation, status="kept").origin.generator == "rules-negatives"

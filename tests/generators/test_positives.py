@@ -1,0 +1,94 @@
+"""Hard positives by rules."""
+
+import pytest
+
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.positives import TYPES, PositiveOptions, RulePositives
+from tests.generators.trial import SmallThesaurus, annotate, pair_of, small_pool, texts
+
+
+def made(kind: str, caption: str, *others: str) -> set[str]:
+    """Return all texts of one type that twenty seeds give."""
+    generator = RulePositives(SmallThesaurus(), small_pool(), PositiveOptions(types=(kind,)))
+    return texts(lambda seed: annotate(generator, pair_of(caption, *others), seed))
+
+
+@pytest.mark.parametrize(
+    ("kind", "caption", "positive"),
+    [
+        ("replace-object", "Two couches in a room", "Two sofas in a room"),
+        ("replace-object", "a big motorbike", "a big motorcycle"),
+        ("replace-attribute", "a large bus", "a big bus"),
+        ("replace-attribute", "The bus is large.", "The bus is big."),
+        ("replace-attribute", "an enormous dog", "a huge dog"),
+        ("replace-attribute", "an elderly man", "an old man"),
+        ("replace-relation", "a car next to a truck", "a car beside a truck"),
+        ("replace-relation", "a ball left of a box", "a ball to the left of a box"),
+    ],
+)
+def test_words_give_way_to_words_for_the_same(kind: str, caption: str, positive: str) -> None:
+    assert positive in made(kind, caption)
+
+
+@pytest.mark.parametrize(
+    ("kind", "caption"),
+    [
+        ("replace-attribute", "my big brother"),
+        ("replace-attribute", "an old house"),
+        ("replace-attribute", "a very large bus"),
+        ("replace-attribute", "a large and red bus"),
+        ("replace-relation", "the shelf above"),
+        ("replace-object", "a dog on a bed"),
+    ],
+)
+def test_a_sense_that_does_not_hold_is_left_alone(kind: str, caption: str) -> None:
+    assert made(kind, caption) == set()
+
+
+@pytest.mark.parametrize(
+    ("caption", "positive"),
+    [
+        ("A red bus and a dog.", "A dog and a red bus."),
+        ("a picture of a cat and two dogs", "a picture of two dogs and a cat"),
+        ("there is a cat and an orange dog", "there is an orange dog and a cat"),
+        ("a table, a cat and a dog", "a table, a dog and a cat"),
+        ("A dog and a cat are on a bed", "A cat and a dog are on a bed"),
+        ("a table with cats and dogs", "a table with dogs and cats"),
+    ],
+)
+def test_what_and_joins_changes_places(caption: str, positive: str) -> None:
+    assert made("swap-object", caption) == {positive}
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        "a man on a horse and a dog",
+        "a man and a dog on a bed",
+        "a man and his dog",
+        "a red dog and cat",
+        "small dogs and cats",
+        "there are two dogs and a cat",
+        "a dog sits on a bed and a cat sleeps",
+        "a dog and a dog",
+        "a ball to the left of a box and a dog",
+    ],
+)
+def test_what_could_change_its_meaning_stays(caption: str) -> None:
+    assert made("swap-object", caption) == set()
+
+
+def test_a_caption_of_the_image_is_not_made_again() -> None:
+    assert made("swap-object", "a dog and a cat", "a cat and a dog") == set()
+
+
+def test_every_attempt_is_answered() -> None:
+    annotations = annotate(RulePositives(SmallThesaurus(), small_pool()), pair_of("hello"))
+    assert [f"{a.form}-{a.target}" for a in annotations] == list(TYPES)
+    assert {(a.kind, a.status) for a in annotations} == {("hard_positive", "rejected")}
+    assert all(a.reason for a in annotations)
+
+
+def test_unknown_types_are_refused() -> None:
+    with pytest.raises(UsageError, match="no such type of positive"):
+        RulePositives(SmallThesaurus(), small_pool(), PositiveOptions(types=("swap",)))

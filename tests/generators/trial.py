@@ -1,0 +1,79 @@
+"""What the tests of rule generators share: a small pool, a small thesaurus, and a way to annotate a sentence."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.records import Annotation, Box, Pair, pair_key
+from pairwright.generators.language.pool import PoolStatistics, count
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tokens import Token
+from pairwright.generators.protocols import RuleGenerator
+
+POOL = (
+    "a dog on a bed", "a cat on a bed", "a dog on a couch", "a cat under a table", "a dog under a table",
+    "a horse in a field", "a cow in a field", "a zebra in a field", "a dog in front of a house",
+    "a cat behind a house", "a large red bus on a street", "a small blue car on a street", "a green truck on a street",
+    "a man riding a horse", "a woman riding a bicycle", "a man riding a motorcycle", "two dogs and three cats",
+    "four horses in a field", "a wooden table and a metal chair", "a black dog and a white cat", "a table in a kitchen",
+    "a bed in a bedroom", "a toilet in a bathroom", "a man standing on a street", "a woman sitting on a bench",
+    "a dog lying on a bed", "a sofa in a room", "a couch in a room", "a red car next to a blue truck",
+    "a bicycle beside a bus", "an orange cat on a chair", "an open door", "a closed door", "an open window",
+    "a closed window", "a big dog", "a little cat", "a yellow bus", "a brown horse", "a black cow", "six birds",
+    "a man on a horse", "a woman on a horse", "a dog on a horse", "a ball to the left of a box", "a box right of a ball",
+    "a small bus", "a man standing on a bench", "a table with a dog",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SmallThesaurus:
+    """A thesaurus of a few words, so that these tests say themselves what the dictionary knows."""
+
+    alive: frozenset[str] = frozenset({"dog", "cat", "horse", "cow", "zebra", "bird"})
+
+    def has(self, lemma: str, pos: str) -> bool:
+        return pos == "NOUN" and lemma in {"fire hydrant", "hot dog"}
+
+    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
+        return ()
+
+    def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
+        return {"open": ("shut",)}.get(lemma, ())
+
+    def co_hyponyms(self, lemma: str, pos: str, levels: int = 2) -> Sequence[str]:
+        return {"bench": ("chair", "couch")}.get(lemma, ())
+
+    def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
+        return ()
+
+    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
+        return (kind == "animal" and lemma in self.alive) or (kind == "bird" and lemma == "bird")
+
+    def related(self, a: str, b: str, pos: str) -> bool:
+        return a == b
+
+
+@lru_cache(maxsize=1)
+def small_pool() -> PoolStatistics:
+    """Statistics of `POOL`, each caption counted three times."""
+    return count(load_tagger().tag(POOL * 3)).frozen()
+
+
+@lru_cache(maxsize=512)
+def tokens_of(caption: str) -> Sequence[Token]:
+    return load_tagger().tag([caption])[0]
+
+
+def pair_of(caption: str, *others: str, boxes: tuple[Box, ...] = ()) -> Pair:
+    return Pair(key=pair_key("test", "", caption), caption=caption, captions=others, boxes=boxes)
+
+
+def annotate(generator: RuleGenerator, pair: Pair, seed: int = 0) -> list[Annotation]:
+    """Annotate one pair as a stage would."""
+    return generator.annotate(pair, tokens_of(pair.caption), stream(seed, generator.name, pair.key))
+
+
+def texts(make: Callable[[int], list[Annotation]], seeds: int = 20) -> set[str]:
+    """Return all texts kept under different seeds."""
+    return {a.text for seed in range(seeds) for a in make(seed) if a.status == "kept"}
