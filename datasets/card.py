@@ -114,9 +114,9 @@ def _makers(manifest: Mapping[str, Any]) -> str:
         return ""
     names = ("generator", "version", "seed", "model", "prompt")
     rows = [
-        (*(maker[name] if maker[name] != "" else "none" for name in names), f"{maker['texts']:,}") for maker in makers
+        (*(maker[name] if maker[name] != "" else "none" for name in names), f"{maker['samples']:,}") for maker in makers
     ]
-    return f"## Who wrote the texts\n\n{_table((*names, 'kept texts'), rows)}"
+    return f"## Who wrote the texts\n\n{_table((*names, 'samples'), rows)}"
 
 
 def _checks(manifest: Mapping[str, Any]) -> str:

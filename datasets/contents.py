@@ -6,11 +6,11 @@ named as on the command line: ``replace-object``, ``swap-attribute``. Memory doe
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
-from pairwright.datasets.records import Annotation
-from pairwright.datasets.samples import FROM_SHARD, Sample
+from pairwright.datasets.records import Annotation, Origin
+from pairwright.datasets.samples import Sample, makers_of
 
 _GROUPS = {"hard_negative": "hard_negatives", "hard_positive": "hard_positives"}
 
@@ -33,7 +33,7 @@ class _Counts:
     types: dict[str, Counter[str]] = field(
         default_factory=lambda: {name: Counter() for name in ("hard_negatives", "hard_positives", "conversations")}
     )
-    makers: Counter[tuple[str, int, int, str, str]] = field(default_factory=Counter)
+    makers: Counter[Origin] = field(default_factory=Counter)
 
     def add(self, sample: Sample) -> None:
         self.samples += 1
@@ -44,9 +44,7 @@ class _Counts:
         for annotation in sample.annotations:
             self.types[_GROUPS.get(annotation.kind, "conversations")][type_of(annotation)] += 1
             self.turns += len(annotation.turns)
-        origins = [a.origin for a in sample.annotations] + [e.origin for e in sample.examples]
-        for o in origins:
-            self.makers[o.generator, o.version, o.seed, o.model, o.prompt] += 1
+        self.makers.update(makers_of(sample))
 
 
 def survey(samples: Iterable[Sample]) -> dict[str, Any]:
@@ -55,13 +53,12 @@ def survey(samples: Iterable[Sample]) -> dict[str, Any]:
     Returns:
         ``samples``, ``with_image``, ``image_exts`` (extension to count), ``texts`` (hard_negatives, hard_positives,
         conversations, turns, rationales), ``types`` (for each of the first three, type to count), ``sources`` (list
-        of name, license, samples) and ``makers`` (list of generator, version, seed, model, prompt, texts), each
+        of name, license, samples) and ``makers`` (list of generator, version, seed, model, prompt, samples), each
         sorted by name.
     """
     counts = _Counts()
     for sample in samples:
         counts.add(sample)
-    names = ("generator", "version", "seed", "model", "prompt")
     return {
         "samples": counts.samples,
         "with_image": counts.with_image,
@@ -74,8 +71,8 @@ def survey(samples: Iterable[Sample]) -> dict[str, Any]:
             for (name, license_), count in sorted(counts.sources.items())
         ],
         "makers": [
-            dict(zip(names, maker, strict=True)) | {"texts": count}
-            for maker, count in sorted(counts.makers.items())
-            if maker[0] != FROM_SHARD  # a shard does not tell which of several makers wrote a text
+            {"generator": o.generator, "version": o.version, "seed": o.seed, "model": o.model, "prompt": o.prompt}
+            | {"samples": count}
+            for o, count in sorted(counts.makers.items(), key=lambda item: astuple(item[0]))
         ],
     }

@@ -37,6 +37,7 @@ class Sample:
         examples: its kept rationale rows.
         image: bytes of the image file; None for a text-only sample.
         image_ext: ``jpg``, ``png`` or ``webp``; empty for a text-only sample.
+        makers: who made its texts, when a shard told it; empty where the texts tell it themselves (see `makers_of`).
     """
 
     pair: Pair
@@ -44,6 +45,14 @@ class Sample:
     examples: tuple[Example, ...] = ()
     image: bytes | None = None
     image_ext: str = ""
+    makers: tuple[Origin, ...] = ()
+
+
+def makers_of(sample: Sample) -> list[Origin]:
+    """Return who had a part in the sample's texts, each once (without requests), in order."""
+    made = [a.origin for a in sample.annotations] + [e.origin for e in sample.examples]
+    origins = sample.makers or made
+    return [Origin(*maker) for maker in sorted({(o.generator, o.version, o.seed, o.model, o.prompt) for o in origins})]
 
 
 def members_of(sample: Sample) -> Iterator[tuple[str, bytes]]:
@@ -111,9 +120,6 @@ def _edited(annotation: Annotation) -> dict[str, Any]:
 
 def _provenance(sample: Sample) -> dict[str, Any]:
     pair = sample.pair
-    origins = {a.origin for a in sample.annotations} | {e.origin for e in sample.examples}
-    makers = sorted({(o.generator, o.version, o.seed, o.model, o.prompt) for o in origins})
-    names = ("generator", "version", "seed", "model", "prompt")
     return {
         "source": pair.source,
         "source_id": pair.source_id,
@@ -122,7 +128,10 @@ def _provenance(sample: Sample) -> dict[str, Any]:
         "width": pair.width,
         "height": pair.height,
         "captions": list(pair.captions),
-        "made_by": [dict(zip(names, maker, strict=True)) for maker in makers],
+        "made_by": [
+            {"generator": o.generator, "version": o.version, "seed": o.seed, "model": o.model, "prompt": o.prompt}
+            for o in makers_of(sample)
+        ],
     }
 
 
@@ -167,7 +176,9 @@ def sample_from_members(key: str, members: dict[str, bytes], where: str) -> Samp
         image=f"{where}::{key}.{image_ext}" if image_ext else "",
         **{name: source[name] for name in ("source_id", "width", "height", "source", "license")},
     )
-    return Sample(pair, tuple(_annotations(body)), tuple(_examples(body)), members.get(image_ext), image_ext)
+    makers = tuple(Origin(**maker) for maker in source["made_by"])
+    texts, rationales = tuple(_annotations(body)), tuple(_examples(body))
+    return Sample(pair, texts, rationales, members.get(image_ext), image_ext, makers)
 
 
 def bad_key(key: str, said: str) -> str:

@@ -8,7 +8,7 @@ samples. They come in the order of the pairs' parts. Kept annotations are held i
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -131,4 +131,4 @@ def with_image(sample: Sample, recoding: Recoding = AS_THEY_ARE) -> Sample:
         return sample
     raw = sample.image if sample.image is not None else open_image(locator)
     data, ext = recode(raw, recoding, locator)
-    return Sample(sample.pair, sample.annotations, sample.examples, data, ext)
+    return replace(sample, image=data, image_ext=ext)

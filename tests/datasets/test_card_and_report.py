@@ -21,7 +21,7 @@ from pairwright.datasets.records import Edit
 from pairwright.datasets.report import Gaps, duration, report, size, write_report
 from pairwright.datasets.report_gallery import choose, marked
 from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import shard_summary, write_shards
+from pairwright.datasets.shards import read_shard, shard_summary, write_shards
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \"' & | `x` [a](http://evil.example/)"
 
@@ -94,7 +94,7 @@ def test_the_card_tells_sources_stages_reasons_makers_and_limits(manifest: dict[
     for said in (
         "| test | 6 | CC BY 4.0 |",
         "| negatives | attempt | 30 | 20 | no\\_edit 7, identical 3 |",
-        "| rules-negatives | 1 | 7 | none | none | 9 |",
+        "| rules-negatives | 1 | 7 | none | none | 3 |",
         "| negatives | 20 | 95.00% | 1 |",
         'wds.WebDataset("shards/00000.tar"',
         "## Known limits",
@@ -143,6 +143,16 @@ def test_the_survey_counts_what_samples_hold() -> None:
     }
     assert contents["types"]["hard_negatives"] == {"replace-attribute": 3}
     assert contents["image_exts"] == {"jpg": 6}
+
+
+def test_the_survey_of_shards_names_every_maker(tmp_path: Path) -> None:
+    write_shards(samples(6), tmp_path)
+    read = list(read_shard(tmp_path / "00000.tar"))
+    assert survey(read) == survey(samples(6))
+    assert [(maker["generator"], maker["samples"]) for maker in survey(read)["makers"]] == [
+        ("rules-negatives", 3),
+        ("templates", 3),
+    ]
 
 
 def test_the_report_refers_to_nothing_outside_itself(manifest: dict[str, Any], tmp_path: Path) -> None:

@@ -219,7 +219,7 @@ def test_shards_and_records_export_alike_and_twice_the_same(to: str, build: Path
     for out, source in zip(outs, (build, build, build / "shards"), strict=True):
         assert export(source, to, out, options).rows > 0
     assert outs[0].read_bytes() == outs[1].read_bytes()
-    if to != "parquet":  # the provenance of a shard read back names fewer makers
+    if to != "parquet":  # where it names the image that a pair came from, a shard names its own
         assert outs[0].read_bytes() == outs[2].read_bytes()
     assert len(list((tmp_path / "images").iterdir())) == 12
 
