@@ -161,9 +161,11 @@ class Example:
     reason: str = ""
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # json.dumps would make one each call
+
+
 def _hash(*parts: object) -> str:
-    text = json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return hashlib.blake2b(_encode(parts).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def pair_key(source: str, locator: str, caption: str) -> str:

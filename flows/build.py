@@ -8,14 +8,16 @@ manifest is the commit: it is written last, and a build directory without one is
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from prefect import flow
+from prefect.artifacts import acreate_table_artifact
 
 from pairwright.datasets.atomic import write_text
-from pairwright.flows.config import BuildConfig, dump_config
+from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import Engine, engine
 from pairwright.flows.inputs import file_state, input_state, read_options
 from pairwright.flows.layout import part_name
@@ -31,6 +33,8 @@ from pairwright.flows.stages.tag import merge_statistics, tag_part
 from pairwright.flows.summary import Truth, finish_build, sweep
 from pairwright.generators.language.tagger import tagger_status
 from pairwright.generators.language.wordnet import load_wordnet
+
+_WATCH: ContextVar[tuple[Progress, Truth | None]] = ContextVar("_WATCH", default=(Silence(), None))
 
 
 def build(
@@ -50,10 +54,11 @@ def build(
     Raises:
         PairwrightError: with one line that says what to mend.
     """
-    if generations(config):
-        load_wordnet()  # what is missing shall be said before an hour of work, not after
-    with exclusive(out):
-        return asyncio.run(_flow(config, out.resolve(), progress or Silence(), truth))
+    watch = _WATCH.set((progress or Silence(), truth))
+    try:
+        return asyncio.run(build_flow(config.model_dump(mode="json"), str(out.resolve())))
+    finally:
+        _WATCH.reset(watch)
 
 
 def generations(config: BuildConfig) -> list[Generation]:
@@ -74,14 +79,38 @@ def generations(config: BuildConfig) -> list[Generation]:
     return stages + [stage(extra.name, extra.name, extra.options) for extra in config.generators]
 
 
-@flow(name="pairwright-build", validate_parameters=False, persist_result=False)
-async def _flow(config: BuildConfig, out: Path, progress: Progress, truth: Truth | None) -> dict[str, Any]:
-    (out / "manifest.json").unlink(missing_ok=True)
-    write_text(out / "build.yaml", dump_config(config))
-    async with engine(out, config.workers, progress) as running:
-        await _Stages(config, running).run()
-    sweep(out, running.done)
-    return finish_build(config, out, running.done, truth)
+@flow(name="pairwright-build", flow_run_name="{out}", persist_result=False)
+async def build_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
+    """Build a dataset as a Prefect flow; what a deployment runs.
+
+    Args:
+        config: the content of a build config, paths absolute.
+        out: the build directory.
+
+    Returns:
+        The manifest.
+    """
+    checked, folder = parse_config(config, where="the flow's config"), Path(out)
+    progress, truth = _WATCH.get()
+    if generations(checked):
+        load_wordnet()  # what is missing shall be said before an hour of work, not after
+    with exclusive(folder):
+        (folder / "manifest.json").unlink(missing_ok=True)
+        write_text(folder / "build.yaml", dump_config(checked))
+        async with engine(folder, checked.workers, progress) as running:
+            await _Stages(checked, running).run()
+        sweep(folder, running.done)
+        manifest = finish_build(checked, folder, running.done, truth)
+    await _tell_prefect(manifest)
+    return manifest
+
+
+async def _tell_prefect(manifest: Mapping[str, Any]) -> None:
+    rows = [
+        {"stage": name, **{column: stage[column] for column in ("unit", "candidates", "kept", "seconds")}}
+        for name, stage in manifest["stages"].items()
+    ]
+    await acreate_table_artifact(rows, key="pairwright-stages", description=f"Stages of {manifest['name']}")
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pairwright.datasets.errors import ConfigError
 
 NegativeType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute"]
-PositiveType = Literal["replace", "swap"]
+PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
 ConversationType = Literal["conversation", "brief"]
 
 

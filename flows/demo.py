@@ -43,7 +43,7 @@ def demo_config(folder: Path, pairs: int, seed: int) -> BuildConfig:
             "name": "colorshape-demo",
             "seed": seed,
             "input": {"path": str(folder / pattern), "source": "colorshape"},
-            "retrieve": {"queries": str(folder / "queries.json"), "k": 50},
+            "retrieve": {"queries": str(folder / "queries.json"), "k": 150},
             "negatives": {},
             "positives": {},
             "conversations": {"vocabulary": list(vocabulary())},

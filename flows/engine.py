@@ -8,6 +8,7 @@ The number of processes changes nothing in the output.
 import asyncio
 import multiprocessing
 import os
+import threading
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -72,11 +73,24 @@ class Engine:
         return await in_a_worker()
 
 
+def die_with_parent() -> None:
+    """End this worker when the process that started it is gone; a pool's workers would else wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 @asynccontextmanager
 async def engine(root: Path, workers: int, progress: Progress) -> AsyncIterator[Engine]:
     """Give an engine with ``workers`` processes (0: one a core); no process outlives the block."""
     count = workers or len(os.sched_getaffinity(0))
-    pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+    pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=die_with_parent)
     try:
         yield Engine(root, pool, progress, {})
     finally:

@@ -30,7 +30,8 @@ def read_options(section: InputSection) -> ReadOptions:
 
 def input_state(section: InputSection) -> str:
     """Return the state of the files that a build reads its pairs from; errors as in `readers.formats.locate`."""
-    files = locate(section.path, section.format).files
+    files = list(locate(section.path, section.format).files)
+    files += [table for file in files if file.suffix == ".tar" and (table := file.with_suffix(".parquet")).exists()]
     return file_state([*files, *([Path(section.instances)] if section.instances else [])])
 
 

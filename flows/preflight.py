@@ -53,6 +53,7 @@ def prepare_prefect() -> None:
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_CLI_PROMPT": "false",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",  # its 20 s are too few on a busy machine
     }.items():
         os.environ.setdefault(name, value)
 

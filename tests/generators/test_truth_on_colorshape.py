@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
+from tests.generators.trial import SmallThesaurus
 
 from pairwright.datasets.chance import stream
 from pairwright.datasets.colorshape.corpus import make_sample, sample_pair, scene_of, vocabulary
@@ -18,7 +19,6 @@ from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
 from pairwright.generators.negatives import TYPES, RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
-from tests.generators.trial import SmallThesaurus
 
 FEW, MANY = 250, 2000
 SHARE = 0.995
@@ -33,6 +33,7 @@ class Corpus:
     pool: PoolStatistics
 
     def annotated(self, generator: RuleGenerator) -> Iterator[tuple[Pair, Annotation]]:
+        """Yield every annotation with its pair."""
         for pair, tokens in zip(self.pairs, self.tokens, strict=True):
             for annotation in generator.annotate(pair, tokens, stream(0, generator.name, pair.key)):
                 yield pair, annotation

@@ -28,30 +28,39 @@ POOL = (
 
 @dataclass(frozen=True)
 class SmallThesaurus:
-    """A thesaurus of a few words, so that these tests say themselves what the dictionary knows."""
+    """A thesaurus of a few nouns, so that these tests say themselves what the dictionary knows."""
 
-    alive: frozenset[str] = frozenset({"dog", "cat", "horse", "cow", "zebra", "bird"})
+    animals: frozenset[str] = frozenset({"dog", "cat", "horse", "cow", "zebra", "bird"})
+    compounds: frozenset[str] = frozenset({"fire hydrant", "hot dog"})
+    siblings: tuple[str, ...] = ("chair", "couch")
 
     def has(self, lemma: str, pos: str) -> bool:
-        return pos == "NOUN" and lemma in {"fire hydrant", "hot dog"}
+        """Know two compounds."""
+        return pos == "NOUN" and lemma in self.compounds
 
     def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
-        return ()
+        """Know one pair of synonyms, which the pool does not have."""
+        return ("hound",)[:senses] if (lemma, pos) == ("dog", "NOUN") else ()
 
     def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
-        return {"open": ("shut",)}.get(lemma, ())
+        """Know one antonym."""
+        return ("shut",) if (lemma, pos) == ("open", "ADJ") else ()
 
     def co_hyponyms(self, lemma: str, pos: str, levels: int = 2) -> Sequence[str]:
-        return {"bench": ("chair", "couch")}.get(lemma, ())
+        """Know the siblings of a bench."""
+        return self.siblings[:levels] if (lemma, pos) == ("bench", "NOUN") else ()
 
     def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
-        return ()
+        """Know one kind of animal under each animal: its young."""
+        return (f"young {lemma}",) if pos == "NOUN" and lemma in self.animals else ()
 
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
-        return (kind == "animal" and lemma in self.alive) or (kind == "bird" and lemma == "bird")
+        """Know which nouns are animals, and which are birds."""
+        return pos == "NOUN" and ((kind == "animal" and lemma in self.animals) or (kind == "bird" and lemma == "bird"))
 
     def related(self, a: str, b: str, pos: str) -> bool:
-        return a == b
+        """Know that a noun is itself."""
+        return pos == "NOUN" and a == b
 
 
 @lru_cache(maxsize=1)
@@ -62,10 +71,12 @@ def small_pool() -> PoolStatistics:
 
 @lru_cache(maxsize=512)
 def tokens_of(caption: str) -> Sequence[Token]:
+    """Tag one caption."""
     return load_tagger().tag([caption])[0]
 
 
 def pair_of(caption: str, *others: str, boxes: tuple[Box, ...] = ()) -> Pair:
+    """Return a pair with its other captions and boxes."""
     return Pair(key=pair_key("test", "", caption), caption=caption, captions=others, boxes=boxes)
 
 
