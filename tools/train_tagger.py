@@ -1,6 +1,6 @@
 """Trains the small English tagger that pairwright carries, and writes its measured card.
 
-    python tools/train_tagger.py TREEBANK_FOLDER OUTPUT_FOLDER
+    python -m tools.train_tagger TREEBANK_FOLDER OUTPUT_FOLDER
 
 The treebank is Universal Dependencies English EWT (github.com/UniversalDependencies/UD_English-EWT, or
 lindat.mff.cuni.cz), licence CC BY-SA 4.0; the folder holds ``train.conllu`` and ``dev.conllu``. What comes
@@ -19,16 +19,15 @@ import random
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import spacy
-import thinc
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
-from spacy.util import fix_random_seed, minibatch
-from thinc.api import Adam, NumpyOps, set_current_ops, warmup_linear
+from thinc.api import Adam, NumpyOps, fix_random_seed, set_current_ops, warmup_linear
 from tools.caption_phrases import caption_sentences
 
 from pairwright.datasets.chance import stream
@@ -102,12 +101,14 @@ def train_pipeline(train: list[Sentence], dev: list[Sentence], count: int, seed:
     set_current_ops(NumpyOps(use_blis=False))  # NumPy's own matrix product is several times faster
     nlp = blank()
     steps = count * (len(train) + CAPTIONS_AN_EPOCH) // BATCH
-    optimizer = Adam(warmup_linear(0.002, 100, steps), L2=0.01, use_averages=True)
+    rate: Any = warmup_linear(0.002, 100, steps)  # a generator, though typed as an iterable
+    optimizer = Adam(rate, L2=0.01, use_averages=True)
     nlp.initialize(lambda: [example(nlp, sentence) for sentence in train], sgd=optimizer)
     for number, sentences in enumerate(epochs(train, count, seed)):
         started, losses = time.perf_counter(), dict[str, float]()
-        for batch in minibatch(sentences, BATCH):
-            nlp.update([example(nlp, sentence) for sentence in batch], drop=DROPOUT, sgd=optimizer, losses=losses)
+        for at in range(0, len(sentences), BATCH):
+            batch = [example(nlp, sentence) for sentence in sentences[at : at + BATCH]]
+            nlp.update(batch, drop=DROPOUT, sgd=optimizer, losses=losses)
             optimizer.step_schedules()
         with nlp.use_params(optimizer.averages):
             accuracy = measure(nlp, dev)["xpos_accuracy"]
@@ -119,12 +120,16 @@ def train_pipeline(train: list[Sentence], dev: list[Sentence], count: int, seed:
         return without_words(nlp)
 
 
+def _tagger(nlp: Language) -> Any:
+    return nlp.get_pipe("tagger")  # typed as a mere callable
+
+
 def without_words(nlp: Language) -> Language:
     """Return the pipeline with a fresh vocabulary, so that no word of the treebank is stored with it."""
-    fresh, trained = blank(), nlp.get_pipe("tagger")
+    fresh, trained = blank(), _tagger(nlp)
     for label in trained.labels:
         fresh.vocab.strings.add(label)
-    fresh.get_pipe("tagger").from_bytes(trained.to_bytes(exclude=["vocab"]), exclude=["vocab"])
+    _tagger(fresh).from_bytes(trained.to_bytes(exclude=["vocab"]), exclude=["vocab"])
     return fresh
 
 
@@ -132,7 +137,7 @@ def measure(nlp: Language, dev: list[Sentence]) -> dict[str, float]:
     """Return the tag accuracy on the treebank's tokens and the tokens tagged a second."""
     docs = [Doc(nlp.vocab, words=list(s.words), spaces=list(s.spaces)) for s in dev]
     started = time.perf_counter()
-    tagged = list(nlp.get_pipe("tagger").pipe(iter(docs), batch_size=256))
+    tagged = list(_tagger(nlp).pipe(iter(docs), batch_size=256))
     seconds = time.perf_counter() - started
     right = sum(t.tag_ == tag for doc, s in zip(tagged, dev, strict=True) for t, tag in zip(doc, s.tags, strict=True))
     total = sum(len(s.words) for s in dev)
@@ -153,8 +158,8 @@ def card(nlp: Language, dev: list[Sentence], options: argparse.Namespace) -> dic
         "tokens_a_second_one_core": measured["tokens_a_second"],
         "epochs": options.epochs,
         "seed": options.seed,
-        "spacy": spacy.__version__,
-        "thinc": thinc.__version__,
+        "spacy": version("spacy"),
+        "thinc": version("thinc"),
     }
 
 

@@ -125,6 +125,7 @@ def _known_to_nltk() -> Any:
 
 def _get_wordnet(progress: Progress, corpora: Path) -> None:
     target = corpora / "corpora" / "wordnet"
+    target.mkdir(parents=True, exist_ok=True)  # a folder that cannot be written is told before the download
     if (_DEBIAN_FOLDER / "index.sense").is_file():
         progress(f"taking WordNet from {_DEBIAN_FOLDER}")
         _install(_DEBIAN_FOLDER, target)
@@ -148,7 +149,6 @@ def _nltk_download(progress: Progress, corpora: Path) -> bool:
 
 def _install(source: Path, target: Path) -> None:
     """Copy WordNet's files to ``target`` and add ``lexnames``, which comes last: with it the folder is whole."""
-    target.mkdir(parents=True, exist_ok=True)
     for file in sorted(source.iterdir()):
         if file.is_file() and file.name != "lexnames":
             shutil.copyfile(file, target / file.name)
