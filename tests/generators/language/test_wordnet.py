@@ -10,16 +10,10 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import MissingResource, StorageError
 from pairwright.generators.language import wordnet_setup
-from pairwright.generators.language.wordnet import (
-    LEXICAL_DOMAINS,
-    POS,
-    WordNet,
-    load_wordnet,
-    read_table,
-    table_path,
-    wordnet_status,
-)
-from pairwright.generators.language.wordnet_setup import compile_table, lexnames, set_up_language
+from pairwright.generators.language.wordnet import WordNet, load_wordnet, wordnet_status
+from pairwright.generators.language.wordnet_compile import compile_table
+from pairwright.generators.language.wordnet_setup import lexnames, set_up_language
+from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, POS, read_graph, table_path
 
 needs_table = pytest.mark.skipif(not table_path().is_file(), reason="WordNet is not set up: `pairwright doctor --mend`")
 
@@ -148,8 +142,15 @@ def test_unknown_words_have_no_neighbours(lemma: str, pos: str) -> None:
 
 @needs_table
 def test_the_order_is_the_same_in_a_new_reader(wordnet: WordNet) -> None:
-    again = read_table(table_path())
+    again = WordNet(read_graph(table_path()), table_path())
     assert all(wordnet.co_hyponyms(*word) == again.co_hyponyms(*word) for word in WORDS[:10])
+
+
+@needs_table
+def test_parts_of_speech_that_wordnet_has_not_have_no_words(wordnet: WordNet) -> None:
+    assert not wordnet.has("on", "ADP")
+    assert not wordnet.co_hyponyms("on", "ADP")
+    assert not wordnet.synonyms("he", "PRON")
 
 
 @needs_table
@@ -169,7 +170,7 @@ def test_a_torn_table_is_named(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "table.npz"
     file.write_bytes(content)
     with pytest.raises(StorageError, match="doctor --mend"):
-        read_table(file)
+        read_graph(file)
 
 
 def test_lexnames_has_a_line_for_each_domain_in_the_form_that_nltk_reads() -> None:

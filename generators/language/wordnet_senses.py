@@ -1,0 +1,109 @@
+"""Which sense of a word a caption means: told by frequency, since the caption does not say.
+
+The *main* sense of a noun is its most frequent one in a visible domain (animal, artifact, food, person, ...), unless
+its first sense has four times the count, or the one that `_CAPTION_SENSES` names; of other words the most frequent.
+A sense *counts* when it is the main one or has a tenth of the lemma's count; a lemma without any count has its first
+two. A word *means* a sense that is its main one or has a quarter of its count: hence "circle" never gives "lap", nor
+"ride" its rare synonym "sit".
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, WordGraph
+
+_VISIBLE = frozenset(
+    LEXICAL_DOMAINS.index(f"noun.{name}")
+    for name in (
+        "Tops",
+        "animal",
+        "artifact",
+        "body",
+        "food",
+        "location",
+        "object",
+        "person",
+        "plant",
+        "shape",
+        "substance",
+    )
+)
+# The rank (from 0) of the sense that captions mean, where it is neither the first nor the most frequent visible one.
+_CAPTION_SENSES: Final = {
+    "bat": 4,  # of baseball
+    "bike": 1,  # the bicycle
+    "board": 2,
+    "cake": 2,  # baked
+    "case": 4,  # a container
+    "court": 3,  # of tennis
+    "glass": 1,  # to drink from
+    "grill": 1,
+    "lot": 1,
+    "meter": 1,
+    "mouse": 3,  # of a computer
+    "mug": 3,
+    "net": 4,  # of a game
+    "plate": 3,  # a dish
+    "ring": 2,
+    "seat": 2,
+    "sign": 3,
+    "star": 4,  # the shape
+    "tank": 1,
+    "toilet": 1,  # the fixture
+    "yard": 1,  # of a house
+}
+_PLANT: Final = LEXICAL_DOMAINS.index("noun.plant")
+_FOOD: Final = LEXICAL_DOMAINS.index("noun.food")
+_OUTWEIGHS = 4  # a sense outside the visible domains is the main one from this many times the count on
+COUNTING_SHARE, _NEAR_MAIN = (
+    0.10,
+    0.25,
+)  # of the lemma's count: a sense that counts; a sense good enough for a candidate
+_UNCOUNTED_SENSES = 2
+
+
+class Senses:
+    """The senses of words, weighed; synsets and words are numbers of the graph."""
+
+    def __init__(self, graph: WordGraph) -> None:
+        self._graph = graph
+        self._weighed = lru_cache(maxsize=65536)(self._weigh)
+
+    def main(self, word: int, pos: str) -> int:
+        """Return the main sense; -1 when there is none."""
+        return self._weighed(word, pos)[0]
+
+    def counting(self, word: int, pos: str) -> list[int]:
+        """Return the senses that count, the main one first."""
+        main, shares = self._weighed(word, pos)
+        others = [synset for synset, share in shares if share >= COUNTING_SHARE and synset != main]
+        return [main, *others] if main >= 0 else []
+
+    def _weigh(self, word: int, pos: str) -> tuple[int, list[tuple[int, float]]]:
+        """Return the main sense (-1: none) and each sense's share of the counts."""
+        senses = self._graph.senses(word, pos)
+        counts = self._graph.counts(word, pos)
+        if not senses:
+            return -1, []
+        total = sum(counts)
+        shares = [count / total if total else float(at < _UNCOUNTED_SENSES) for at, count in enumerate(counts)]
+        best = self._main_noun(word, senses, counts) if pos == "NOUN" else 0
+        return senses[best], list(zip(senses, shares, strict=True))
+
+    def _main_noun(self, word: int, senses: list[int], counts: list[int]) -> int:
+        named = _CAPTION_SENSES.get(self._graph.encoded(word).decode())
+        if named is not None and named < len(senses):
+            return named
+        visible = (at for at, synset in enumerate(senses) if self._graph.domain[synset] in _VISIBLE)
+        best = next((at for at in visible if at == 0 or counts[0] < _OUTWEIGHS * max(counts[at], 1)), 0)
+        if self._graph.domain[senses[best]] != _PLANT:
+            return best
+        eaten = (
+            at for at, synset in enumerate(senses) if self._graph.domain[synset] == _FOOD
+        )  # a banana, not its tree
+        return next((at for at in eaten if counts[best] < _OUTWEIGHS * max(counts[at], 1)), best)
+
+    def means(self, word: int, pos: str, synset: int, least: float = _NEAR_MAIN) -> bool:
+        """Return whether the word means the synset: its main sense, or one with that share of its count."""
+        main, shares = self._weighed(word, pos)
+        return synset == main or dict(shares).get(synset, 0.0) >= least

@@ -1,0 +1,134 @@
+"""The file behind `wordnet.py`: WordNet's bare graph in flat arrays, and the reader of it.
+
+Lemmas and synsets are numbers. A lemma is in lower case with spaces; lemmas are in the order of their bytes, so that
+a lemma is found by bisection and no dictionary of 147,000 strings is built. Rows of unequal length (the senses of a
+lemma, the members of a synset, its hypernyms ``up``, hyponyms ``down``, ``similar`` adjectives and grouped verbs,
+the antonyms of a lemma) are one flat array and one of where each row begins. The file is an uncompressed .npz of
+unsigned integers, about 10 MB, that loads in some 50 ms. It is written by `wordnet_compile.py`.
+"""
+
+import os
+import sys
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairwright.datasets.errors import StorageError
+
+POS: Final = ("NOUN", "VERB", "ADJ", "ADV")
+TABLE_VERSION: Final = 1
+_DOMAIN_NAMES: Final = """
+    adj.all adj.pert adv.all noun.Tops noun.act noun.animal noun.artifact noun.attribute noun.body noun.cognition
+    noun.communication noun.event noun.feeling noun.food noun.group noun.location noun.motive noun.object noun.person
+    noun.phenomenon noun.plant noun.possession noun.process noun.quantity noun.relation noun.shape noun.state
+    noun.substance noun.time verb.body verb.change verb.cognition verb.communication verb.competition verb.consumption
+    verb.contact verb.creation verb.emotion verb.motion verb.perception verb.possession verb.social verb.stative
+    verb.weather adj.ppl"""
+LEXICAL_DOMAINS: Final = tuple(_DOMAIN_NAMES.split())
+
+Arrays = dict[str, NDArray[np.unsignedinteger[Any]]]
+
+
+def table_path(prefix: Path | None = None) -> Path:
+    """Return where the table is: ``PAIRWRIGHT_WORDNET``, else under ``prefix`` (default: this environment)."""
+    named = os.environ.get("PAIRWRIGHT_WORDNET", "")
+    if named and prefix is None:
+        return Path(named)
+    return (prefix or Path(sys.prefix)) / "share" / "pairwright" / f"wordnet-v{TABLE_VERSION}.npz"
+
+
+class WordGraph:
+    """Lemmas, senses and edges by number; an unknown lemma has the number -1 and no senses."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._blob = arrays["lemma_bytes"].tobytes()
+        self._lemma_at = arrays["lemma_at"].tolist()
+        self._sense_at, self._sense_synset, self._sense_count = _views(
+            arrays, "sense_at", "sense_synset", "sense_count"
+        )
+        self._member_at, self._member = _views(arrays, "member_at", "member")
+        self._edges = {name: _views(arrays, f"{name}_at", name) for name in ("up", "down", "similar")}
+        self._antonym_at, *self._antonym = _views(arrays, "antonym_at", "antonym_from", "antonym_to", "antonym_sense")
+        (self.domain,) = _views(arrays, "domain")  # of each synset: its place in LEXICAL_DOMAINS
+
+    def number(self, lemma: str) -> int:
+        """Return the number of a lemma; -1 when WordNet has it not."""
+        wanted = lemma.encode("utf-8", "surrogatepass")
+        at = bisect_left(range(len(self._lemma_at) - 1), wanted, key=self.encoded)
+        return at if at < len(self._lemma_at) - 1 and self.encoded(at) == wanted else -1
+
+    def encoded(self, word: int) -> bytes:
+        """Return the spelling of a lemma, encoded."""
+        return self._blob[self._lemma_at[word] : self._lemma_at[word + 1]]
+
+    def words(self, words: Iterable[int]) -> list[str]:
+        """Return the spellings of lemmas, each once, in order."""
+        return [self.encoded(word).decode() for word in dict.fromkeys(words)]
+
+    def _slot(self, word: int, pos: str) -> tuple[int, int]:
+        if word < 0 or pos not in POS:
+            return 0, 0
+        slot = word * len(POS) + POS.index(pos)
+        return self._sense_at[slot], self._sense_at[slot + 1]
+
+    def senses(self, word: int, pos: str) -> list[int]:
+        """Return the synsets of a lemma, in WordNet's order."""
+        start, end = self._slot(word, pos)
+        return self._sense_synset[start:end].tolist()
+
+    def counts(self, word: int, pos: str) -> list[int]:
+        """Return how often each sense was tagged, in the order of `senses`."""
+        start, end = self._slot(word, pos)
+        return self._sense_count[start:end].tolist()
+
+    def members(self, synset: int) -> list[int]:
+        """Return the lemmas of a synset."""
+        return self._member[self._member_at[synset] : self._member_at[synset + 1]].tolist()
+
+    def antonyms(self, word: int) -> list[tuple[int, int, int]]:
+        """Return the direct antonyms of a lemma: in which of its synsets, which lemma, in which synset of that."""
+        if word < 0:
+            return []
+        rows = slice(self._antonym_at[word], self._antonym_at[word + 1])
+        source, target, sense = (column[rows].tolist() for column in self._antonym)
+        return list(zip(source, target, sense, strict=True))
+
+    def next(self, synset: int, relation: str) -> list[int]:
+        """Return the synsets one step ``up`` or ``down``, or ``similar``."""
+        starts, targets = self._edges[relation]
+        return targets[starts[synset] : starts[synset + 1]].tolist()
+
+    def walk(self, start: int, relation: str, steps: int = sys.maxsize) -> Iterator[tuple[int, int]]:
+        """Yield each synset within ``steps`` with its distance, nearest first, ``start`` itself at 0."""
+        seen, layer, distance = {start}, [start], 0
+        while layer and distance <= steps:
+            yield from ((synset, distance) for synset in layer)
+            reached = dict.fromkeys(target for synset in layer for target in self.next(synset, relation))
+            layer = [synset for synset in reached if synset not in seen]
+            seen.update(layer)
+            distance += 1
+
+
+def _views(arrays: Arrays, *names: str) -> tuple["memoryview[int]", ...]:
+    # Indexing a memoryview gives a Python int and is several times faster than indexing an array.
+    return tuple(arrays[name].data for name in names)
+
+
+def read_graph(path: Path) -> WordGraph:
+    """Return the graph of a table file.
+
+    Raises:
+        StorageError: the file is torn or not a table of this version.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if int(file["version"]) != TABLE_VERSION:
+                raise StorageError(f"{path} is of version {int(file['version'])}: run `pairwright doctor --mend`.")
+            return WordGraph({name: file[name] for name in file.files if name != "version"})
+    except (ValueError, KeyError, EOFError, BadZipFile) as error:
+        raise StorageError(f"{path} is not a whole WordNet table: run `pairwright doctor --mend`.") from error
