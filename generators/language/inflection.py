@@ -43,7 +43,7 @@ _PERIPHRASTIC: Final = {"JJR": "more", "JJS": "most", "RBR": "more", "RBS": "mos
 
 # Vowel letters that sound as "yoo" or "w" ("a unicorn", "a one-way street"), silent h, and read-out letters.
 _CONSONANT_SOUND: Final = re.compile(
-    r"uni(?!n|m|d|l)|unil|use|usu|uti|ute|ura|ure(?!t)|uro|uku|ufo|uga|eu|ewe|ouija|one(?!i)|once|u(?=[-\d.]|$)|ubi|usb",
+    r"uni(?!n|m|d|l)|unil|use|usu|uti|ute|uto|ura|uri|ure(?!t)|uro|uku|ufo|uga|eu|ewe|ouija|one(?!i)|once|u(?=[-\d.]|$)|ubi|usb",
     re.IGNORECASE,
 )
 _VOWEL_SOUND: Final = re.compile(
@@ -51,7 +51,32 @@ _VOWEL_SOUND: Final = re.compile(
 )
 _LETTERS_WITH_VOWEL: Final = frozenset("AEFHILMNORSX")
 _INITIALISM: Final = re.compile(r"[A-Z]{2,5}s?(?![A-Za-z])")
-_READ_AS_WORDS: Final = frozenset(("NASA", "NATO", "LEGO", "FIFA", "SIM", "RAM", "LAN", "NASCAR"))
+_WITHOUT_VOWEL: Final = re.compile(r"[B-DF-HJ-NP-TV-Z]+")
+_READ_BY_LETTER: Final = frozenset(
+    (
+        "SUV",
+        "LED",
+        "ATM",
+        "NBA",
+        "FBI",
+        "IBM",
+        "UFO",
+        "USA",
+        "UPS",
+        "USB",
+        "UK",
+        "US",
+        "EU",
+        "ID",
+        "AC",
+        "AM",
+        "RV",
+        "OJ",
+        "MRI",
+        "EMT",
+        "ESPN",
+    )
+)
 
 
 @lru_cache(maxsize=65536)
@@ -94,13 +119,20 @@ def article(word: str) -> str:
     first = word.strip().split(" ", 1)[0].lstrip("\"'“‘([")
     if not first:
         return "a"
-    if _INITIALISM.match(first) and first.rstrip("s") not in _READ_AS_WORDS:
+    if _is_initialism(first):
         return "an" if first[0] in _LETTERS_WITH_VOWEL else "a"
     if _VOWEL_SOUND.match(first):
         return "an"
     if _CONSONANT_SOUND.match(first):
         return "a"
     return "an" if first[0].lower() in "aeiouáéíóúâêîôûäëïöü" else "a"
+
+
+def _is_initialism(word: str) -> bool:
+    # "STOP" and "BUS" are words in capitals, "HDTV" cannot be spoken, "SUV" has to be known.
+    match = _INITIALISM.match(word)
+    letters = match[0].rstrip("s") if match else ""
+    return bool(letters) and (letters in _READ_BY_LETTER or bool(_WITHOUT_VOWEL.fullmatch(letters)))
 
 
 def match_case(word: str, like: str) -> str:

@@ -8,9 +8,9 @@ from pairwright.generators.language.tokens import Token
 
 ARTICLES = {
     "a": "dog university unicorn uniform one-way once European ewe user ukulele useful house hotel 7 10 UFO yellow unique banana"
-    " utensil usual BMW one TV NASA herbivore",
+    " utensil usual BMW one TV NASA herbivore STOP BUS utopia urinal euro uranium ukulele T-shirt U-turn CD DVD",
     "an": "apple hour honest heir umbrella uncle SUV MRI 8 11 18 elephant orange X-ray LED unidentified uninteresting unusual urn"
-    " oven ice-cream honor urban ugly utter",
+    " oven ice-cream honor urban ugly utter SUVs HDTV ATM iPhone X-shaped 18-wheeler OPEN umpire",
 }
 
 
