@@ -20,10 +20,10 @@ from pairwright.generators.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY
 from pairwright.generators.synonyms import reword_each_other
 
-ENOUGH = 8  # kinds of our own; fewer, and WordNet is asked as well
+ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
 FEW = 3  # candidates; fewer, and WordNet is searched one level wider
 WIDEST = 3
-SLACK = 0.05  # plausibility by which a new word may fall short of the old one
+SLACK = 0.05  # plausibility by which our own kinds may fall short of the old word, and WordNet's must do better
 USUAL = 0.01  # share of a noun's captions in which it goes with a preposition
 SEEN = 2  # captions of the pool that show that two words go together
 TRIED = 12  # candidates looked at in one place
@@ -132,12 +132,19 @@ class Candidates:
         return [found[at] for at in order[:TRIED]]
 
     def fits(self, candidate: str, instead_of: str, context: Sequence[str]) -> bool:
-        """Whether the pool has a word beside some word of the context, and finds it sensible beside all of them."""
+        """Whether the pool has a word beside some word of the context, and finds it sensible beside all of them.
+
+        WordNet's candidates have to fit better than those of our own tables, which are about pictures.
+        """
         rest = [lemma for lemma in context if lemma not in instead_of.split()]
         word = candidate.rsplit(maxsplit=1)[-1]
-        if rest and not any(self._pool.cooccurrence(word, other) >= SEEN for other in rest):
+        ours = candidate in KINDS.get(instead_of, (candidate,))
+        seen = sum(self._pool.cooccurrence(word, other) >= SEEN for other in rest)
+        if seen < min(len(rest), 1 if ours else 2):
             return False
         fit = self._pool.plausibility(word, rest)
+        if not ours:
+            return fit >= self._least + SLACK
         return fit >= self._least or fit >= self._pool.plausibility(instead_of.rsplit(maxsplit=1)[-1], rest) - SLACK
 
     def is_said(self, candidate: str, instead_of: str, words: ImageWords) -> bool:
@@ -202,6 +209,8 @@ class Candidates:
 
     def _siblings(self, noun: str, have: int) -> list[str]:
         found: list[str] = []
+        if self._thesaurus.is_a(noun, "person", "NOUN"):
+            return found  # a passenger may be a tourist as well
         for levels in range(2, WIDEST + 1):
             near = self._thesaurus.co_hyponyms(noun, "NOUN", levels)
             found = [word for word in near if word.isalpha() and self.is_frequent(word, "NOUN")]

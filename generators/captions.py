@@ -57,7 +57,8 @@ class Caption:
     @cached_property
     def contents(self) -> tuple[str, ...]:
         """Lemmas of nouns, verbs and adjectives, the context in which a new word must make sense."""
-        return tuple(token.lemma for token in self.tokens if token.pos in {"NOUN", "VERB", "ADJ"})
+        kept = (token for token in self.tokens if token.pos in {"NOUN", "VERB", "ADJ"})
+        return tuple(token.lemma for token in kept if token.lemma not in FRAMES)
 
     def word(self, index: int) -> str:
         """Return the lower-case token at ``index``, or an empty string outside the caption."""

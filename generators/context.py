@@ -14,6 +14,7 @@ from functools import lru_cache
 from pairwright.datasets.records import Pair
 from pairwright.generators.attributes import COLOUR, same_concept
 from pairwright.generators.language.inflection import inflect
+from pairwright.generators.phrases import NUMBER_WORDS
 from pairwright.generators.synonyms import LOOSELY_SAME, OBJECTS
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -78,8 +79,9 @@ class ImageWords:
         return any(map(self.has, words))
 
     def speaks_of(self, noun: str) -> bool:
-        """Whether the noun, its plural, or a word that captions use for the same occurs."""
-        return any(self.has(word) or self.has(plural_of(word)) for word in loosely_same(noun))
+        """Whether the noun, its plural, or a word that captions use for the same occurs; of a compound, its head."""
+        said_as = loosely_same(noun) | loosely_same(noun.rsplit(maxsplit=1)[-1])
+        return any(self.has(word) or self.has(plural_of(word)) for word in said_as)
 
     def several(self, noun: str) -> bool:
         """Whether there may be more than one: two boxes of that label, or a caption that has the plural."""
@@ -96,6 +98,11 @@ class ImageWords:
         adjectives, nouns = frozenset(same_concept(adjective)), {noun, plural_of(noun)}
         lines = self.others if elsewhere else (self.own, *self.others)
         return any(_stands_before(words, adjectives, nouns) for words in lines)
+
+    def other_number(self, noun: str, number: str) -> bool:
+        """Whether some caption counts the noun otherwise ("three dogs") than ``number``, a word up to ten."""
+        rest = frozenset(NUMBER_WORDS) - {number, "one"}
+        return any(_stands_before(words, rest, {plural_of(noun)}) for words in (self.own, *self.others))
 
     def other_colour(self, noun: str, colour: str) -> bool:
         """Whether some caption gives the noun another colour than ``colour``."""

@@ -5,7 +5,7 @@ A *fact* has the wordings of its question, the form of its answer and the fields
 
 Stated margins, in parts of the picture: of two things one is left of (above) the other when their boxes do not overlap
 on that axis, the centres are at least 0.18 apart on it, and that is at least twice their distance on the other axis.
-One is larger when its box has at least twice the area. Labels with more than ten boxes are not counted, since sources
+One is larger when its box has at least twice the area. Labels with ten boxes or more are not counted, since sources
 stop marking crowds one by one.
 """
 
@@ -26,7 +26,7 @@ from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, is_plural, n
 
 CLEARLY_APART = 0.18
 CLEARLY_LARGER = 2.0
-MOST_COUNTED = 10
+MOST_COUNTED = 9
 MOST_PAIRS = 30
 
 _COLOURS = {word: concept for concept, words in COLOUR.items() for word in words if concept != "blond"}
@@ -84,7 +84,7 @@ class Grounding:
 
     def _present(self) -> Iterator[Fact]:
         for label, group in self.boxes.items():
-            if label not in self.vocabulary or len(group) > MOST_COUNTED:
+            if label not in self.vocabulary or not self._is_counted(label, group):
                 continue
             if label in PLURAL_ONLY:
                 yield Fact(questions.ARE_THERE_ANY, "Yes, there are {nouns}.", {"nouns": label}, "yes")
@@ -109,9 +109,14 @@ class Grounding:
 
     def _counts(self) -> Iterator[Fact]:
         for label, group in self.boxes.items():
-            if label in self.vocabulary and label not in PLURAL_ONLY | MASS and len(group) <= MOST_COUNTED:
+            if label in self.vocabulary and label not in PLURAL_ONLY | MASS and self._is_counted(label, group):
                 answer = questions.COUNT_ONE if len(group) == 1 else questions.COUNT_MANY
                 yield Fact(questions.HOW_MANY, answer, _names(label, len(group)))
+
+    def _is_counted(self, label: str, group: tuple[Box, ...]) -> bool:
+        """Whether the boxes are all there are, as far as the captions tell."""
+        number = len(group)
+        return number <= MOST_COUNTED and not self.words.other_number(label, NUMBER_WORDS[number - 1])
 
     def _colours(self) -> Iterator[Fact]:
         heads = Counter(self.tokens[phrase.head].lemma for phrase in self.phrases)

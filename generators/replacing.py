@@ -29,7 +29,7 @@ _FURTHEST = 3  # tokens between a thing and its relation: "a man who is standing
 def replace_object(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
     """Exchange a noun (or a compound that is one word to a dictionary) for one of the same kind."""
     for phrase in rng.sample(caption.phrases, len(caption.phrases)):
-        if not caption.is_thing(phrase) or not caption.is_whole(phrase):
+        if not caption.is_thing(phrase) or not caption.is_whole(phrase) or caption.tag(phrase.start - 1) == "HYPH":
             continue
         start, noun = _dictionary_noun(caption, phrase, candidates)
         if not noun:
@@ -46,7 +46,8 @@ def _dictionary_noun(caption: Caption, phrase: NounPhrase, candidates: Candidate
     before = phrase.head - 1
     if before >= phrase.start and before in {*phrase.nouns, *phrase.adjectives}:
         compound = f"{caption.word(before)} {caption.head(phrase)}"
-        if compound in KINDS or (candidates.is_word(compound) and caption.head(phrase) not in OF_PEOPLE):
+        described = caption.head(phrase) in OF_PEOPLE or (before in phrase.adjectives and place(caption.word(before)))
+        if compound in KINDS or (candidates.is_word(compound) and not described):
             earlier = before - 1 in phrase.nouns
             return (before, "" if earlier else compound)
         if before in phrase.nouns:
@@ -56,8 +57,8 @@ def _dictionary_noun(caption: Caption, phrase: NounPhrase, candidates: Candidate
 
 def replace_attribute(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
     """Exchange an adjective, a material or a number for one that excludes it."""
-    places = [(phrase, at) for phrase in caption.phrases for at in _describing(caption, phrase)]
-    places += _predicates(caption)
+    places = [(phrase, at) for phrase in caption.phrases for at in _describing(caption, candidates, phrase)]
+    places += _predicates(caption, candidates)
     for phrase, at in rng.sample(places, len(places)):
         if at == phrase.count:
             yield _other_number(caption, candidates, at, rng)
@@ -65,23 +66,29 @@ def replace_attribute(caption: Caption, candidates: Candidates, rng: random.Rand
             yield _other_adjective(caption, candidates, phrase, at, rng)
 
 
-def _describing(caption: Caption, phrase: NounPhrase) -> Iterator[int]:
+def _describing(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> Iterator[int]:
     """Yield the tokens of a phrase that describe its head."""
     if phrase.count >= 0 and caption.plural(phrase) and caption.word(phrase.count) != "one":
         yield phrase.count
     if not phrase.joined:
-        yield from (at for at in phrase.adjectives if _is_description(caption, phrase, at))
+        yield from (at for at in phrase.adjectives if _is_description(caption, candidates, phrase, at))
         yield from (at for at in phrase.nouns[:-1] if place(caption.word(at)))
 
 
-def _is_description(caption: Caption, phrase: NounPhrase, at: int) -> bool:
+def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int) -> bool:
     word = caption.word(at)
     if word in UNTOUCHED or (is_colour(word) and caption.head(phrase) in OF_PEOPLE | GATHERINGS):
         return False  # the colour of a person is not made up
+    if (
+        at + 1 == phrase.head
+        and caption.head(phrase) not in OF_PEOPLE
+        and candidates.is_word(f"{word} {caption.head(phrase)}")
+    ):
+        return False  # "orange juice", "a black bear": the two are one word
     return caption.tag(at) == "JJ" or place(word) is not None
 
 
-def _predicates(caption: Caption) -> list[tuple[NounPhrase, int]]:
+def _predicates(caption: Caption, candidates: Candidates) -> list[tuple[NounPhrase, int]]:
     """Return the adjectives said of a thing by "is": "the circle is red"."""
     found = []
     for phrase in caption.phrases:
@@ -91,7 +98,7 @@ def _predicates(caption: Caption) -> list[tuple[NounPhrase, int]]:
             caption.word(phrase.end) in _FINITE_BE
             and caption.tag(at) == "JJ"
             and alone
-            and _is_description(caption, phrase, at)
+            and _is_description(caption, candidates, phrase, at)
         ):
             found.append((phrase, at))
     return found

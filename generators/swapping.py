@@ -14,7 +14,7 @@ from pairwright.generators.attributes import UNTOUCHED, exclude_each_other
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.edits import Change, plain
-from pairwright.generators.nouns import OF_PEOPLE
+from pairwright.generators.nouns import OF_PEOPLE, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase, span
 from pairwright.generators.relations import STRICT_VERBS, Found, Relation
 from pairwright.generators.synonyms import reword_each_other
@@ -22,6 +22,8 @@ from pairwright.generators.wordlists import word_set
 
 VERB = Relation("verb", (), strict=True)
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
+_BEING_THERE = frozenset({"sit", "stand", "lie", "lay", "rest", "hang", "be"})
+_LIFELESS = frozenset({"hot", "teddy", "toy", "stuffed", "plush", "statue"})
 _FRAME_HEADS = word_set("picture photo photograph image painting drawing view shot close closeup close-up")
 
 
@@ -79,9 +81,15 @@ def _movable(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
         and ANAPHORS.isdisjoint(inside)
         and not (numbers_differ and verbs)
         and after not in {"of", "and", "or", "'s", "-"}
-        and (own_frame or before in {"", ",", "and", "is", "are", "shows", "showing", "with"})
+        and (own_frame or _opens(caption, one.start - 1))
         and _determined(one) == _determined(other)
     )
+
+
+def _opens(caption: Caption, before: int) -> bool:
+    """Whether a phrase after token ``before`` is what the relation is said of, and no part of another phrase."""
+    word = caption.word(before)
+    return word in {"", ",", "is", "are", "shows", "showing"} or (word == "and" and caption.word(before - 1) == ",")
 
 
 def _determined(phrase: NounPhrase) -> bool:
@@ -90,13 +98,19 @@ def _determined(phrase: NounPhrase) -> bool:
 
 def _makes_sense(caption: Caption, candidates: Candidates, one: NounPhrase, other: NounPhrase, found: Found) -> bool:
     """Whether captions of the pool could say it: an actor must be alive, a place must be one for the pool."""
-    if found.relation is VERB:
-        return candidates.is_alive(caption.head(one)) and candidates.is_alive(caption.head(other))
-    wording = " ".join(caption.lower[found.start : found.end])
-    acts = any(caption.tag(at) == "VBG" for at in range(one.end, found.start))
-    if acts and candidates.is_alive(caption.head(one)) != candidates.is_alive(caption.head(other)):
+    both_alive = all(_is_alive(caption, candidates, phrase) for phrase in (one, other))
+    acts = {caption.tokens[at].lemma for at in range(one.end, found.start) if caption.tag(at) == "VBG"}
+    if found.relation is VERB or not acts <= _BEING_THERE:
+        return both_alive
+    if caption.head(other) in SURROUNDINGS:
         return False
+    wording = " ".join(caption.lower[found.start : found.end])
     return candidates.may_trade_places(caption.head(one), wording, caption.head(other))
+
+
+def _is_alive(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> bool:
+    inside = caption.lower[phrase.start : phrase.end]
+    return candidates.is_alive(caption.head(phrase)) and _LIFELESS.isdisjoint(inside)
 
 
 def changing_places(caption: Caption, one: NounPhrase, other: NounPhrase) -> tuple[Change, Change]:

@@ -38,6 +38,11 @@ def test_labels_are_counted_in_words_and_good_english() -> None:
     assert "There are three people." in answers(pair_of("people", boxes=people))
 
 
+def test_boxes_that_a_caption_contradicts_are_not_counted() -> None:
+    found = answers(pair_of("three dogs play", boxes=(DOG, Box("dog", 0.5, 0.5, 0.6, 0.6))))
+    assert not any("two dogs" in answer for answer in found)
+
+
 def test_scissors_and_crowds_are_not_counted() -> None:
     crowd = tuple(Box("person", at / 20, 0.1, at / 20 + 0.04, 0.3) for at in range(11))
     found = answers(pair_of("a crowd", boxes=(*crowd, Box("scissors", 0.1, 0.1, 0.2, 0.2))))
