@@ -1,12 +1,12 @@
 """Template conversations."""
 
 import pytest
-from tests.generators.trial import annotate, pair_of
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair, Turn
 from pairwright.generators.conversations import ConversationOptions, TemplateConversations
 from pairwright.generators.questions import BRIEF
+from tests.generators.trial import annotate, pair_of
 
 DOG = Box("dog", 0.1, 0.4, 0.3, 0.6)
 BALL = Box("ball", 0.7, 0.45, 0.8, 0.55)

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, small_pool, texts
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
+from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, small_pool, texts
 
 
 def made(kind: str, caption: str, *others: str, boxes: tuple[Box, ...] = ()) -> set[str]:

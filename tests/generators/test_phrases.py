@@ -1,7 +1,6 @@
 """Noun phrases, relations and the word tables."""
 
 import pytest
-from tests.generators.trial import tokens_of
 
 from pairwright.generators.attributes import CLASSES, contrary, exclude_each_other, same_concept
 from pairwright.generators.nouns import FRAMES, KINDS
@@ -9,6 +8,7 @@ from pairwright.generators.phrases import noun_phrases
 from pairwright.generators.relations import INSTEAD_OF, RELATIONS, relations_in
 from pairwright.generators.synonyms import ATTRIBUTES, OBJECTS, reword_each_other
 from pairwright.generators.synonyms import RELATIONS as REWORDED
+from tests.generators.trial import tokens_of
 
 
 @pytest.mark.parametrize(

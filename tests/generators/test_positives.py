@@ -1,10 +1,10 @@
 """Hard positives by rules."""
 
 import pytest
-from tests.generators.trial import SmallThesaurus, annotate, pair_of, small_pool, texts
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.positives import TYPES, PositiveOptions, RulePositives
+from tests.generators.trial import SmallThesaurus, annotate, pair_of, small_pool, texts
 
 
 def made(kind: str, caption: str, *others: str) -> set[str]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pytest
-from tests.generators.trial import SmallThesaurus
 
 from pairwright.datasets.chance import stream
 from pairwright.datasets.colorshape.corpus import make_sample, sample_pair, scene_of, vocabulary
@@ -19,6 +18,7 @@ from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
 from pairwright.generators.negatives import TYPES, RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
+from tests.generators.trial import SmallThesaurus
 
 FEW, MANY = 250, 2000
 SHARE = 0.995
