@@ -11,13 +11,13 @@ already, in any wording: that would be a false negative.
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Protocol
 
 from pairwright.generators.attributes import PLACES, contrary, place, same_concept
 from pairwright.generators.context import ImageWords, loosely_same, plural_of
-from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY
+from pairwright.generators.knowledge import Pool, Thesaurus
+from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, MASS, OF_PEOPLE, OPEN_PLACES, PLURAL_ONLY
 from pairwright.generators.synonyms import reword_each_other
 
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
@@ -28,61 +28,8 @@ USUAL = 0.01  # share of a noun's captions in which it goes with a preposition
 SEEN = 2  # captions of the pool that show that two words go together
 TRIED = 12  # candidates looked at in one place
 
-
-class Pool(Protocol):
-    """What the makers of negatives ask the statistics of the user's captions."""
-
-    def frequency(self, lemma: str, pos: str) -> int:
-        """Return the number of captions with the lemma as that part of speech."""
-        ...
-
-    def form_frequency(self, form: str) -> int:
-        """Return the number of captions with the word as written."""
-        ...
-
-    def cooccurrence(self, a: str, b: str) -> int:
-        """Return the number of captions with both content words."""
-        ...
-
-    def adjacency(self, first: str, second: str) -> int:
-        """Return the number of captions with adjective or preposition ``first`` before noun ``second``."""
-        ...
-
-    def plausibility(self, word: str, context: Iterable[str]) -> float:
-        """Return how well a word goes with others, in [-1, 1]; above 0 better than by chance."""
-        ...
-
-
-class Thesaurus(Protocol):
-    """What the makers of edits ask WordNet."""
-
-    def has(self, lemma: str, pos: str) -> bool:
-        """Return whether the dictionary has the lemma."""
-        ...
-
-    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
-        """Return the other lemmas of the first senses."""
-        ...
-
-    def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
-        """Return the direct antonyms."""
-        ...
-
-    def co_hyponyms(self, lemma: str, pos: str, levels: int = 2) -> Sequence[str]:
-        """Return words of the same kind, nearest first."""
-        ...
-
-    def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
-        """Return all that is a kind of the lemma."""
-        ...
-
-    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
-        """Return whether the lemma is a kind of ``kind``."""
-        ...
-
-    def related(self, a: str, b: str, pos: str) -> bool:
-        """Return whether two lemmas are the same, synonyms, or one a kind of the other."""
-        ...
+_OF_THE_LIVING = frozenset({"young", "elderly"})  # motorcycles are not young again
+_NEEDS_A_BODY = frozenset({"under", "underneath", "beneath", "outside"})
 
 
 class Candidates:
@@ -152,6 +99,10 @@ class Candidates:
         said_as = self._said_as(candidate) - loosely_same(instead_of)
         return not words.all.isdisjoint(said_as) or words.has_any(form for form in said_as if " " in form)
 
+    def is_written(self, form: str) -> bool:
+        """Whether captions have the word as it is."""
+        return self._pool.form_frequency(form) >= SEEN
+
     def has_posture(self, noun: str) -> bool:
         """Whether sitting and standing are two things for it: people and animals, but not birds."""
         return self.is_alive(noun) and not self._thesaurus.is_a(noun, "bird", "NOUN")
@@ -168,6 +119,8 @@ class Candidates:
         """
         found = self.adjectives(word)
         seen = [other for other in found if self._describes(other, noun)]
+        if not self.is_alive(noun):
+            seen = [other for other in seen if other not in _OF_THE_LIVING]
         if not seen and is_colour(word):
             seen = [other for other in found if is_colour(other)]
         return rng.sample(seen, len(seen))
@@ -179,7 +132,9 @@ class Candidates:
     def stands_before(self, wording: str, noun: str) -> bool:
         """Whether the pool has the relation before such a noun: "under" before "table", but not before "wall"."""
         words = wording.split()
-        return all(self._pool.form_frequency(word) >= self._minimum for word in words) and (
+        if words[0] in _NEEDS_A_BODY and noun in OPEN_PLACES:
+            return False
+        return all(self._pool.form_frequency(word) >= SEEN for word in words) and (
             self._pool.adjacency(words[-1], noun) >= SEEN or words[-1] == "than"
         )
 
@@ -196,7 +151,7 @@ class Candidates:
         """Whether the pool has the word often enough, or a compound's parts together."""
         *before, last = word.split()
         return self._pool.frequency(last, pos) >= self._minimum and all(
-            self._pool.cooccurrence(part, last) >= self._minimum for part in before
+            self._pool.cooccurrence(part, last) >= SEEN for part in before
         )
 
     def _nouns(self, noun: str) -> tuple[str, ...]:

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.generators.candidates import Candidates, Pool, Thesaurus
+from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.edited import Edited, first_good
+from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.replacing import replace_attribute, replace_object, replace_relation
 from pairwright.generators.swapping import swap_attribute, swap_object

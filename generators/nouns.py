@@ -149,6 +149,13 @@ SURROUNDINGS = word_set(
     "ceiling office restaurant stadium museum hallway market village"
 )
 
+# What has no underside and no inside: nothing is under a wall or outside a field.
+OPEN_PLACES = word_set(
+    "street road field grass beach ocean sea sky hill mountain slope snow sand dirt shore path ground floor land area "
+    "world country air wall ceiling track grassland court yard side way corner background rain sun light distance "
+    "middle highway runway sidewalk desert city town background leash phone ramp lawn pavement tarmac curb"
+)
+
 OF_PEOPLE = word_set(
     "man woman boy girl guy lady gentleman person people male female bride groom king queen mother father son daughter "
     "husband wife brother sister baby infant toddler teenager surfer skier snowboarder skateboarder cyclist "

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.generators.candidates import Pool, Thesaurus
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.coordination import swap_around_and
 from pairwright.generators.edited import Edited, first_good
+from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.rewording import Reworder
 

@@ -6,7 +6,7 @@ so exchanging what it joins changes nothing; a *strict* one never does, so excha
 is neither is left alone ("with", "of").
 
 The table is our own. It is short on purpose: a wrong opposite makes a negative that is true of the image. "On" against
-"under" is only used where the pool says "under a <noun>" (see `negatives.py`), since nothing is under a wall.
+"under" is only used where the pool says "under a <noun>" (see `candidates.py`), since nothing is under a wall.
 """
 
 from collections.abc import Sequence

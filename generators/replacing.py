@@ -23,6 +23,7 @@ _VERBS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN"})
 _FINITE_BE = frozenset({"is", "are", "was", "were", "'s"})
 # After a verb of posture: where one can sit, one can stand; but one walks down a street and does not sit down it.
 _AFTER_POSTURE = word_set("on in at by near next with beside behind together outside inside under and .") | {""}
+_YOUNG = frozenset({"little", "small", "tiny"})  # of people
 _FURTHEST = 3  # tokens between a thing and its relation: "a man who is standing on"
 
 
@@ -76,15 +77,15 @@ def _describing(caption: Caption, candidates: Candidates, phrase: NounPhrase) ->
 
 
 def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int) -> bool:
-    word = caption.word(at)
-    if word in UNTOUCHED or (is_colour(word) and caption.head(phrase) in OF_PEOPLE | GATHERINGS):
-        return False  # the colour of a person is not made up
-    if (
-        at + 1 == phrase.head
-        and caption.head(phrase) not in OF_PEOPLE
-        and candidates.is_word(f"{word} {caption.head(phrase)}")
-    ):
-        return False  # "orange juice", "a black bear": the two are one word
+    """Whether a token describes the head: "red" of a bus, but not of the Red Sox, of red wine or of a person."""
+    word, noun = caption.word(at), caption.head(phrase)
+    of_people = noun in OF_PEOPLE | GATHERINGS
+    if word in UNTOUCHED or caption.tag(phrase.head).startswith("NNP"):
+        return False
+    if of_people and (is_colour(word) or word in _YOUNG):
+        return False
+    if at + 1 == phrase.head and not of_people and candidates.is_word(f"{word} {noun}"):
+        return False  # a dictionary has the two as one word
     return caption.tag(at) == "JJ" or place(word) is not None
 
 
@@ -116,7 +117,7 @@ def _other_number(caption: Caption, candidates: Candidates, at: int, rng: random
     for n in near:
         if caption.words.has_any((NUMBER_WORDS[n - 1], str(n))):
             reason = "true_of_image"
-        elif digits or candidates.is_frequent(NUMBER_WORDS[n - 1], "NUM"):
+        elif digits or candidates.is_written(NUMBER_WORDS[n - 1]):
             return (_change(caption, at, at + 1, str(n) if digits else NUMBER_WORDS[n - 1]),)
     return reason
 

@@ -9,9 +9,9 @@ import random
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from pairwright.generators.candidates import Pool, Thesaurus
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.edits import Change
+from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import MASS, OF_PEOPLE, PLURAL_ONLY
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, span

@@ -1,0 +1,64 @@
+"""What the rule generators ask of the two sources of knowledge about words: WordNet and the caption pool.
+
+Written as protocols, so that a generator says what it needs and tests can bring a dictionary of ten words. The real
+ones are `language.wordnet.WordNet`, `language.pool.PoolStatistics` and, for want of a pool, `language.general`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+
+class Pool(Protocol):
+    """What the makers of negatives ask the statistics of the user's captions."""
+
+    def frequency(self, lemma: str, pos: str) -> int:
+        """Return the number of captions with the lemma as that part of speech."""
+        ...
+
+    def form_frequency(self, form: str) -> int:
+        """Return the number of captions with the word as written."""
+        ...
+
+    def cooccurrence(self, a: str, b: str) -> int:
+        """Return the number of captions with both content words."""
+        ...
+
+    def adjacency(self, first: str, second: str) -> int:
+        """Return the number of captions with adjective or preposition ``first`` before noun ``second``."""
+        ...
+
+    def plausibility(self, word: str, context: Iterable[str]) -> float:
+        """Return how well a word goes with others, in [-1, 1]; above 0 better than by chance."""
+        ...
+
+
+class Thesaurus(Protocol):
+    """What the makers of edits ask WordNet."""
+
+    def has(self, lemma: str, pos: str) -> bool:
+        """Return whether the dictionary has the lemma."""
+        ...
+
+    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
+        """Return the other lemmas of the first senses."""
+        ...
+
+    def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
+        """Return the direct antonyms."""
+        ...
+
+    def co_hyponyms(self, lemma: str, pos: str, levels: int = 2) -> Sequence[str]:
+        """Return words of the same kind, nearest first."""
+        ...
+
+    def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
+        """Return all that is a kind of the lemma."""
+        ...
+
+    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
+        """Return whether the lemma is a kind of ``kind``."""
+        ...
+
+    def related(self, a: str, b: str, pos: str) -> bool:
+        """Return whether two lemmas are the same, synonyms, or one a kind of the other."""
+        ...
