@@ -13,10 +13,10 @@ demo: $(LANGUAGE)
 	@$(BIN)/pairwright demo --out demo
 
 test: check
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m "not slow"
+	$(BIN)/pytest -q -n $(JOBS) -m "not slow"
 
 test-all: check
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup
+	$(BIN)/pytest -q -n $(JOBS)
 
 check: lint types
 

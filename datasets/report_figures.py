@@ -5,6 +5,7 @@ and dark. Widths are shares of the space there is, so they follow the window. Ev
 well.
 """
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -39,14 +40,18 @@ def bar_rows(rows: Sequence[tuple[str, float, str]], css_class: str = "kept") ->
 
 
 def histogram(name: str, before: Sequence[float], after: Sequence[float]) -> str:
-    """Return a figure of two histograms over [-1, 1], each scaled to its own sum.
+    """Return a figure of two histograms about 0, each scaled to its own sum.
+
+    The axis reaches as far as 99% of the values before do, rounded up to a tenth; what lies further out counts
+    in the outermost column.
 
     Args:
         name: what was measured.
         before: values before, outlined.
         after: values after, filled.
     """
-    shares = [_shares(values) for values in (before, after)]
+    reach = _reach(before)
+    shares = [_shares(values, reach) for values in (before, after)]
     tallest = max(float(share.max()) for share in shares) or 1.0
     filled = "".join(_column(number, float(value) / tallest) for number, value in enumerate(shares[1]))
     outline = " ".join(_step(number, float(value) / tallest) for number, value in enumerate(shares[0]))
@@ -54,7 +59,7 @@ def histogram(name: str, before: Sequence[float], after: Sequence[float]) -> str
     middle = _x(BINS / 2)
     ticks = "".join(
         f'<text x="{_x((tick + 1) / 2 * BINS):.1f}" y="{_HEIGHT - 6}" text-anchor="{anchor}">{text}</text>'
-        for tick, text, anchor in ((-1, "−1", "start"), (0, "0", "middle"), (1, "+1", "end"))
+        for tick, text, anchor in ((-1, f"−{reach:g}", "start"), (0, "0", "middle"), (1, f"+{reach:g}", "end"))
     )
     return (
         f'<figure class="histogram"><figcaption>{escape(name)}</figcaption>'
@@ -66,8 +71,14 @@ def histogram(name: str, before: Sequence[float], after: Sequence[float]) -> str
     )
 
 
-def _shares(values: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    counts, _ = np.histogram(np.clip(np.asarray(values, dtype=np.float64), -1, 1), bins=BINS, range=(-1, 1))
+def _reach(values: Sequence[float]) -> float:
+    far = float(np.quantile(np.abs(values), 0.99)) if len(values) else 1.0
+    return min(1.0, max(0.1, math.ceil(far * 10) / 10))
+
+
+def _shares(values: Sequence[float], reach: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    inside = np.clip(np.asarray(values, dtype=np.float64), -reach, reach)
+    counts, _ = np.histogram(inside, bins=BINS, range=(-reach, reach))
     return counts / max(len(values), 1)
 
 

@@ -13,15 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefect import flow
-from prefect.artifacts import acreate_table_artifact
-
 from pairwright.datasets.atomic import write_text
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import Engine, engine
 from pairwright.flows.inputs import file_state, input_state, read_options
 from pairwright.flows.layout import part_name
 from pairwright.flows.lock import exclusive
+from pairwright.flows.prefect_api import acreate_table_artifact, flow, in_a_flow
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint
 from pairwright.flows.stages.generate import Generation, generate_part
@@ -30,7 +28,7 @@ from pairwright.flows.stages.pairs import read_input
 from pairwright.flows.stages.refine import refine_negatives
 from pairwright.flows.stages.shards import Packing, chosen_counts, finish, plan_shards, write_one_shard
 from pairwright.flows.stages.tag import merge_statistics, tag_part
-from pairwright.flows.summary import Truth, finish_build, sweep
+from pairwright.flows.summary import Truth, finish_build, sweep, sweep_receipts
 from pairwright.generators.language.tagger import tagger_status
 from pairwright.generators.language.wordnet import load_wordnet
 
@@ -38,7 +36,12 @@ _WATCH: ContextVar[tuple[Progress, Truth | None]] = ContextVar("_WATCH", default
 
 
 def build(
-    config: BuildConfig, out: Path, progress: Progress | None = None, truth: Truth | None = None
+    config: BuildConfig,
+    out: Path,
+    progress: Progress | None = None,
+    truth: Truth | None = None,
+    *,
+    prefect: bool = True,
 ) -> dict[str, Any]:
     """Build a dataset, or go on with one.
 
@@ -47,6 +50,7 @@ def build(
         out: the build directory; what stands there and still fits is not made again.
         progress: who is told.
         truth: judges the finished texts where the truth is known (the demo); its table enters card and report.
+        prefect: run as a Prefect flow; without, the same work starts at once and no server hears of it.
 
     Returns:
         The manifest.
@@ -55,8 +59,9 @@ def build(
         PairwrightError: with one line that says what to mend.
     """
     watch = _WATCH.set((progress or Silence(), truth))
+    run = build_flow if prefect else build_flow.fn
     try:
-        return asyncio.run(build_flow(config.model_dump(mode="json"), str(out.resolve())))
+        return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
     finally:
         _WATCH.reset(watch)
 
@@ -100,12 +105,15 @@ async def build_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
         async with engine(folder, checked.workers, progress) as running:
             await _Stages(checked, running).run()
         sweep(folder, running.done)
+        sweep_receipts(folder, running.done)
         manifest = finish_build(checked, folder, running.done, truth)
     await _tell_prefect(manifest)
     return manifest
 
 
 async def _tell_prefect(manifest: Mapping[str, Any]) -> None:
+    if not in_a_flow():
+        return
     rows = [
         {"stage": name, **{column: stage[column] for column in ("unit", "candidates", "kept", "seconds")}}
         for name, stage in manifest["stages"].items()
@@ -154,7 +162,7 @@ class _Stages:
             for number, slices in enumerate(plan)
         ]
         shards = await self.engine.stage(jobs)
-        sweep(self.engine.root, self.engine.done, folders=["shards"])
+        sweep(self.engine.root, self.engine.done, "shards/*.tar")
         await self._whole("sizes", shards, finish)
 
     async def _whole(

@@ -10,16 +10,14 @@ import multiprocessing
 import os
 import threading
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from prefect import task
-from prefect.cache_policies import NO_CACHE
-
 from pairwright.datasets.errors import PairwrightError
+from pairwright.flows.prefect_api import NO_CACHE, in_a_flow, task
 from pairwright.flows.progress import Progress
 from pairwright.flows.receipts import Counts, Job, Receipt, run_job, still_valid
 
@@ -36,7 +34,7 @@ class Engine:
     """
 
     root: Path
-    pool: ProcessPoolExecutor
+    pool: Executor
     progress: Progress
     done: dict[str, tuple[Receipt, ...]]
 
@@ -58,8 +56,6 @@ class Engine:
         return receipt
 
     async def _run(self, job: Job) -> Receipt:
-        # Prefect looks into a task's arguments; this one has none, so nothing is copied or hashed.
-        @task(name=job.stage, task_run_name=f"{job.stage} {job.part}", cache_policy=NO_CACHE)
         async def in_a_worker() -> Receipt:
             loop = asyncio.get_running_loop()
             try:
@@ -70,7 +66,18 @@ class Engine:
                     "Start the build again: it goes on where it stood; use fewer workers when memory is short."
                 ) from None
 
-        return await in_a_worker()
+        if not in_a_flow():
+            return await in_a_worker()
+        # Prefect looks into a task's arguments; this one has none, so nothing is copied or hashed.
+        name = f"{job.stage} {job.part}"
+        return await task(in_a_worker, name=job.stage, task_run_name=name, cache_policy=NO_CACHE)()
+
+
+def _pool(workers: int) -> Executor:
+    if workers == 1:
+        return ThreadPoolExecutor(1)  # in this process: nothing has to be imported again
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=die_with_parent)
 
 
 def die_with_parent() -> None:
@@ -88,9 +95,8 @@ def die_with_parent() -> None:
 
 @asynccontextmanager
 async def engine(root: Path, workers: int, progress: Progress) -> AsyncIterator[Engine]:
-    """Give an engine with ``workers`` processes (0: one a core); no process outlives the block."""
-    count = workers or len(os.sched_getaffinity(0))
-    pool = ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"), initializer=die_with_parent)
+    """Give an engine with ``workers`` processes (0: one a core; 1: this one); none outlives the block."""
+    pool = _pool(workers or len(os.sched_getaffinity(0)))
     try:
         yield Engine(root, pool, progress, {})
     finally:

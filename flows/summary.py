@@ -1,7 +1,7 @@
 """The end of a build: leftovers swept away, then the card, the report and, last of all, the manifest."""
 
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from itertools import islice
@@ -31,16 +31,25 @@ _LOOKED_AT, _SHOWN = 5_000, 24  # samples that the report's gallery chooses from
 PACKAGES = ("faiss-cpu", "numpy", "pillow", "polars", "prefect", "spacy")
 
 
-def sweep(out: Path, done: Mapping[str, Sequence[Receipt]], folders: Iterable[str] = FOLDERS) -> None:
-    """Remove files that no job of this build accounts for: of an earlier config, or of a killed process."""
+def sweep(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns: str) -> None:
+    """Remove files that no job of this build accounts for: of an earlier config, or of a killed process.
+
+    Args:
+        out: the build directory.
+        done: receipts by stage.
+        patterns: where to look; everywhere when there are none.
+    """
     accounted = {output.path for receipts in done.values() for receipt in receipts for output in receipt.outputs}
-    for folder in folders:
-        for path in sorted((out / folder).glob("*")):
+    for pattern in patterns or [f"{folder}/*" for folder in FOLDERS]:
+        for path in sorted(out.glob(pattern)):
             if path.relative_to(out).as_posix() not in accounted:
                 path.unlink()
-    for path in sorted((out / "receipts").glob("*/*.json")):
-        known = {receipt.part for receipt in done.get(path.parent.name, ())}
-        if path.stem not in known and tuple(folders) == FOLDERS:
+
+
+def sweep_receipts(out: Path, done: Mapping[str, Sequence[Receipt]]) -> None:
+    """Remove the receipts of jobs that this build does not have."""
+    for path in sorted((out / "receipts").glob("*/*")):
+        if path.name not in {f"{receipt.part}.json" for receipt in done.get(path.parent.name, ())}:
             path.unlink()
 
 
@@ -113,14 +122,16 @@ def _scores(paths: Sequence[Path]) -> dict[str, list[float]]:
 def _types(stages: Mapping[str, Any]) -> dict[str, Any]:
     """Return what became of each type of text, refinement included: made, kept, rejected by reason."""
     types: dict[str, Any] = {}
-    for stage in stages.values():
-        for name, counts in stage["facts"].get("by_type", {}).items():
+    for stage, told in stages.items():
+        for name, counts in told["facts"].get("by_type", {}).items():
             if "made" in counts:
-                types[name] = {**counts, "rejected": dict(counts["rejected"])}
+                types[f"{stage}: {name}"] = {**counts, "rejected": dict(counts["rejected"])}
     for name, counts in stages.get("refine", {}).get("facts", {}).get("by_type", {}).items():
-        if name in types and counts["in"] > counts["kept"]:
-            types[name]["kept"] = counts["kept"]
-            types[name]["rejected"]["refined_away"] = counts["in"] - counts["kept"]
+        gone = counts["in"] - counts["kept"]
+        entry = types[f"negatives: {name}"]
+        entry["kept"] -= gone
+        if gone:
+            entry["rejected"]["refined_away"] = gone
     return types
 
 

@@ -14,6 +14,9 @@ def build(
     *,
     out: Annotated[Path | None, typer.Option("--out", help="Build directory; build/NAME when left out.")] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; the output is the same.")] = None,
+    no_prefect: Annotated[
+        bool, typer.Option("--no-prefect", help="Do the same work without Prefect: starts at once.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build a dataset as CONFIG says; started again after a stop, it goes on where it stood.
@@ -32,11 +35,16 @@ def build(
     folder = out or Path("build") / loaded.name
     prepare_prefect()
     progress = BuildProgress()
-    progress.note(f"Building {loaded.name} in {folder}. Starting Prefect (some seconds) ...")
+    progress.note(f"Building {loaded.name} in {folder}{starting(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
 
-    manifest = run_build(loaded, folder, progress)
+    manifest = run_build(loaded, folder, progress, prefect=not no_prefect)
     emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
+
+
+def starting(no_prefect: bool) -> str:  # noqa: FBT001 - the command's flag
+    """Return what the first line of a build says of Prefect."""
+    return "" if no_prefect else ". Starting Prefect takes 5 to 20 seconds"
 
 
 def build_result(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:

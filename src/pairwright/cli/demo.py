@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.build import build_lines, build_result
+from pairwright.cli.build import build_lines, build_result, starting
 from pairwright.cli.console import BuildProgress, columns, emit
 from pairwright.cli.reading import JsonOption, SeedOption
 
@@ -16,6 +16,9 @@ def demo(
     pairs: Annotated[int, typer.Option("--pairs", min=1, help="Pairs of the corpus to draw.")] = 3_000,
     seed: SeedOption = 0,
     workers: Annotated[int, typer.Option("--workers", min=0, help="Processes; 0: one a core.")] = 0,
+    no_prefect: Annotated[
+        bool, typer.Option("--no-prefect", help="Do the same work without Prefect: starts at once.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Draw a corpus of coloured shapes and build a dataset from it, end to end; needs no key and no download.
@@ -32,12 +35,12 @@ def demo(
     progress = BuildProgress()
     progress.note(f"Drawing {pairs:,} scenes in {out / 'corpus'} ...")
     write_demo_corpus(out / "corpus", pairs, seed)
-    progress.note(f"Building in {out}. Starting Prefect (some seconds) ...")
+    progress.note(f"Building in {out}{starting(no_prefect)} ...")
     from pairwright.flows.build import build
     from pairwright.flows.truth import truth_table
 
     config = demo_config(out / "corpus", pairs, seed).model_copy(update={"workers": workers})
-    manifest = build(config, out, progress, truth_table)
+    manifest = build(config, out, progress, truth_table, prefect=not no_prefect)
     oracle = manifest["oracle"]
     result = {**build_result(out, manifest), "pairs": manifest["shards"]["samples"], "oracle": oracle}
     rows: list[list[object]] = [["checked against the truth", "kept", "right"]]

@@ -70,7 +70,10 @@ def positives(
     *,
     out: OutOption,
     method: Annotated[Literal["rules"], typer.Option(help="rules: no model, no network.")] = "rules",
-    types: Annotated[str, typer.Option(help="Of replace-object, replace-attribute, replace-relation, swap-object; all when left out.")] = "",
+    types: Annotated[
+        str,
+        typer.Option(help="Of replace-object, replace-attribute, replace-relation, swap-object; all when left out."),
+    ] = "",
     pool: PoolOption = "",
     format_: FormatOption = "",
     columns_: ColumnsOption = "",

@@ -1,0 +1,17 @@
+"""What pairwright uses of Prefect, imported once its environment is set: quiet, without telemetry, able to start."""
+
+from pairwright.flows.preflight import prepare_prefect
+
+prepare_prefect()
+
+from prefect import flow, task  # noqa: E402 - Prefect reads its settings when it is imported
+from prefect.artifacts import acreate_table_artifact  # noqa: E402 - likewise
+from prefect.cache_policies import NO_CACHE  # noqa: E402 - likewise
+from prefect.context import FlowRunContext  # noqa: E402 - likewise
+
+__all__ = ["NO_CACHE", "acreate_table_artifact", "flow", "in_a_flow", "task"]
+
+
+def in_a_flow() -> bool:
+    """Say whether Prefect runs this: a flow's function can also be called as it is."""
+    return FlowRunContext.get() is not None

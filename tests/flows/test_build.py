@@ -1,0 +1,196 @@
+"""What a build promises: nothing lost, the same bytes always, and going on where it stood."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+
+from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.verify import verify
+from pairwright.flows.build import build as build_with_prefect
+from pairwright.flows.lock import exclusive
+from tests.flows.conftest import checked, settings
+
+build = partial(build_with_prefect, prefect=False)
+SAME = ("pairs", "annotations", "rejected", "candidates", "index", "retrieval", "shards")
+
+
+class Heard:
+    """A progress that remembers which jobs ran and which were taken over from an earlier run."""
+
+    def __init__(self) -> None:
+        self.ran: dict[str, int] = {}
+        self.reused: dict[str, int] = {}
+
+    def begin(self, stage: str, jobs: int) -> None:  # noqa: D102 - as the protocol says
+        self.ran[stage] = self.reused[stage] = 0
+        assert jobs
+
+    def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says
+        (self.reused if reused else self.ran)[stage] += 1
+
+    def end(self, stage: str, summary: str) -> None:  # noqa: D102 - as the protocol says
+        assert stage in self.ran
+        assert summary
+
+    def note(self, message: str) -> None:  # noqa: D102 - as the protocol says
+        assert message
+
+
+@pytest.fixture(scope="session")
+def built(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An undisturbed build with every stage."""
+    out = tmp_path_factory.mktemp("built") / "build"
+    build(checked(settings(corpus)), out)
+    return out
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(out).as_posix(): path.read_bytes()
+        for folder in SAME
+        for path in sorted((out / folder).glob("*"))
+    }
+
+
+def manifest_of(out: Path) -> dict[str, Any]:
+    manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text())
+    return manifest
+
+
+def test_every_stage_counts_candidates_as_kept_and_rejected(built: Path) -> None:
+    stages = manifest_of(built)["stages"]
+    for name, stage in stages.items():
+        assert stage["candidates"] == stage["kept"] + sum(stage["rejected"].values()), name
+    assert stages["retrieve"]["candidates"] == stages["pairs"]["kept"] == 160
+    assert stages["shards"]["candidates"] == stages["retrieve"]["kept"]
+    assert stages["refine"]["candidates"] == stages["negatives"]["kept"]
+    assert all(stages[name]["kept"] for name in ("negatives", "positives", "conversations", "refine"))
+
+
+def test_what_was_rejected_stands_in_the_build_with_its_reason(built: Path) -> None:
+    for stage, told in manifest_of(built)["stages"].items():
+        parts = sorted((built / "rejected").glob(f"{stage}-*.parquet"))
+        reasons = pl.concat([pl.read_parquet(part).select("reason") for part in parts]) if parts else None
+        if reasons is not None:
+            counted = dict(reasons.group_by("reason").len().iter_rows())
+            assert counted == told["rejected"], stage
+
+
+def test_the_shards_are_whole_and_hold_the_texts(built: Path) -> None:
+    assert verify(built) == []
+    contents = manifest_of(built)["contents"]
+    assert contents["samples"] == manifest_of(built)["stages"]["shards"]["kept"]
+    assert contents["texts"]["hard_negatives"] == manifest_of(built)["stages"]["refine"]["kept"]
+
+
+def test_refinement_leaves_both_scorers_at_a_coins_toss(built: Path) -> None:
+    facts = manifest_of(built)["stages"]["refine"]["facts"]
+    assert all(abs(attack["after"] - 0.5) < 1e-9 for attack in facts["attacks"].values())
+
+
+def test_a_second_run_does_nothing_again(corpus: Path, built: Path) -> None:
+    before, heard = contents(built), Heard()
+    build(checked(settings(corpus)), built, heard)
+    assert not any(heard.ran.values())
+    assert contents(built) == before
+
+
+def test_the_number_of_workers_changes_no_byte(corpus: Path, built: Path, tmp_path: Path) -> None:
+    build(checked(settings(corpus, workers=2)), tmp_path / "other")
+    assert contents(tmp_path / "other") == contents(built)
+
+
+def test_changing_one_stage_runs_only_it_and_what_follows(corpus: Path, built: Path, tmp_path: Path) -> None:
+    out = tmp_path / "build"
+    shutil.copytree(built, out)
+    heard = Heard()
+    build(checked(settings(corpus, refine={"cells": 6})), out, heard)
+    assert {stage for stage, jobs in heard.ran.items() if jobs} <= {"refine", "shards", "sizes"}
+    assert heard.ran["refine"] == 1
+
+
+def test_a_stage_that_is_left_out_leaves_nothing_behind(corpus: Path, built: Path, tmp_path: Path) -> None:
+    out = tmp_path / "build"
+    shutil.copytree(built, out)
+    build(checked(settings(corpus, retrieve=None, positives=None, shards={"samples": 100})), out)
+    assert not list((out / "annotations").glob("positives-*"))
+    assert not list((out / "retrieval").glob("*"))
+    assert [path.name for path in sorted((out / "shards").glob("*.tar"))] == ["00000.tar", "00001.tar"]
+    assert manifest_of(out)["contents"]["samples"] == 160
+
+
+def test_pictures_pass_through_untouched(corpus: Path, tmp_path: Path) -> None:
+    config = settings(corpus, input={"path": str(corpus / "pictures")}, retrieve=None, refine=None)
+    build(checked(config), tmp_path / "build")
+    assert manifest_of(tmp_path / "build")["contents"]["image_exts"] == {"jpg": 60}
+    assert verify(tmp_path / "build") == []
+
+
+def test_broken_rows_are_rejected_rows_under_skip(tmp_path: Path) -> None:
+    rows = ['{"caption": "a red circle"}', "{broken", '{"caption": ""}', '{"caption": "a blue square"}']
+    (tmp_path / "in.jsonl").write_text("\n".join(rows))
+    config = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl"), "on_error": "skip"}, "workers": 1}
+    build(checked(config), tmp_path / "build")
+    told = manifest_of(tmp_path / "build")["stages"]["pairs"]
+    assert (told["candidates"], told["kept"]) == (4, 2)
+    assert told["rejected"] == {"broken_json": 1, "empty_caption": 1}
+
+
+def test_broken_rows_stop_the_build_with_one_line_that_names_the_place(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"caption": "a red circle"}\n{broken\n')
+    config = checked({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1})
+    with pytest.raises(InputError, match=r"in\.jsonl:2: broken_json"):
+        build(config, tmp_path / "build")
+    assert not (tmp_path / "build" / "manifest.json").exists()
+
+
+def test_a_second_build_in_the_same_folder_is_refused(corpus: Path, tmp_path: Path) -> None:
+    with exclusive(tmp_path / "build"), pytest.raises(StorageError, match="another build is running"):
+        build(checked(settings(corpus)), tmp_path / "build")
+
+
+def test_prefect_runs_the_same_build(corpus: Path, built: Path, tmp_path: Path) -> None:
+    build_with_prefect(checked(settings(corpus)), tmp_path / "build")
+    assert contents(tmp_path / "build") == contents(built)
+
+
+def test_a_failure_in_a_prefect_task_is_still_our_error(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"caption": ""}\n{"caption": "a"}')
+    config = checked({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1})
+    with pytest.raises(InputError, match="empty_caption"):
+        build_with_prefect(config, tmp_path / "build")
+
+
+@pytest.mark.parametrize("stage", ["pairs", "tag", "negatives"])
+def test_a_killed_build_started_again_gives_the_same_bytes(
+    corpus: Path, built: Path, tmp_path: Path, stage: str
+) -> None:
+    """Killed when the stage's end is told, that is, while the next one is at work."""
+    config, out = tmp_path / "build.yaml", tmp_path / "build"
+    config.write_text(yaml.safe_dump(settings(corpus)))
+    command = [sys.executable, "-m", "pairwright", "build", str(config), "--out", str(out), "--no-prefect"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr
+        assert any(line.startswith(f"  {stage} ") for line in lines(process.stderr))
+        os.killpg(process.pid, signal.SIGKILL)  # the session of its own: build, workers and Prefect's server
+    assert not (out / "manifest.json").exists()
+    heard = Heard()
+    build(checked(settings(corpus)), out, heard)
+    assert heard.reused[stage]
+    assert contents(out) == contents(built)
+
+
+def lines(stream: Any) -> Iterator[str]:
+    while line := stream.readline():
+        yield line

@@ -1,0 +1,77 @@
+"""The build config: checked at the edge, with messages that mend."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pairwright.datasets.errors import ConfigError, UsageError
+from pairwright.flows.config import dump_config, load_config, parse_config
+from pairwright.flows.config_templates import render_template, template_names
+
+LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"inptu": {}}, "unknown key `inptu`. Did you mean `input`?"),
+        ({"input": {"path": "x", "colums": {}}}, "unknown key `input.colums`. Did you mean `columns`?"),
+        ({"retrieve": {"queries": "q.txt", "kk": 3}}, "unknown key `retrieve.kk`. Did you mean `k`?"),
+        ({"zzz": 1}, "Known here: name, seed, input"),
+        ({"input": {}}, "`input.path` is missing"),
+        ({"name": "a/b"}, "`name` is 'a/b'"),
+        ({"negatives": {"types": ["replace"]}}, "`negatives.types.0` is 'replace'"),
+        ({"refine": {}}, "refine needs hard negatives"),
+        ({"seed": -1}, "`seed` is -1"),
+        ({"part_size": 0}, "`part_size` is 0"),
+    ],
+)
+def test_a_wrong_config_is_refused_with_its_place(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse_config({**LEAST, **change}, where="build.yaml")
+    assert message in str(refused.value)
+    assert all(line.startswith("build.yaml: ") for line in str(refused.value).splitlines())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("a: [", r":\d+: not YAML"), ("- 1", "holds no settings"), ("", "holds no settings")]
+)
+def test_a_file_that_is_no_config_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "b.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=message):
+        load_config(tmp_path / "b.yaml")
+
+
+def test_a_missing_config_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(tmp_path / "none.yaml")
+
+
+def test_a_config_is_written_and_read_back_the_same() -> None:
+    config = parse_config({**LEAST, "negatives": {}, "refine": {}}, where="t")
+    assert parse_config(yaml.safe_load(dump_config(config)), where="t") == config
+
+
+def test_paths_are_relative_to_the_config_file(tmp_path: Path) -> None:
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump({**LEAST, "retrieve": {"queries": "q.txt"}}))
+    config = load_config(tmp_path / "b.yaml")
+    assert config.input.path == str(tmp_path / "captions.jsonl")
+    assert config.retrieve
+    assert config.retrieve.queries == str(tmp_path / "q.txt")
+
+
+@pytest.mark.parametrize("name", template_names())
+def test_a_template_becomes_a_config_for_any_input(tmp_path: Path, name: str) -> None:
+    given = str(tmp_path / "data" / "it's: my #1 {file}.jsonl")
+    text = render_template(name, input_path=given, columns={"key": "image_id"}, beside=tmp_path / "b.yaml")
+    (tmp_path / "b.yaml").write_text(text)
+    config = load_config(tmp_path / "b.yaml")
+    assert config.input.path == given
+    assert config.input.columns == {"key": "image_id"}
+    assert "#" in text
+
+
+def test_an_unknown_template_is_told_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="There are: all"):
+        render_template("al", input_path="", columns={}, beside=tmp_path / "b.yaml")

@@ -1,0 +1,43 @@
+"""The two known breaks of Prefect are found before Prefect is imported."""
+
+from importlib import metadata
+
+import pytest
+
+from pairwright.datasets.errors import MissingResource
+from pairwright.flows import preflight
+
+
+def versions(monkeypatch: pytest.MonkeyPatch, **installed: str) -> None:
+    def version(name: str) -> str:
+        if name not in installed:
+            raise metadata.PackageNotFoundError(name)
+        return installed[name]
+
+    monkeypatch.setattr(metadata, "version", version)
+
+
+def test_nothing_is_said_when_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions(monkeypatch, prefect="3.8.8", fastapi="0.150.0")
+    assert preflight.prefect_problems() == []
+
+
+@pytest.mark.parametrize("version", ["0.155.0", "0.160.1", "1.0"])
+def test_a_fastapi_that_is_too_new_is_found(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
+    versions(monkeypatch, prefect="3.8.8", fastapi=version)
+    (problem,) = preflight.prefect_problems()
+    assert "pip install 'fastapi<0.151'" in problem
+
+
+def test_the_dataclasses_backport_is_found_and_stops_a_flow(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions(monkeypatch, prefect="3.8.8", fastapi="0.150.0", dataclasses="0.6")
+    with pytest.raises(MissingResource, match="pip uninstall dataclasses"):
+        preflight.prepare_prefect()
+
+
+def test_telemetry_is_off_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DO_NOT_TRACK", raising=False)
+    monkeypatch.setenv("PREFECT_SERVER_ANALYTICS_ENABLED", "true")
+    preflight.prepare_prefect()
+    assert preflight.os.environ["DO_NOT_TRACK"] == "1"
+    assert preflight.os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] == "true"
