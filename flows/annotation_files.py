@@ -15,7 +15,6 @@ import orjson
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.exports.table import export_records
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.tables import ANNOTATIONS, edit_dict
 
@@ -52,6 +51,8 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
     yield lambda pair, rows: held.append((pair, list(rows)))
     annotations = [row for _, rows in held for row in rows]
     if layout:
+        from pairwright.datasets.exports.table import export_records  # takes a while, and most layouts do without
+
         export_records([pair for pair, _ in held], annotations, layout, path)
     else:
         ANNOTATIONS.write(annotations, path)

@@ -22,7 +22,7 @@ class GeneralEnglish:
 
     def frequency(self, lemma: str, pos: str) -> int:
         """Return how often running text tagged with senses holds the lemma as that part of speech."""
-        return self._wordnet.count(lemma.replace(" ", "_"), pos)
+        return self._wordnet.count(lemma, pos)
 
     def form_frequency(self, form: str) -> int:
         """Return `SEEN`: forms are not counted."""

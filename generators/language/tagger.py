@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.errors import MissingResource, UsageError
+from pairwright.generators.language.import_spacy import import_spacy
 from pairwright.generators.language.lemmas import lemma, universal_tags
 from pairwright.generators.language.tokens import Tagger, Token
 
@@ -97,8 +98,7 @@ def load_tagger(name: str = "") -> Tagger:
 
 @lru_cache(maxsize=4)
 def _load(source: str) -> SpacyTagger:
-    import spacy
-
+    spacy = import_spacy()
     if not (Path(source).is_dir() or importlib.util.find_spec(source)):
         raise MissingResource(
             f"The spaCy pipeline {source!r} is not installed: `python -m spacy download {source}`, or unset "

@@ -11,7 +11,6 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.datasets.way_out import conversation, negative, pair, samples
 from typing_extensions import override
 
 from pairwright.datasets.card import card, plain
@@ -22,6 +21,7 @@ from pairwright.datasets.report import Gaps, duration, report, size, write_repor
 from pairwright.datasets.report_gallery import choose, marked
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import read_shard, shard_summary, write_shards
+from tests.datasets.way_out import conversation, negative, pair, samples
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \"' & | `x` [a](http://evil.example/)"
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageFont
-from tests.datasets.way_out import sample, samples
 
 from pairwright.datasets.contact import CELL, LINES, contact_sheet, first_samples, overview, wrapped
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.shards import write_shards
+from tests.datasets.way_out import sample, samples
 
 
 def test_the_overview_counts_shards_and_tells_the_schema(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.datasets.way_out import conversation, image_files, negative, pair, picture
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.exports.llava import check_llava
@@ -25,6 +24,7 @@ from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.shards import read_shard, write_shards
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.verify import verify
+from tests.datasets.way_out import conversation, image_files, negative, pair, picture
 
 OUT = {"llava": "x.json", "openai": "x.jsonl", "triplets": "x.jsonl", "negclip": "x.tsv", "parquet": "x.parquet"}
 utf8 = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)

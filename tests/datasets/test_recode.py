@@ -4,10 +4,10 @@ import io
 
 import pytest
 from PIL import Image
-from tests.datasets.way_out import picture
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.recode import Recoding, extension, recode
+from tests.datasets.way_out import picture
 
 
 def size_of(data: bytes) -> tuple[int, int]:

@@ -9,7 +9,6 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.datasets.way_out import conversation, negative, pair, picture, positive, sample, samples, tar_names, texts_of
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.sample_shape import SHAPE, misfit
@@ -24,6 +23,7 @@ from pairwright.datasets.shards import (
     write_shard,
     write_shards,
 )
+from tests.datasets.way_out import conversation, negative, pair, picture, positive, sample, samples, tar_names, texts_of
 
 utf8 = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 

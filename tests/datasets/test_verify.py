@@ -6,13 +6,13 @@ from pathlib import Path
 
 import orjson
 import pytest
-from tests.datasets.way_out import picture, sample, samples
 
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.samples import members_of
 from pairwright.datasets.shards import finish_shards, read_shard, write_shard, write_shards
 from pairwright.datasets.ustar import END, member
 from pairwright.datasets.verify import verify
+from tests.datasets.way_out import picture, sample, samples
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.indexes.corpus import keys, mixture
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.indexes.checking import check_index
@@ -16,6 +15,7 @@ from pairwright.indexes.encoders import Vectors
 from pairwright.indexes.hnsw import Batch, build_index
 from pairwright.indexes.search import open_index, recall
 from pairwright.indexes.sidecar import IndexInfo, IndexOptions
+from tests.indexes.corpus import keys, mixture
 
 SMALL = IndexOptions(flat_below=100)
 

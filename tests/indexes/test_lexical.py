@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.indexes.corpus import captions
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.indexes.features import CHUNK, hashed_features
 from pairwright.indexes.lexical import LexicalEncoder
+from tests.indexes.corpus import captions
 
 ENCODER = LexicalEncoder.fit(captions(), dim=256)
 TEXTS = st.text(st.characters(exclude_categories=()), max_size=60)  # lone surrogates, too

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.indexes.corpus import pairs
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.indexes.queries import Query, caption_queries, class_queries, read_queries
+from tests.indexes.corpus import pairs
 
 
 def test_a_line_of_text_is_a_query_and_its_own_concept(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from tests.indexes.corpus import ANIMALS, batches, captions, keys, mixture, pairs
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.records import Pair
@@ -14,6 +13,7 @@ from pairwright.indexes.lexical import LexicalEncoder
 from pairwright.indexes.queries import class_queries, text_queries
 from pairwright.indexes.retrieval import retrieve
 from pairwright.indexes.sidecar import IndexOptions
+from tests.indexes.corpus import ANIMALS, batches, captions, keys, mixture, pairs
 
 POOL = pairs()
 CAPTIONS = {pair.key: pair.caption for pair in POOL}
