@@ -181,3 +181,19 @@ def annotation_id(key: str, kind: str, origin: Origin, ordinal: str, text: str) 
 def compact_json(value: Any) -> str:
     """Return ``value`` as JSON with sorted keys and no spaces: equal values give equal bytes."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def edit_dict(edit: Edit) -> dict[str, Any]:
+    """Return an edit in its form at rest: from, to, from_span, to_span."""
+    return {
+        "from": edit.before,
+        "to": edit.after,
+        "from_span": list(edit.before_span),
+        "to_span": list(edit.after_span),
+    }
+
+
+def edit_from_dict(row: dict[str, Any]) -> Edit:
+    """Return the edit that `edit_dict` stored."""
+    (start, end), (to_start, to_end) = row["from_span"], row["to_span"]
+    return Edit(row["from"], row["to"], (start, end), (to_start, to_end))

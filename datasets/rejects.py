@@ -15,10 +15,7 @@ import reprlib
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.tables import Table
 
 EXCERPT_LENGTH = 400
 
@@ -124,20 +121,3 @@ def is_storable(text: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _to_row(r: Reject) -> tuple[Any, ...]:
-    return (r.place, r.reason, r.detail, r.excerpt, r.source)
-
-
-def _from_row(row: tuple[Any, ...]) -> Reject:
-    return Reject(*row)
-
-
-REJECTS: Table[Reject] = Table(
-    name="reject",
-    schema=pl.Schema(dict.fromkeys(("place", "reason", "detail", "excerpt", "source"), pl.String())),
-    to_row=_to_row,
-    from_row=_from_row,
-    checks={"an unknown reason": ~pl.col("reason").is_in(sorted(REASONS))},
-)

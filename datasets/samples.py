@@ -17,9 +17,17 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.records import Annotation, Example, Origin, Pair, Turn, annotation_id
+from pairwright.datasets.records import (
+    Annotation,
+    Example,
+    Origin,
+    Pair,
+    Turn,
+    annotation_id,
+    edit_dict,
+    edit_from_dict,
+)
 from pairwright.datasets.sample_shape import SHAPE, misfit
-from pairwright.datasets.tables import edit_dict, edit_from_dict
 
 _KEY = re.compile("[0-9a-f]{32}")
 

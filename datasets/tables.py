@@ -19,7 +19,17 @@ import pyarrow as pa
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.records import Annotation, Box, Edit, Example, Origin, Pair, Turn
+from pairwright.datasets.records import (
+    Annotation,
+    Box,
+    Example,
+    Origin,
+    Pair,
+    Turn,
+    edit_dict,
+    edit_from_dict,
+)
+from pairwright.datasets.rejects import REASONS, Reject
 
 R = TypeVar("R")
 
@@ -207,22 +217,6 @@ def origin_row(origin: Origin) -> tuple[Any, ...]:
     return (origin.generator, origin.version, origin.seed, origin.model, origin.prompt, origin.request)
 
 
-def edit_dict(edit: Edit) -> dict[str, Any]:
-    """Return an edit in its form at rest: from, to, from_span, to_span."""
-    return {
-        "from": edit.before,
-        "to": edit.after,
-        "from_span": list(edit.before_span),
-        "to_span": list(edit.after_span),
-    }
-
-
-def edit_from_dict(row: dict[str, Any]) -> Edit:
-    """Return the edit that `edit_dict` stored."""
-    (start, end), (to_start, to_end) = row["from_span"], row["to_span"]
-    return Edit(row["from"], row["to"], (start, end), (to_start, to_end))
-
-
 def _annotation_to_row(a: Annotation) -> tuple[Any, ...]:
     return (
         a.id,
@@ -355,4 +349,21 @@ EXAMPLES: Table[Example] = Table(
         "a split that is neither train nor validation": ~pl.col("split").is_in(["train", "validation"]),
         **_STATUS_CHECKS,
     },
+)
+
+
+def _reject_to_row(r: Reject) -> tuple[Any, ...]:
+    return (r.place, r.reason, r.detail, r.excerpt, r.source)
+
+
+def _reject_from_row(row: tuple[Any, ...]) -> Reject:
+    return Reject(*row)
+
+
+REJECTS: Table[Reject] = Table(
+    name="reject",
+    schema=pl.Schema(dict.fromkeys(("place", "reason", "detail", "excerpt", "source"), pl.String())),
+    to_row=_reject_to_row,
+    from_row=_reject_from_row,
+    checks={"an unknown reason": ~pl.col("reason").is_in(sorted(REASONS))},
 )

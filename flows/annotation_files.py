@@ -15,8 +15,7 @@ import orjson
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation, Pair
-from pairwright.datasets.tables import ANNOTATIONS, edit_dict
+from pairwright.datasets.records import Annotation, Pair, edit_dict
 
 Write = Callable[[Pair, Sequence[Annotation]], None]
 
@@ -55,6 +54,8 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
 
         export_records([pair for pair, _ in held], annotations, layout, path)
     else:
+        from pairwright.datasets.tables import ANNOTATIONS
+
         ANNOTATIONS.write(annotations, path)
 
 

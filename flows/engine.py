@@ -70,7 +70,7 @@ class Engine:
             return await in_a_worker()
         # Prefect looks into a task's arguments; this one has none, so nothing is copied or hashed.
         name = f"{job.stage} {job.part}"
-        return await task(in_a_worker, name=job.stage, task_run_name=name, cache_policy=NO_CACHE)()
+        return await task(name=job.stage, task_run_name=name, cache_policy=NO_CACHE)(in_a_worker)()
 
 
 def _pool(workers: int) -> Executor:

@@ -28,10 +28,10 @@ from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam, NumpyOps, fix_random_seed, set_current_ops, warmup_linear
-from tools.caption_phrases import caption_sentences
 
 from pairwright.datasets.chance import stream
 from pairwright.generators.language.treebank import Sentence, read_treebank
+from tools.caption_phrases import caption_sentences
 
 NAME, VERSION = "en_ewt_small", "1.0.0"
 WIDTH, DEPTH, ROWS, DROPOUT, BATCH = 96, 4, (5000, 1000, 2500, 1000), 0.2, 32

@@ -6,8 +6,8 @@ import polars as pl
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.rejects import REJECTS, reject
-from pairwright.datasets.tables import PAIRS
+from pairwright.datasets.rejects import reject
+from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.config import IndexSection, RetrieveSection
 from pairwright.flows.layout import chosen_path, pair_parts, pairs_path, read_pair_parts, rejected_path
 from pairwright.flows.receipts import Counts, Outcome

@@ -7,8 +7,8 @@ from pathlib import Path
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import REJECTS, Reject
-from pairwright.datasets.tables import PAIRS
+from pairwright.datasets.rejects import Reject
+from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 

@@ -14,9 +14,10 @@ from pairwright.datasets.exports.source import with_image
 from pairwright.datasets.images import UnusableImage, is_url
 from pairwright.datasets.recode import Recoding
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.datasets.rejects import REJECTS, Reject, reject
+from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import finish_shards, shard_name, shard_summary, write_shard
+from pairwright.datasets.tables import REJECTS
 from pairwright.flows.chosen import chosen_pairs
 from pairwright.flows.config import ShardsSection
 from pairwright.flows.layout import kept_annotations, rejected_path

@@ -22,9 +22,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Final, TypeVar
-
-import polars as pl
+from typing import Any, Final, TypeVar
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import StorageError
@@ -33,7 +31,7 @@ from pairwright.generators.language.tokens import Token
 CONTENT: Final = frozenset(("NOUN", "PROPN", "VERB", "ADJ"))
 _VOCABULARY, _MOST_TYPES, _LEAST_PAIR = 20_000, 100_000, 2
 _MOST_PAIRS = 2_000_000
-_SCHEMA: Final = {"kind": pl.String, "a": pl.String, "b": pl.String, "count": pl.Int64}
+_COLUMNS: Final = ("kind", "a", "b", "count")
 _UNSEEN = 0.5  # added to each pair's count, so that a pair never seen has a finite, negative information
 
 Pair = tuple[str, str]
@@ -212,7 +210,9 @@ class PoolStatistics:
 
     def save(self, path: Path) -> None:
         """Write the statistics as one Parquet file, whole or not at all: rows of kind, a, b, count."""
-        frame = pl.DataFrame(self._rows(), schema=_SCHEMA, orient="row")
+        import polars as pl  # a while to import, and counting does without
+
+        frame = pl.DataFrame(self._rows(), schema=_schema(), orient="row")
         with replacing(path) as temporary:
             frame.write_parquet(temporary, compression="zstd", statistics=False)
 
@@ -223,11 +223,13 @@ class PoolStatistics:
         Raises:
             StorageError: the file is missing, torn or something else.
         """
+        import polars as pl
+
         try:
             frame = pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise StorageError(f"{path} holds no pool statistics ({error}): build them again.") from error
-        if dict(frame.schema) != _SCHEMA or frame.height == 0:
+        if dict(frame.schema) != _schema() or frame.height == 0:
             raise StorageError(f"{path} holds no pool statistics: build them again.")
         kinds: dict[str, list[tuple[Pair, int]]] = {"captions": [], "lemma": [], "form": [], "pair": [], "adjacent": []}
         for kind, a, b, number in frame.iter_rows():
@@ -239,3 +241,9 @@ class PoolStatistics:
             pairs=dict(kinds["pair"]),
             adjacent=dict(kinds["adjacent"]),
         )
+
+
+def _schema() -> dict[str, Any]:
+    import polars as pl
+
+    return dict(zip(_COLUMNS, (pl.String, pl.String, pl.String, pl.Int64), strict=True))

@@ -15,8 +15,8 @@ from PIL import Image
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import EXCERPT_LENGTH, REASONS, REJECTS, Reject
-from pairwright.datasets.tables import PAIRS
+from pairwright.datasets.rejects import EXCERPT_LENGTH, REASONS, Reject
+from pairwright.datasets.tables import PAIRS, REJECTS
 
 GOOD = b'{"caption": "good"}\n'
 

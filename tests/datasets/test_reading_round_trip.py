@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import EXCERPT_LENGTH, REJECTS, reject
-from pairwright.datasets.tables import PAIRS
+from pairwright.datasets.rejects import EXCERPT_LENGTH, reject
+from pairwright.datasets.tables import PAIRS, REJECTS
 
 CAPTION = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: not text.isspace())
 CAPTIONS = st.lists(CAPTION, min_size=1, max_size=5, unique=True)

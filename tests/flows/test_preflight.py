@@ -1,5 +1,6 @@
 """The two known breaks of Prefect are found before Prefect is imported."""
 
+import os
 from importlib import metadata
 
 import pytest
@@ -39,5 +40,5 @@ def test_telemetry_is_off_unless_the_user_says_otherwise(monkeypatch: pytest.Mon
     monkeypatch.delenv("DO_NOT_TRACK", raising=False)
     monkeypatch.setenv("PREFECT_SERVER_ANALYTICS_ENABLED", "true")
     preflight.prepare_prefect()
-    assert preflight.os.environ["DO_NOT_TRACK"] == "1"
-    assert preflight.os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] == "true"
+    assert os.environ["DO_NOT_TRACK"] == "1"
+    assert os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] == "true"

@@ -34,9 +34,6 @@ def export(
     from pairwright.datasets.exports.table import export as write
 
     written = write(input_, to, out, replace(NO_OPTIONS, seed=seed))
-    result = {"rows": written.rows, "files": [str(path) for path in written.files]}
-    emit(
-        result,
-        columns([["rows", written.rows], *(["file", path] for path in result["files"])], indent=""),
-        as_json=as_json,
-    )
+    files = [str(path) for path in written.files]
+    lines = columns([["rows", written.rows], *(["file", path] for path in files)], indent="")
+    emit({"rows": written.rows, "files": files}, lines, as_json=as_json)

@@ -1,7 +1,7 @@
 """``pairwright generate``: negatives, positives and conversations for any pairs, without a build."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -134,9 +134,9 @@ def _listed(name: str, written: str) -> dict[str, object]:
     return {name: items} if items else {}
 
 
-def _lines(result: dict[str, object]) -> list[str]:
+def _lines(result: dict[str, Any]) -> list[str]:
     table: list[list[object]] = [["type", "made", "kept", "rejected"]]
-    for name, counts in result["types"].items():  # type: ignore[attr-defined]
+    for name, counts in result["types"].items():
         reasons = ", ".join(f"{reason} {n:,}" for reason, n in counts["rejected"].items())
         table.append([name, counts["made"], counts["kept"], reasons])
     return [

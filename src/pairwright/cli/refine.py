@@ -1,7 +1,7 @@
 """``pairwright refine``: keep the negatives that two text-only scorers cannot tell from the captions."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -51,19 +51,19 @@ def refine(
         pool = corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs)
     rows, outcome = refine_candidates(frame, pool, RefineOptions(cells=cells, by_type=not reference, seed=seed))
     write_candidates(rows, out, only_kept=only_kept)
-    result = {**outcome.as_json(), "out": str(out)}
+    result: dict[str, Any] = {**outcome.as_json(), "out": str(out)}
     emit(result, _lines(result), as_json=as_json)
     if not result["kept"]:
         note("Nothing was left to keep: the rows all lean one way. Fewer --cells keep more of a small set.")
-    if not result["kept"] or any(attack["after"] > target for attack in result["attacks"].values()):  # type: ignore[attr-defined]
+    if not result["kept"] or any(attack["after"] > target for attack in result["attacks"].values()):
         raise typer.Exit(3)
 
 
-def _lines(result: dict[str, object]) -> list[str]:
+def _lines(result: dict[str, Any]) -> list[str]:
     table: list[list[object]] = [["type", "in", "kept", "attack", "before", "after"]]
-    sets = {"all": result, **result["by_type"]}  # type: ignore[dict-item]
+    sets = {"all": result, **result["by_type"]}
     for name, one in sets.items():
-        for attack, share in one["attacks"].items():  # type: ignore[index]
+        for attack, share in one["attacks"].items():
             before, after = (f"{share[when]:.1%}" for when in ("before", "after"))
-            table.append([name, one["in"], one["kept"], attack, before, after])  # type: ignore[index]
+            table.append([name, one["in"], one["kept"], attack, before, after])
     return columns(table, indent="")

@@ -1,5 +1,6 @@
 """Frames written to a file by its ending: .parquet, .jsonl or .csv."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,11 @@ def write_table(frame: "pl.DataFrame", path: Path) -> None:
     """
     from pairwright.datasets.atomic import replacing
 
-    writers = {".parquet": frame.write_parquet, ".jsonl": frame.write_ndjson, ".csv": frame.write_csv}
+    writers: dict[str, Callable[[Path], object]] = {
+        ".parquet": frame.write_parquet,
+        ".jsonl": frame.write_ndjson,
+        ".csv": frame.write_csv,
+    }
     if path.suffix not in writers:
         raise UsageError(f"{path}: write to a file that ends in {', '.join(writers)}.")
     with replacing(path) as temporary:
