@@ -11,6 +11,7 @@ pairs) where there is one, else the caption. A row that comes in rejected stays 
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -21,6 +22,7 @@ from pairwright.datasets.tables import EDIT, SCORE, STATES, column
 from pairwright.filters.groups import text_group
 from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers import Corpus
+from pairwright.generators.language.vocabulary import normal_form
 
 SCHEMA = pl.Schema(
     {
@@ -74,6 +76,17 @@ def candidate_rows(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
 def type_name(form: str, target: str) -> str:
     """Return the type of an edit as reports show it: ``replace-object``; ``other`` when nothing is known."""
     return "-".join(part for part in (form, target) if part) or "other"
+
+
+def usable_corpus(corpus: Corpus, frame: pl.DataFrame) -> Corpus:
+    """Return ``corpus`` as the scorers of these rows can use it.
+
+    Captions of images under test never train a scorer. When that would leave none, the corpus is the very pool that
+    the rows were made from; then it is cross-fitted: each row goes without the captions of its own image alone.
+    """
+    groups = {text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()}
+    tested = {normal_form(text) for name in ("caption", "negative", "positive") for text in frame[name]}
+    return corpus if corpus.without(groups, tested) else replace(corpus, pool=True)
 
 
 def refine_candidates(

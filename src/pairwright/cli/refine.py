@@ -40,7 +40,7 @@ def refine(
     """
     from pairwright.datasets.reading import ReadOptions, read_pairs
     from pairwright.filters.candidate_files import read_candidates, write_candidates
-    from pairwright.filters.candidates import refine_candidates
+    from pairwright.filters.candidates import refine_candidates, usable_corpus
     from pairwright.filters.groups import corpus_of
     from pairwright.filters.refinement import RefineOptions
 
@@ -48,7 +48,9 @@ def refine(
     pool = None
     if corpus:
         options = ReadOptions(input=corpus, on_error="skip", verify_images="off")
-        pool = corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs)
+        pool = usable_corpus(corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs), frame)
+        if pool.pool:
+            note("All images of --corpus are under test: each row is scored without the captions of its own image.")
     rows, outcome = refine_candidates(frame, pool, RefineOptions(cells=cells, by_type=not reference, seed=seed))
     write_candidates(rows, out, only_kept=only_kept)
     result: dict[str, Any] = {**outcome.as_json(), "out": str(out)}

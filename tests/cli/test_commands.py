@@ -1,0 +1,209 @@
+"""Each command, as a user calls it: what it prints, what it writes, how it ends."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pairwright.datasets.exports.llava import check_llava
+from tests.cli.conftest import Run
+
+VERBS = ["demo", "init", "build", "index", "retrieve", "generate", "refine", "export", "inspect", "verify", "plugins", "doctor"]
+HEAVY = ("spacy", "polars", "numpy", "faiss", "prefect", "PIL", "nltk", "openai", "pyarrow", "pydantic", "yaml")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """What makes ``pairwright --help`` answer at once."""
+    code = "import sys, pairwright.cli.main; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not set(loaded) & set(HEAVY)
+
+
+def test_help_names_every_verb(run: Run) -> None:
+    text = run("--help").stdout
+    assert all(f"  {verb} " in text for verb in VERBS)
+
+
+def test_the_version_is_told(run: Run) -> None:
+    assert run("--version").stdout.startswith("pairwright 0.")
+
+
+@pytest.mark.parametrize("arguments", [["frob"], ["build"], ["demo"], ["generate", "negatives", "x.jsonl"]])
+def test_wrong_usage_exits_2(run: Run, arguments: list[str]) -> None:
+    assert run(*arguments, ok=False).returncode == 2
+
+
+def test_negatives_are_made_for_a_few_captions(run: Run, captions: Path, tmp_path: Path) -> None:
+    told = json.loads(run("generate", "negatives", captions, "--out", "n.jsonl", "--json").stdout)
+    rows = [json.loads(line) for line in (tmp_path / "n.jsonl").read_text().splitlines()]
+    assert told["captions"] == 5
+    for counts in told["types"].values():
+        assert counts["made"] == counts["kept"] + sum(counts["rejected"].values()) == 5
+    assert len(rows) == sum(counts["made"] for counts in told["types"].values())
+    kept = [row for row in rows if row["status"] == "kept"]
+    assert told["types"]["replace-object"]["kept"] >= 4
+    for row in kept:
+        assert row["negative"] != row["caption"]
+        for edit in row["edit"]:
+            assert row["caption"][slice(*edit["from_span"])] == edit["from"]
+            assert row["negative"][slice(*edit["to_span"])] == edit["to"]
+    assert all(row["reason"] for row in rows if row["status"] == "rejected")
+
+
+def test_the_same_seed_gives_the_same_file_and_another_seed_another(run: Run, scenes: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        run("generate", "negatives", scenes, "--out", f"{name}.jsonl", "--seed", seed, "--types", "replace-object")
+    a, b, c = ((tmp_path / f"{name}.jsonl").read_bytes() for name in "abc")
+    assert a == b
+    assert a != c
+
+
+def test_negatives_go_into_sugarcrepe_negclip_and_parquet_files(run: Run, scenes: Path, tmp_path: Path) -> None:
+    for ending in ("json", "tsv", "parquet"):
+        run("generate", "negatives", scenes, "--out", f"n.{ending}", "--types", "replace-attribute")
+    rows = json.loads((tmp_path / "n.json").read_text())
+    assert set(rows["0"]) == {"filename", "caption", "negative_caption"}
+    assert (tmp_path / "n.tsv").read_text().splitlines()[0].split("\t")[0]
+    table = pl.read_parquet(tmp_path / "n.parquet")
+    assert set(table["status"]) == {"kept", "rejected"}
+    assert len(rows) == table.filter(pl.col("status") == "kept").height
+
+
+def test_positives_and_conversations_are_made(run: Run, scenes: Path, tmp_path: Path) -> None:
+    told = json.loads(run("generate", "positives", scenes, "--out", "p.jsonl", "--json").stdout)
+    assert told["types"]["replace-attribute"]["kept"] > 100
+    told = json.loads(
+        run(
+            "generate", "conversations", scenes, "--out", "c.json", "--vocabulary", "circle,square,star", "--json"
+        ).stdout
+    )
+    assert told["turns"] > 1000
+    assert check_llava(tmp_path / "c.json") == []
+
+
+def test_what_generate_writes_refine_reads(run: Run, scenes: Path, tmp_path: Path) -> None:
+    run("generate", "negatives", scenes, "--out", "n.jsonl")
+    done = run("refine", "n.jsonl", "--out", "r.jsonl", "--corpus", scenes, "--cells", 10, "--json")
+    told = json.loads(done.stdout)
+    assert 0 < told["kept"] <= told["in"]
+    assert all(attack["after"] == pytest.approx(0.5) for attack in told["attacks"].values())
+    before, after = ((tmp_path / f"{name}.jsonl").read_text().splitlines() for name in "nr")
+    assert len(before) == len(after)
+
+
+def test_refine_exits_3_when_nothing_can_be_balanced(run: Run, tmp_path: Path) -> None:
+    row = {"caption": "a man riding a horse", "negative": "horse a a man riding", "image": "1.jpg"}
+    other = {"caption": "a man riding a wave", "negative": "wave riding a man a", "image": "2.jpg"}
+    (tmp_path / "n.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(other) + "\n")
+    done = run("refine", "n.jsonl", "--out", "r.jsonl", ok=False)
+    assert done.returncode == 3
+    assert "Nothing was left" in done.stderr
+
+
+def test_an_index_is_built_checked_and_searched(run: Run, scenes: Path, tmp_path: Path) -> None:
+    built = json.loads(run("index", "build", scenes, "--out", "index", "--json").stdout)
+    assert built["vectors"] + built["duplicates"] == 300
+    assert {"seconds", "bytes", "kind"} <= set(built)
+    checked = json.loads(run("index", "check", "index", "--json").stdout)
+    assert checked["recall"] >= 0.95
+    assert checked["checksum_ok"] is True
+    (tmp_path / "q.txt").write_text("a red circle\nan electron microscope\n")
+    found = json.loads(
+        run("retrieve", "--index", "index", "--queries", "q.txt", "--k", 4, "--out", "h.parquet", "--json").stdout
+    )
+    assert (found["queries"], found["hits"]) == (2, 8)
+    assert found["uncovered"] == ["an electron microscope"]
+    assert pl.read_parquet(tmp_path / "h.parquet").columns[:5] == ["query", "text", "concept", "template", "rank"]
+
+
+def test_an_index_whose_bytes_changed_fails_the_check(run: Run, scenes: Path, tmp_path: Path) -> None:
+    run("index", "build", scenes, "--out", "index")
+    file = tmp_path / "index" / "vectors.faiss"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    done = run("index", "check", "index", "--json", ok=False)
+    assert done.returncode == 1
+
+
+def test_init_build_inspect_verify_export_work_one_after_the_other(run: Run, scenes: Path, tmp_path: Path) -> None:
+    run("init", "--template", "negatives", "--input", scenes, "--out", "build.yaml")
+    built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--json").stdout)
+    for stage in built["stages"].values():
+        assert stage["candidates"] == stage["kept"] + sum(stage["rejected"].values())
+    assert Path(built["shards"][0]).name == "00000.tar"
+    assert json.loads(run("verify", "out", "--json").stdout) == {"ok": True, "problems": []}
+    looked = json.loads(run("inspect", "out", "--json", "--sheet", "sheet.png").stdout)
+    assert looked["samples"] == 300
+    assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
+    key = looked["shown"][0]["key"]
+    assert json.loads(run("inspect", "out", "--key", key, "--json").stdout)["shown"][0]["key"] == key
+    told = json.loads(run("export", "out", "--to", "sugarcrepe", "--out", "s.json", "--json").stdout)
+    assert told["rows"] == built["stages"]["refine"]["kept"]
+
+
+def test_verify_finds_a_shard_that_was_cut_off(run: Run, scenes: Path, tmp_path: Path) -> None:
+    run("init", "--template", "react", "--input", scenes, "--out", "build.yaml")
+    (tmp_path / "queries.txt").write_text("a red circle\n")
+    run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
+    shard = tmp_path / "out" / "shards" / "00000.tar"
+    shard.write_bytes(shard.read_bytes()[:-2000])
+    done = run("verify", "out", ok=False)
+    assert done.returncode == 1
+    assert "00000.tar" in done.stdout
+
+
+def test_the_demo_builds_through_prefect_and_stands_before_the_truth(run: Run) -> None:
+    told = json.loads(run("demo", "--out", "demo", "--pairs", 150, "--workers", 1, "--json").stdout)
+    assert {"shards", "pairs", "card", "report", "oracle"} <= set(told)
+    for name in ("negatives", "positives", "turns"):
+        assert told["oracle"][name]["kept"] > 0
+        assert told["oracle"][name]["true_share"] >= 0.995
+    assert "Checked against the truth" in Path(told["report"]).read_text()
+
+
+def test_doctor_tells_what_will_be_used(run: Run) -> None:
+    told = json.loads(run("doctor", "--json").stdout)
+    states = {check["name"]: check["state"] for check in told["checks"]}
+    assert told["ok"]
+    assert {states[name] for name in ("tagger", "wordnet", "encoder", "prefect start")} == {"ok"}
+
+
+def test_plugins_lists_what_there_is(run: Run) -> None:
+    rows = json.loads(run("plugins", "--json").stdout)["plugins"]
+    kinds = {row["kind"] for row in rows}
+    assert kinds == {"generator", "encoder", "reader", "export"}
+    assert all(row["about"] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["generate", "negatives", "none.jsonl", "--out", "n.jsonl"], "none.jsonl"),
+        (["generate", "negatives", "bad.jsonl", "--out", "n.jsonl"], "bad.jsonl:2: broken_json"),
+        (["generate", "negatives", "good.jsonl", "--out", "n.docx"], "ends in .jsonl"),
+        (["generate", "negatives", "good.jsonl", "--out", "n.jsonl", "--types", "replace-thing"], "replace-thing"),
+        (["generate", "negatives", "good.jsonl", "--out", "n.jsonl", "--columns", "caption"], "--columns"),
+        (["build", "none.yaml"], "pairwright init"),
+        (["index", "check", "nowhere"], "nowhere"),
+        (["verify", "nowhere"], "nowhere"),
+        (["inspect", "nowhere"], "nowhere"),
+        (["export", "nowhere", "--to", "llava", "--out", "x.json"], "nowhere"),
+        (["export", "good.jsonl", "--to", "docx", "--out", "x.docx"], "docx"),
+        (["refine", "good.jsonl", "--out", "x.jsonl"], "good.jsonl:1: no negative"),
+        (["init", "--template", "nope", "--out", "b.yaml"], "There are: all"),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_where(run: Run, tmp_path: Path, arguments: list[str], says: str) -> None:
+    (tmp_path / "good.jsonl").write_text('{"caption": "a dog on a bench"}\n')
+    (tmp_path / "bad.jsonl").write_text('{"caption": "a dog"}\n{broken\n')
+    done = run(*arguments, ok=False)
+    assert done.returncode in {1, 2}
+    errors = [line for line in done.stderr.splitlines() if line.startswith("pairwright: ")]
+    assert len(errors) == 1
+    assert says in errors[0]
+    assert "internal error" not in errors[0]
+    assert not (tmp_path / "n.jsonl").exists()
