@@ -88,7 +88,12 @@ def _fenced(language: str, text: str) -> str:
     return f"```{language}\n{text.strip()}\n```"
 
 
-def _help(command: str) -> str:
+def help_of(command: str) -> str:
+    """Return what ``command --help`` prints on a terminal of `WIDTH` columns.
+
+    Raises:
+        ValueError: when there is no such command.
+    """
     if command not in commands():
         raise ValueError(f"no command {command!r}")
     # Colours and width would otherwise follow whoever runs this.
@@ -97,7 +102,11 @@ def _help(command: str) -> str:
     result = runner.invoke(app, arguments, prog_name="pairwright", terminal_width=WIDTH, color=False)
     if result.exit_code:
         raise ValueError(f"{command} --help exits {result.exit_code}")
-    return _fenced("text", "\n".join(line.rstrip() for line in result.stdout.splitlines()))
+    return "\n".join(line.rstrip() for line in result.stdout.splitlines())
+
+
+def _help(command: str) -> str:
+    return _fenced("text", help_of(command))
 
 
 def _file(name: str) -> str:
