@@ -11,7 +11,20 @@ import pytest
 from pairwright.datasets.exports.llava import check_llava
 from tests.cli.conftest import Run
 
-VERBS = ["demo", "init", "build", "index", "retrieve", "generate", "refine", "export", "inspect", "verify", "plugins", "doctor"]
+VERBS = [
+    "demo",
+    "init",
+    "build",
+    "index",
+    "retrieve",
+    "generate",
+    "refine",
+    "export",
+    "inspect",
+    "verify",
+    "plugins",
+    "doctor",
+]
 HEAVY = ("spacy", "polars", "numpy", "faiss", "prefect", "PIL", "nltk", "openai", "pyarrow", "pydantic", "yaml")
 
 
