@@ -48,5 +48,8 @@ lock: $(INSTALLED)
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --extra download --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-annotate --quiet --upgrade --no-emit-package dataclasses --output-file requirements-download.lock
 
+docs: $(INSTALLED)
+	@$(BIN)/python -m tools.update_docs
+
 clean:
 	rm -rf .venv demo .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -7,7 +7,7 @@ which knows Latin script; other signs show as boxes.
 
 import io
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pairwright.datasets.exports.source import open_source, with_image
 from pairwright.datasets.recode import flatten, open_picture
 from pairwright.datasets.sample_shape import SHAPE
 from pairwright.datasets.samples import Sample
+from pairwright.datasets.shards import read_shard
 
 CELL, PICTURE, LINES = 260, 190, 4
 _MARGIN, _FONT_SIZE = 10, 14
@@ -44,7 +45,8 @@ def overview(path: Path) -> dict[str, Any]:
     """
     source = open_source(path)
     files = {"shards": len(source.shards), "bytes": sum(tar.stat().st_size for tar in source.shards)}
-    return {**survey(source.samples()), **files, "schema": SHAPE}
+    samples = chain.from_iterable(map(read_shard, source.shards)) if source.shards else source.samples()
+    return {**survey(samples), **files, "schema": SHAPE}
 
 
 def first_samples(path: Path, count: int) -> list[Sample]:

@@ -73,7 +73,7 @@ class Reject:
         Args:
             of_file: the whole file has this flaw, so that setting rows aside would leave none.
         """
-        skip = "" if of_file else " --on-error skip sets such rows aside."
+        skip = "" if of_file else " To set such rows aside: --on-error skip (in a config, on_error: skip)."
         return InputError(f"{self.reason}: {self.detail}", where=self.place, mend=REASONS[self.reason] + skip)
 
 

@@ -20,6 +20,7 @@ from pairwright.flows.inputs import file_state, input_state, read_options
 from pairwright.flows.layout import part_name
 from pairwright.flows.lock import exclusive
 from pairwright.flows.prefect_api import acreate_table_artifact, flow, in_a_flow
+from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint
 from pairwright.flows.stages.generate import Generation, generate_part
@@ -31,6 +32,7 @@ from pairwright.flows.stages.tag import merge_statistics, tag_part
 from pairwright.flows.summary import Truth, finish_build, sweep, sweep_receipts
 from pairwright.generators.language.tagger import tagger_status
 from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.registry import generator_identity
 
 _WATCH: ContextVar[tuple[Progress, Truth | None]] = ContextVar("_WATCH", default=(Silence(), None))
 
@@ -58,6 +60,8 @@ def build(
     Raises:
         PairwrightError: with one line that says what to mend.
     """
+    if prefect:
+        refuse_broken_prefect()
     watch = _WATCH.set((progress or Silence(), truth))
     run = build_flow if prefect else build_flow.fn
     try:
@@ -81,7 +85,8 @@ def generations(config: BuildConfig) -> list[Generation]:
         stages.append(stage("positives", "rules-positives", config.positives.model_dump()))
     if config.conversations:
         stages.append(stage("conversations", "template-conversations", config.conversations.model_dump()))
-    return stages + [stage(extra.name, extra.name, extra.options) for extra in config.generators]
+    to_refine = config.refine is not None  # a generator of the user's own may make hard negatives too
+    return stages + [stage(extra.name, extra.name, extra.options, to_refine=to_refine) for extra in config.generators]
 
 
 @flow(name="pairwright-build", flow_run_name="{out}", persist_result=False)
@@ -144,11 +149,19 @@ class _Stages:
         made = [
             receipt
             for this in generations(config)
-            for receipt in await self._each(this.stage, parts, [*chosen, *tagged, words], generate_part, this)
+            for receipt in await self._each(
+                this.stage,
+                parts,
+                [*chosen, *tagged, words],
+                generate_part,
+                this,
+                state=generator_identity(this.generator),
+            )
         ]
         if config.refine:
+            stages = [this.stage for this in generations(config) if this.to_refine]
             made.append(
-                await self._whole("refine", [pairs, *made], refine_negatives, parts, config.refine, config.seed)
+                await self._whole("refine", [pairs, *made], refine_negatives, stages, parts, config.refine, config.seed)
             )
         await self._shards(parts, [*chosen, *made])
 

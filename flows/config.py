@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pairwright.datasets.errors import ConfigError
 
 NegativeType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute"]
+STAGES = (
+    *("pairs", "index", "retrieve", "tag", "words"),
+    *("negatives", "positives", "conversations", "refine", "shards", "sizes"),
+)
 PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
 ConversationType = Literal["conversation", "brief"]
 
@@ -40,6 +44,11 @@ class InputSection(Section):
         "header", description="how images are checked when read; off when only texts are needed"
     )
     on_error: Literal["stop", "skip"] = Field("stop", description="what a broken row does")
+
+    @field_validator("verify_images", mode="before")
+    @classmethod
+    def _yaml_reads_off_as_false(cls, value: object) -> object:
+        return "off" if value is False else value
 
 
 class IndexSection(Section):
@@ -128,7 +137,8 @@ def load_config(path: Path) -> BuildConfig:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read ({error}). Write one with `pairwright init`.") from None
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"{path}: cannot be read ({why}). Write one with `pairwright init`.") from None
     try:
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -148,8 +158,12 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
     except ValidationError as error:
         lines = [f"{where}: {message}" for message in _messages(error)]
         raise ConfigError("\n".join(lines)) from None
-    if config.refine and not config.negatives:
+    if config.refine and not (config.negatives or config.generators):
         raise ConfigError(f"{where}: refine needs hard negatives to refine. Add a `negatives:` section.")
+    taken = [*STAGES, *(generator.name for generator in config.generators)]
+    twice = sorted({name for name in taken if taken.count(name) > 1})
+    if twice:
+        raise ConfigError(f"{where}: a stage named {twice[0]!r} is there already. Name each generator once.")
     return config
 
 

@@ -118,4 +118,5 @@ def summary(counts: Counts) -> str:
     if rejected:
         reasons = sorted(counts.rejected.items(), key=lambda item: (-item[1], item[0]))[:3]
         line += "; rejected: " + ", ".join(f"{reason} {n:,}" for reason, n in reasons)
+        line += ", ..." if len(counts.rejected) > len(reasons) else ""
     return line

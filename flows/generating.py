@@ -16,13 +16,13 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.annotation_files import open_writer
-from pairwright.generators.language.general import usable_pool
+from pairwright.generators.language.general import GeneralEnglish, usable_pool
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.protocols import RuleGenerator
-from pairwright.generators.registry import Materials, build_generator
+from pairwright.generators.registry import Materials, asks_pool, build_generator
 from pairwright.generators.tally import Tally
 
 POOL_CAPTIONS = 50_000
@@ -86,6 +86,8 @@ def _annotated(
 
 def _materials(request: Request, tagger: Tagger, note: Callable[[str], None]) -> Materials:
     wordnet = load_wordnet()
+    if not asks_pool(request.generator):
+        return Materials(wordnet, GeneralEnglish(wordnet), request.seed)
     pool = usable_pool(_statistics(request, tagger), wordnet)
     if not isinstance(pool, PoolStatistics):
         note("Too few captions to tell which words go together: going by general English. --pool FILE does better.")

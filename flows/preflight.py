@@ -36,17 +36,19 @@ def prefect_problems() -> list[str]:
     return problems
 
 
-def prepare_prefect() -> None:
-    """Set Prefect's environment for an unobtrusive run, and refuse when it cannot start.
-
-    Variables that the user has set are left as they are.
+def refuse_broken_prefect() -> None:
+    """Refuse when Prefect is known not to start.
 
     Raises:
         MissingResource: naming the first problem and its mend.
     """
     problems = prefect_problems()
     if problems:
-        raise MissingResource(problems[0])
+        raise MissingResource(f"{problems[0]}. Or build with --no-prefect")
+
+
+def prepare_prefect() -> None:
+    """Set Prefect's environment for an unobtrusive run; what the user has set stays as it is."""
     for name, value in {
         "DO_NOT_TRACK": "1",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

@@ -102,8 +102,8 @@ def _samples(out: Path) -> Iterator[Sample]:
 
 def _gaps(out: Path) -> list[Gaps]:
     """Return the gaps of the refined negatives: before, all that entered; after, those that stayed."""
-    kept = _scores([*sorted((out / "annotations").glob("negatives-*.parquet"))])
-    gone = _scores([*sorted((out / "rejected").glob("refine-*.parquet"))])
+    kept = _scores(sorted((out / "annotations").glob("*.parquet")))
+    gone = _scores(sorted((out / "rejected").glob("refine-*.parquet")))
     return [
         Gaps(name.removesuffix("_gap"), [*kept.get(name, []), *gone.get(name, [])], kept.get(name, []))
         for name in sorted({*kept, *gone})
@@ -127,10 +127,9 @@ def _types(stages: Mapping[str, Any]) -> dict[str, Any]:
             if "made" in counts:
                 types[f"{stage}: {name}"] = {**counts, "rejected": dict(counts["rejected"])}
     for name, counts in stages.get("refine", {}).get("facts", {}).get("by_type", {}).items():
-        gone = counts["in"] - counts["kept"]
-        entry = types[f"negatives: {name}"]
-        entry["kept"] -= gone
-        if gone:
+        gone, entry = counts["in"] - counts["kept"], types.get(f"negatives: {name}")
+        if gone and entry:
+            entry["kept"] -= gone
             entry["rejected"]["refined_away"] = gone
     return types
 

@@ -9,9 +9,12 @@ where ``make(materials, **options)`` returns a `generators.protocols.RuleGenerat
 named, not before. A name that is taken, twice by third parties or by a built-in one, is an error.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, cast
 
 from pairwright.datasets.errors import UsageError
@@ -44,6 +47,7 @@ class BuiltIn:
 
     make: Maker
     about: str
+    asks_pool: bool = True
 
 
 def _negatives(materials: Materials, **options: Any) -> RuleGenerator:
@@ -61,7 +65,9 @@ def _conversations(materials: Materials, **options: Any) -> RuleGenerator:
 BUILT_IN: Mapping[str, BuiltIn] = {
     "rules-negatives": BuiltIn(_negatives, "hard negatives: replace or swap objects, attributes, relations"),
     "rules-positives": BuiltIn(_positives, "hard positives: synonyms, and swaps around 'and'"),
-    "template-conversations": BuiltIn(_conversations, "question-answer turns that captions and boxes prove"),
+    "template-conversations": BuiltIn(
+        _conversations, "question-answer turns that captions and boxes prove", asks_pool=False
+    ),
 }
 
 
@@ -77,6 +83,25 @@ def build_generator(name: str, materials: Materials, options: Mapping[str, Any])
         return make(materials, **options)
     except TypeError as error:
         raise UsageError(f"generator {name} does not take the options {dict(options)}: {error}.") from None
+
+
+def generator_identity(name: str) -> str:
+    """Return what tells one state of a third party's generator from another: package, version, hash of its module.
+
+    Built-in generators give their name alone: a build already depends on their source.
+    """
+    points = [point for point in _third_party() if point.name == name]
+    if not points:
+        return name
+    spec = find_spec(points[0].module)
+    source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
+    owner = f"{points[0].dist.name} {points[0].dist.version}" if points[0].dist else ""
+    return f"{name} {owner} {hashlib.sha256(source).hexdigest()}"
+
+
+def asks_pool(name: str) -> bool:
+    """Say whether a generator may ask the statistics of the pool; of a third party's it is not known, so yes."""
+    return name not in BUILT_IN or BUILT_IN[name].asks_pool
 
 
 def listing() -> list[tuple[str, str, str]]:

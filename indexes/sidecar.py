@@ -130,7 +130,9 @@ def read_sidecar(directory: Path) -> IndexInfo:
         info = IndexInfo(**stored)
         sizes = {name: int(file["bytes"]) for name, file in info.files.items()}
     except (FileNotFoundError, NotADirectoryError):
-        raise StorageError(f"{directory}: no index here, or one that was not finished. Build it.") from None
+        raise StorageError(
+            f"{directory}: no index here, or one that was not finished. Build it: pairwright index build INPUT --out {directory}"
+        ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(f"{path}: not a whole sidecar ({error}). Build the index again.") from None
     for name, size in sizes.items():

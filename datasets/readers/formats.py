@@ -39,6 +39,17 @@ READERS: Mapping[str, Callable[[Path], Rows]] = {
     "webdataset": read_webdataset,
     "clip-retrieval": read_clip_retrieval,
 }
+ABOUT: Mapping[str, str] = {
+    "coco": "COCO captions JSON, with COCO instances for boxes",
+    "json": "a JSON list of rows",
+    "jsonl": "one JSON object a line",
+    "csv": "comma-separated columns",
+    "tsv": "tab-separated columns",
+    "parquet": "Parquet files, LAION's among them",
+    "images": "a folder of images with .txt beside them",
+    "webdataset": "tars of jpg, txt and json, as img2dataset writes them",
+    "clip-retrieval": "a folder of embeddings and metadata",
+}
 FIXED_COLUMNS = frozenset({"csv", "tsv", "parquet", "clip-retrieval"})
 FOLDERS = frozenset({"images", "clip-retrieval"})
 NOT_PAIRS: Mapping[str, str] = {

@@ -33,7 +33,7 @@ def read_input(root: Path, options: ReadOptions, part_size: int) -> Outcome:
         raise InputError(
             f"no pair could be read ({_told(reasons)})",
             where=str(options.input),
-            mend="Look at the file and at `columns`",
+            mend="Look at the file and at `columns`; without image files, set `verify_images: off`",
         )
     counts = Counts("row", kept + reasons.total(), kept, dict(sorted(reasons.items())))
     return Outcome(outputs, counts, {"parts": len(outputs) // 2})

@@ -20,14 +20,16 @@ from pairwright.flows.config import RefineSection
 from pairwright.flows.layout import annotations_path, candidates_path, pairs_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 
-STAGE = "negatives"
 
+def refine_negatives(root: Path, stages: list[str], parts: list[str], section: RefineSection, seed: int) -> Outcome:
+    """Refine the hard negatives that ``stages`` made; the unit is a negative that a generator kept.
 
-def refine_negatives(root: Path, parts: list[str], section: RefineSection, seed: int) -> Outcome:
-    """Refine the hard negatives of all parts; the unit is a negative that a generator kept."""
-    rows = {part: ANNOTATIONS.read(candidates_path(root, STAGE, part)) for part in parts}
+    What else those stages made (a generator may make several kinds) is kept as it is.
+    """
+    files = [(stage, part) for stage in stages for part in parts]
+    rows = {file: ANNOTATIONS.read(candidates_path(root, *file)) for file in files}
     groups, corpus = _pool(root, parts)
-    entering = [row for part in parts for row in rows[part]]
+    entering = [row for file in files for row in rows[file] if row.kind == "hard_negative"]
     outcome = refine_rows(
         pl.DataFrame(
             {
@@ -44,14 +46,15 @@ def refine_negatives(root: Path, parts: list[str], section: RefineSection, seed:
     )
     judged = iter(_judged(entering, outcome))
     outputs = []
+    gone: dict[str, list[Annotation]] = {part: [] for part in parts}
+    for stage, part in files:
+        mine = [next(judged) if row.kind == "hard_negative" else row for row in rows[stage, part]]
+        outputs.append(annotations_path(root, stage, part))
+        ANNOTATIONS.write([row for row in mine if row.status == "kept"], outputs[-1])
+        gone[part] += [row for row in mine if row.status == "rejected"]
     for part in parts:
-        mine = [next(judged) for _ in rows[part]]
-        for status, path in (
-            ("kept", annotations_path(root, STAGE, part)),
-            ("rejected", rejected_path(root, "refine", part)),
-        ):
-            ANNOTATIONS.write([row for row in mine if row.status == status], path)
-            outputs.append(path)
+        outputs.append(rejected_path(root, "refine", part))
+        ANNOTATIONS.write(gone[part], outputs[-1])
     reasons = Counter(filter(None, outcome.reasons))
     kept = int(outcome.kept.sum())
     facts = outcome.as_json()

@@ -27,13 +27,11 @@ def build(
       pairwright build build.yaml --out /data/birds --workers 8
     """
     from pairwright.flows.config import load_config
-    from pairwright.flows.preflight import prepare_prefect
 
     loaded = load_config(config)
     if workers:
         loaded = loaded.model_copy(update={"workers": workers})
     folder = out or Path("build") / loaded.name
-    prepare_prefect()
     progress = BuildProgress()
     progress.note(f"Building {loaded.name} in {folder}{starting(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
@@ -61,10 +59,7 @@ def build_result(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
-    """Return what a person reads of a finished build: the stages, and where the results are."""
-    rows: list[list[object]] = [["stage", "unit", "candidates", "kept", "rejected"]]
-    for stage, counts in manifest["stages"].items():
-        rows.append([stage, counts["unit"], counts["candidates"], counts["kept"], sum(counts["rejected"].values())])
+    """Return what a person reads of a finished build: where the results are."""
     shards = folder / "shards" / str(manifest["shards"]["pattern"])
     places = [
         ("shards", str(shards)),
@@ -72,4 +67,4 @@ def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
         ("report", str(folder / "report.html")),
         ("manifest", str(folder / "manifest.json")),
     ]
-    return [*columns(rows), "", *columns(places), "", f"Look at a sample:  pairwright inspect {folder}"]
+    return [*columns(places), "", f"Look at a sample:  pairwright inspect {folder}"]

@@ -22,7 +22,7 @@ def note(message: str) -> None:
 
 def columns(rows: Sequence[Sequence[object]], *, indent: str = "  ") -> list[str]:
     """Return rows as lines of aligned columns; numbers are set right."""
-    texts = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    texts = [[_text(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in texts) for i in range(len(texts[0]))] if texts else []
     return [
         (
@@ -31,6 +31,12 @@ def columns(rows: Sequence[Sequence[object]], *, indent: str = "  ") -> list[str
         ).rstrip()
         for row, source in zip(texts, rows, strict=True)
     ]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def _cell(text: str, width: int, given: object) -> str:
@@ -63,7 +69,7 @@ class BuildProgress:
         """The stage is done."""
         seconds = time.monotonic() - self._started[stage]
         kept = (
-            f", {self._reused[stage]} of {self._jobs[stage]} parts from an earlier run" if self._reused[stage] else ""
+            f" ({self._reused[stage]} of {self._jobs[stage]} parts from an earlier run)" if self._reused[stage] else ""
         )
         self._line(f"  {stage:<14}{seconds:6.1f} s  {summary}{kept}", final=True)
 

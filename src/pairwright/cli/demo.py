@@ -28,18 +28,16 @@ def demo(
       pairwright demo --out demo
     """
     from pairwright.flows.demo import demo_config, write_demo_corpus
-    from pairwright.flows.preflight import prepare_prefect
 
-    prepare_prefect()
-    out = out.resolve()
+    corpus = out.resolve() / "corpus"
     progress = BuildProgress()
     progress.note(f"Drawing {pairs:,} scenes in {out / 'corpus'} ...")
-    write_demo_corpus(out / "corpus", pairs, seed)
+    write_demo_corpus(corpus, pairs, seed)
     progress.note(f"Building in {out}{starting(no_prefect)} ...")
     from pairwright.flows.build import build
     from pairwright.flows.truth import truth_table
 
-    config = demo_config(out / "corpus", pairs, seed).model_copy(update={"workers": workers})
+    config = demo_config(corpus, pairs, seed).model_copy(update={"workers": workers})
     manifest = build(config, out, progress, truth_table, prefect=not no_prefect)
     oracle = manifest["oracle"]
     result = {**build_result(out, manifest), "pairs": manifest["shards"]["samples"], "oracle": oracle}

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.console import emit
+from pairwright.cli.console import emit, note
 from pairwright.cli.reading import columns_option
 
 
@@ -32,5 +32,7 @@ def init(
     text = render_template(template, input_path=input_, columns=columns_option(columns), beside=out)
     if out.exists() and not force:
         raise UsageError(f"{out}: already there. Choose another --out, or overwrite it with --force.")
+    if input_ and "{" not in input_ and not Path(input_).expanduser().exists():
+        note(f"{input_}: no such file yet; it has to be there when you build.")
     write_text(out, text)
     emit({"config": str(out)}, [f"Wrote {out}. Next: pairwright build {out}"], as_json=as_json)

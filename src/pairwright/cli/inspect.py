@@ -23,7 +23,7 @@ def inspect(
     cells: Annotated[int, typer.Option("--cells", min=1, max=400, help="Samples on the contact sheet.")] = 24,
     as_json: JsonOption = False,
 ) -> None:
-    """Print counts, the schema of a sample and samples in full; draw a contact sheet.
+    """Print counts and samples in full; draw a contact sheet; --json adds the schema of a sample.
 
     \b
     Examples:

@@ -35,18 +35,18 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("demo")(demo.demo)
-app.command("init")(init.init)
-app.command("build")(build.build)
+app.command("demo", short_help="Build a dataset from an embedded corpus.")(demo.demo)
+app.command("init", short_help="Write a commented build config.")(init.init)
+app.command("build", short_help="Build a dataset as a config says.")(build.build)
 app.add_typer(index.app, name="index")
-app.command("retrieve")(retrieve.retrieve)
+app.command("retrieve", short_help="Search an index with queries.")(retrieve.retrieve)
 app.add_typer(generate.app, name="generate")
-app.command("refine")(refine.refine)
-app.command("export")(export.export)
-app.command("inspect")(inspect.inspect)
-app.command("verify")(verify.verify)
-app.command("plugins")(plugins.plugins)
-app.command("doctor")(doctor.doctor)
+app.command("refine", short_help="Drop negatives that text alone betrays.")(refine.refine)
+app.command("export", short_help="Write another tool's layout.")(export.export)
+app.command("inspect", short_help="Look at a dataset.")(inspect.inspect)
+app.command("verify", short_help="Check shards.")(verify.verify)
+app.command("plugins", short_help="List generators, readers, encoders, exports.")(plugins.plugins)
+app.command("doctor", short_help="Tell what is installed, and mend it.")(doctor.doctor)
 
 
 def _version(value: bool) -> None:  # noqa: FBT001 - Typer calls it so

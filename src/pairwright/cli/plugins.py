@@ -18,18 +18,14 @@ def plugins(
       pairwright plugins
     """
     from pairwright.datasets.exports.table import FORMATS
-    from pairwright.datasets.readers.formats import READERS
+    from pairwright.datasets.readers.formats import ABOUT
     from pairwright.generators.registry import listing
     from pairwright.indexes.building import ENCODERS
 
     found = [("generator", *row) for row in listing()]
     found += [("encoder", name, "pairwright", "text to unit vectors, without a download") for name in ENCODERS]
-    found += [("reader", name, "pairwright", _first_line(reader)) for name, reader in READERS.items()]
+    found += [("reader", name, "pairwright", about) for name, about in ABOUT.items()]
     found += [("export", name, "pairwright", one.summary) for name, one in FORMATS.items()]
     rows = [{"kind": kind, "name": name, "from": origin, "about": about} for kind, name, origin, about in found]
     lines = columns([list(row.values()) for row in rows], indent="")
     emit({"plugins": rows}, lines, as_json=as_json)
-
-
-def _first_line(what: object) -> str:
-    return (what.__doc__ or "").strip().partition("\n")[0].rstrip(".")

@@ -63,7 +63,8 @@ def refine(
 
 def _lines(result: dict[str, Any]) -> list[str]:
     table: list[list[object]] = [["type", "in", "kept", "attack", "before", "after"]]
-    sets = {"all": result, **result["by_type"]}
+    types = result["by_type"]
+    sets = {"all": result, **types} if len(types) > 1 else types
     for name, one in sets.items():
         for attack, share in one["attacks"].items():
             before, after = (f"{share[when]:.1%}" for when in ("before", "after"))
