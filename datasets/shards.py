@@ -248,6 +248,9 @@ def find_shards(source: Path) -> list[Path]:
         what = "no .tar in it"
         if missing:
             what = f"{len(missing)} of {len(tars)} shards missing, first {missing[0]}" if braces else "no such file"
+    elif not (source.is_dir() or braces or source.suffix == ".tar"):
+        missing, what = [source], "not a .tar"
+    if missing or not tars:
         raise InputError(what, where=str(source), mend="Give a folder of shards, a .tar, or {00000..00009}.tar.")
     return tars
 

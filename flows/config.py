@@ -90,7 +90,7 @@ class ConversationsSection(Section):
 class GeneratorSection(Section):
     """A generator of a third party, by its entry point name."""
 
-    name: str
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     options: dict[str, Any] = {}
 
 

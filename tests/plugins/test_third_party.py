@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -143,3 +144,36 @@ def test_a_build_that_names_the_generator_packs_what_it_made(install: Install, t
 def text_of(sample: Sample) -> tuple[str, str]:
     """Return the caption and the one negative, or an empty text."""
     return sample.pair.caption, next((row.text for row in sample.annotations), "")
+
+
+def plugin_build(tmp_path: Path, **sections: object) -> dict[str, Any]:
+    captions = [f"{count} {what} on a bed" for count in ("two", "three") for what in ("dogs", "cats")]
+    (tmp_path / "captions.jsonl").write_text("".join(json.dumps({"caption": text}) + "\n" for text in captions))
+    config = {
+        "name": "third-party",
+        "input": {"path": str(tmp_path / "captions.jsonl")},
+        "generators": [{"name": "miscount", "options": {"counts": ["two", "three"]}}],
+        "workers": 1,
+        **sections,
+    }
+    return build(parse_config(config, where="test"), tmp_path / "out", prefect=False)
+
+
+def test_a_generator_whose_source_changed_runs_again(install: Install, tmp_path: Path) -> None:
+    install("miscount-plugin")
+    first = plugin_build(tmp_path)
+    source = Path(sys.modules["miscount"].__file__ or "")
+    source.write_text(source.read_text().replace('"miscount", 1', '"miscount", 2'))
+    del sys.modules["miscount"]
+    importlib.invalidate_caches()
+    second = plugin_build(tmp_path)
+    generators = [manifest["stages"]["miscount"]["facts"]["generator"] for manifest in (first, second)]
+    assert generators == ["miscount/1", "miscount/2"]
+
+
+def test_hard_negatives_of_a_third_party_are_refined_too(install: Install, tmp_path: Path) -> None:
+    install("miscount-plugin")
+    manifest = plugin_build(tmp_path, refine={"cells": 4})
+    refined = manifest["stages"]["refine"]
+    assert refined["candidates"] == manifest["stages"]["miscount"]["kept"] == 4
+    assert manifest["contents"]["texts"]["hard_negatives"] == refined["kept"]
