@@ -19,7 +19,7 @@ from pairwright.flows.engine import Engine, engine
 from pairwright.flows.inputs import file_state, input_state, read_options
 from pairwright.flows.layout import part_name
 from pairwright.flows.lock import exclusive
-from pairwright.flows.prefect_api import acreate_table_artifact, flow, in_a_flow
+from pairwright.flows.prefect_api import acreate_table_artifact, flow, in_a_flow, own_server
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint
@@ -30,6 +30,7 @@ from pairwright.flows.stages.refine import refine_negatives
 from pairwright.flows.stages.shards import Packing, chosen_counts, finish, plan_shards, write_one_shard
 from pairwright.flows.stages.tag import merge_statistics, tag_part
 from pairwright.flows.summary import Truth, finish_build, sweep, sweep_receipts
+from pairwright.flows.watchdog import ends_with_us
 from pairwright.generators.language.tagger import tagger_status
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import generator_identity
@@ -104,7 +105,7 @@ async def build_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
     progress, truth = _WATCH.get()
     if generations(checked):
         load_wordnet()  # what is missing shall be said before an hour of work, not after
-    with exclusive(folder):
+    with exclusive(folder), ends_with_us(own_server()):
         (folder / "manifest.json").unlink(missing_ok=True)
         write_text(folder / "build.yaml", dump_config(checked))
         async with engine(folder, checked.workers, progress) as running:

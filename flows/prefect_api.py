@@ -8,10 +8,17 @@ from prefect import flow, task  # noqa: E402 - Prefect reads its settings when i
 from prefect.artifacts import acreate_table_artifact  # noqa: E402 - likewise
 from prefect.cache_policies import NO_CACHE  # noqa: E402 - likewise
 from prefect.context import FlowRunContext  # noqa: E402 - likewise
+from prefect.server.api.server import SubprocessASGIServer  # noqa: E402 - likewise
 
-__all__ = ["NO_CACHE", "acreate_table_artifact", "flow", "in_a_flow", "task"]
+__all__ = ["NO_CACHE", "acreate_table_artifact", "flow", "in_a_flow", "own_server", "task"]
 
 
 def in_a_flow() -> bool:
     """Say whether Prefect runs this: a flow's function can also be called as it is."""
     return FlowRunContext.get() is not None
+
+
+def own_server() -> int | None:
+    """Return the process id of the ephemeral server that Prefect started for us, if it did."""
+    process = SubprocessASGIServer().server_process if in_a_flow() else None
+    return process.pid if process else None
