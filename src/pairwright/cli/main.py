@@ -63,14 +63,19 @@ def _options(
     pass
 
 
+_INTERRUPTED = 130  # what Typer makes of Ctrl-C
+
+
 def run() -> None:
     """Run the command line: exit 0 done, 1 failed, 2 wrong usage, 3 done but below the asked quality."""
     try:
         app()
     except PairwrightError as error:
         _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("stopped. What was done is kept; start the same command again to go on.", 130)
+    except SystemExit as end:
+        if end.code == _INTERRUPTED:
+            _fail("stopped. A build keeps what is done: start the same command again to go on.", _INTERRUPTED)
+        raise
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is wrong. Closing stdout must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
