@@ -78,15 +78,19 @@ def type_name(form: str, target: str) -> str:
     return "-".join(part for part in (form, target) if part) or "other"
 
 
-def usable_corpus(corpus: Corpus, frame: pl.DataFrame) -> Corpus:
-    """Return ``corpus`` as the scorers of these rows can use it.
+def usable_corpus(corpus: Corpus, frame: pl.DataFrame) -> tuple[Corpus, int]:
+    """Return ``corpus`` as the scorers of these rows can use it, and how many captions that leaves to train on.
 
-    Captions of images under test never train a scorer. When that would leave none, the corpus is the very pool that
-    the rows were made from; then it is cross-fitted: each row goes without the captions of its own image alone.
+    Captions of images under test never train a scorer. When that would take more than half of the corpus away, the
+    corpus is the very pool that the rows were made from; then it is cross-fitted: each row goes without the captions of
+    its own image, and only those.
     """
     groups = {text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()}
     tested = {normal_form(text) for name in ("caption", "negative", "positive") for text in frame[name]}
-    return corpus if corpus.without(groups, tested) else replace(corpus, pool=True)
+    left = len(corpus.without(groups, tested))
+    if 2 * left >= len(corpus.captions):
+        return corpus, left
+    return replace(corpus, pool=True), len(corpus.captions)
 
 
 def refine_candidates(

@@ -16,7 +16,7 @@ from typing import Any
 from pairwright.datasets.atomic import write_text
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import Engine, engine
-from pairwright.flows.inputs import file_state, input_state, read_options
+from pairwright.flows.inputs import file_state, input_state, read_options, tagger_state, wordnet_state
 from pairwright.flows.layout import part_name
 from pairwright.flows.lock import exclusive
 from pairwright.flows.prefect_api import acreate_table_artifact, flow, in_a_flow, own_server
@@ -27,11 +27,10 @@ from pairwright.flows.stages.generate import Generation, generate_part
 from pairwright.flows.stages.index import build_index, retrieve_pairs
 from pairwright.flows.stages.pairs import read_input
 from pairwright.flows.stages.refine import refine_negatives
-from pairwright.flows.stages.shards import Packing, chosen_counts, finish, plan_shards, write_one_shard
+from pairwright.flows.stages.shards import Packing, finish, part_state, plan_shards, write_one_shard
 from pairwright.flows.stages.tag import merge_statistics, tag_part
 from pairwright.flows.summary import Truth, finish_build, sweep, sweep_receipts
 from pairwright.flows.watchdog import ends_with_us
-from pairwright.generators.language.tagger import tagger_status
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import generator_identity
 
@@ -139,13 +138,15 @@ class _Stages:
         source = read_options(config.input)
         pairs = await self._whole("pairs", [], read_input, source, config.part_size, state=input_state(config.input))
         parts = [part_name(number) for number in range(pairs.facts["parts"])]
-        index = await self._whole("index", [pairs], build_index, config.index, config.seed)
+        sweep(self.engine.root, self.engine.done, "pairs/*", "rejected/pairs-*")
+        index = await self._whole("index", [pairs], build_index, parts, config.index, config.seed)
         chosen = [pairs]
         if config.retrieve:
             queries = file_state([Path(config.retrieve.queries)])
-            chosen.append(await self._whole("retrieve", [index], retrieve_pairs, config.retrieve, state=queries))
-        tagger = tagger_status(config.tagger)[1]
-        tagged = await self._each("tag", parts, [pairs], tag_part, config.tagger, config.input.explode, state=tagger)
+            chosen.append(
+                await self._whole("retrieve", [pairs, index], retrieve_pairs, parts, config.retrieve, state=queries)
+            )
+        tagged = await self._tag(pairs, parts)
         words = await self._whole("words", tagged, merge_statistics, parts)
         made = [
             receipt
@@ -156,7 +157,7 @@ class _Stages:
                 [*chosen, *tagged, words],
                 generate_part,
                 this,
-                state=generator_identity(this.generator),
+                state=f"{generator_identity(this.generator)} {wordnet_state()}",
             )
         ]
         if config.refine:
@@ -166,13 +167,43 @@ class _Stages:
             )
         await self._shards(parts, [*chosen, *made])
 
+    async def _tag(self, pairs: Receipt, parts: Sequence[str]) -> tuple[Receipt, ...]:
+        config = self.config
+        state = tagger_state(config.tagger)
+        content = {output.path: output.sha256 for output in pairs.outputs}
+        jobs = [
+            # Each part by itself: what is appended to the input leaves the parts before it tagged.
+            self._job(
+                "tag",
+                part,
+                [],
+                tag_part,
+                part,
+                config.tagger,
+                config.input.explode,
+                state=f"{state} {content[f'pairs/{part}.parquet']}",
+            )
+            for part in parts
+        ]
+        return await self.engine.stage(jobs)
+
     async def _shards(self, parts: Sequence[str], inputs: Sequence[Receipt]) -> None:
         config = self.config
         stages = tuple(this.stage for this in generations(config))
         packing = Packing(stages, config.shards, retrieved=config.retrieve is not None)
-        plan = plan_shards(chosen_counts(self.engine.root, parts, retrieved=packing.retrieved), config.shards.samples)
+        states = {part: part_state(self.engine.root, part, packing) for part in parts}
+        plan = plan_shards([(part, states[part][0]) for part in parts], config.shards.samples)
         jobs = [
-            self._job("shards", part_name(number), inputs, write_one_shard, number, slices, packing)
+            self._job(
+                "shards",
+                part_name(number),
+                inputs,
+                write_one_shard,
+                number,
+                slices,
+                packing,
+                state=" ".join(states[piece.part][1] for piece in slices),
+            )
             for number, slices in enumerate(plan)
         ]
         shards = await self.engine.stage(jobs)

@@ -13,12 +13,20 @@ def chosen_flags(root: Path, pairs: list[Pair], *, retrieved: bool) -> list[bool
     """Return for each pair whether it goes on; all do when the build retrieves nothing."""
     if not retrieved:
         return [True] * len(pairs)
-    keys = set(pl.read_parquet(chosen_path(root))["key"])
+    keys = set(_keys(root))
     return [pair.key in keys for pair in pairs]
 
 
 def chosen_pairs(root: Path, part: str, *, retrieved: bool) -> list[Pair]:
     """Return the pairs of a part that go on, in order."""
-    pairs = PAIRS.read(pairs_path(root, part))
-    flags = chosen_flags(root, pairs, retrieved=retrieved)
-    return [pair for pair, goes_on in zip(pairs, flags, strict=True) if goes_on]
+    return PAIRS.records(chosen_frame(root, part, retrieved=retrieved))
+
+
+def chosen_frame(root: Path, part: str, *, retrieved: bool) -> pl.DataFrame:
+    """Return the pairs of a part that go on as a frame, in order."""
+    frame = PAIRS.read_frame(pairs_path(root, part))
+    return frame.filter(pl.col("key").is_in(_keys(root).implode())) if retrieved else frame
+
+
+def _keys(root: Path) -> pl.Series:
+    return pl.read_parquet(chosen_path(root))["key"]

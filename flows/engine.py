@@ -73,6 +73,11 @@ class Engine:
         return await task(name=job.stage, task_run_name=name, cache_policy=NO_CACHE)(in_a_worker)()
 
 
+def cores() -> int:
+    """Return how many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _pool(workers: int) -> Executor:
     if workers == 1:
         return ThreadPoolExecutor(1)  # in this process: nothing has to be imported again
@@ -96,7 +101,7 @@ def die_with_parent() -> None:
 @asynccontextmanager
 async def engine(root: Path, workers: int, progress: Progress) -> AsyncIterator[Engine]:
     """Give an engine with ``workers`` processes (0: one a core; 1: this one); none outlives the block."""
-    pool = _pool(workers or len(os.sched_getaffinity(0)))
+    pool = _pool(workers or cores())
     try:
         yield Engine(root, pool, progress, {})
     finally:

@@ -2,7 +2,7 @@
 
 The content itself is not hashed: a pool may be terabytes. What was read enters the receipts by content, so a file
 that was only touched is read again, but nothing after it is made again.
-Not covered: image files that a table names are looked at when their pair is packed, not watched.
+Image files that pairs name are watched too, where they are packed (`stages/shards.py`).
 """
 
 from collections.abc import Iterable
@@ -11,6 +11,8 @@ from pathlib import Path
 from pairwright.datasets.readers.formats import locate
 from pairwright.datasets.reading import ReadOptions
 from pairwright.flows.config import InputSection
+from pairwright.generators.language.tagger import CARRIED, choose_pipeline, tagger_status
+from pairwright.generators.language.wordnet_table import table_path
 
 
 def read_options(section: InputSection) -> ReadOptions:
@@ -42,3 +44,15 @@ def file_state(paths: Iterable[Path]) -> str:
         below = sorted(path.rglob("*")) if path.is_dir() else [path]
         states += [f"{file.name}:{stat.st_size}:{stat.st_mtime_ns}" for file in below if (stat := file.stat())]
     return "\n".join(states)
+
+
+def tagger_state(name: str) -> str:
+    """Return what tells one tagger from another: its name and version, and the files of a pipeline in a folder."""
+    source = Path(choose_pipeline(name))
+    files = "" if source == CARRIED or not source.is_dir() else file_state([source])
+    return f"{tagger_status(name)[1]} {files}"
+
+
+def wordnet_state() -> str:
+    """Return the state of WordNet's table."""
+    return file_state([path for path in [table_path()] if path.is_file()])

@@ -50,14 +50,9 @@ def chosen_path(root: Path) -> Path:
     return root / "retrieval" / "keys.parquet"
 
 
-def pair_parts(root: Path) -> list[str]:
-    """Return the names of the parts of the pairs, in order."""
-    return sorted(path.stem for path in (root / "pairs").glob("*.parquet"))
-
-
-def read_pair_parts(root: Path) -> Iterator[list[Pair]]:
+def read_pair_parts(root: Path, parts: Sequence[str]) -> Iterator[list[Pair]]:
     """Yield the pairs of each part, in order."""
-    for part in pair_parts(root):
+    for part in parts:
         yield PAIRS.read(pairs_path(root, part))
 
 

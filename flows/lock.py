@@ -1,4 +1,8 @@
-"""One build at a time in a folder: a lock that the operating system drops when its holder dies."""
+"""A folder that is ours to build in, and one build at a time in it.
+
+A build sweeps away files that it cannot account for, so it only works in a folder that was new or empty when it
+first came: then it leaves a mark. The lock is dropped by the operating system when its holder dies.
+"""
 
 import fcntl
 from collections.abc import Iterator
@@ -7,21 +11,46 @@ from pathlib import Path
 
 from pairwright.datasets.errors import StorageError
 
+MARK = ".pairwright"
+
+
+def claim(root: Path) -> None:
+    """Make ``root`` a build directory, unless it is one.
+
+    Raises:
+        StorageError: when the folder holds files of somebody else, or cannot be written.
+    """
+    try:
+        if root.is_dir() and not (root / MARK).exists() and any(root.iterdir()):
+            raise StorageError(
+                f"{root}: holds files, and no build of ours. Choose a new or empty folder with --out: a build removes "
+                "what it does not know from its folder."
+            )
+        root.mkdir(parents=True, exist_ok=True)
+        (root / MARK).touch()
+    except OSError as error:
+        raise _unwritable(root, error) from None
+
+
+def _unwritable(root: Path, error: OSError) -> StorageError:
+    why = error.strerror or str(error)
+    return StorageError(
+        f"{root}: cannot be written ({why}). Choose another folder with --out, or mend its permissions."
+    )
+
 
 @contextmanager
 def exclusive(root: Path) -> Iterator[None]:
     """Hold the build directory ``root`` for this process.
 
     Raises:
-        StorageError: when another process builds there, or the folder cannot be written.
+        StorageError: when another process builds there, or the folder is not ours or cannot be written.
     """
+    claim(root)
     try:
-        root.mkdir(parents=True, exist_ok=True)
         handle = (root / ".lock").open("w")
     except OSError as error:
-        raise StorageError(
-            f"{root}: cannot be written ({error.strerror}). Choose another folder with --out, or mend its permissions."
-        ) from None
+        raise _unwritable(root, error) from None
     with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

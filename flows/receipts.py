@@ -1,8 +1,8 @@
 """Receipts: what makes a killed build go on where it stood, and a changed one redo only what changed.
 
 A *job* is one unit of work: a stage, a part, a plain function and its arguments. Its *fingerprint* is a hash
-of everything that shapes its output: the settings of its stage, the source code and the receipts of the jobs
-whose output it reads. When a job is done, a *receipt* is written last, with the fingerprint, the outputs (each
+of what shapes its output: the settings of its stage, the source code, the versions of the packages that it
+works with, the state of what it reads from outside (`inputs.py`), and the receipts of the jobs whose output it reads. When a job is done, a *receipt* is written last, with the fingerprint, the outputs (each
 with bytes and sha256) and the counts. A job whose receipt holds the same fingerprint, and whose outputs stand
 there with the stated sizes, is not run again. Since fingerprints are over content, a stage that gives the same
 bytes as before leaves all that follows untouched.
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ import orjson
 from pairwright.datasets.atomic import write_bytes
 from pairwright.datasets.records import compact_json
 
+SHAPING_PACKAGES = ("faiss-cpu", "lemminflect", "numpy", "pillow", "polars", "pyarrow", "spacy")
 SOURCE_ROOMS = ("datasets", "indexes", "generators", "filters", "flows")
 
 
@@ -103,7 +105,13 @@ def hash_of(value: Any) -> str:
 
 def fingerprint(stage: str, part: str, settings: Any, inputs: Sequence[Receipt]) -> str:
     """Return the fingerprint of a job: over its settings, the source code and what it reads."""
-    return hash_of([stage, part, settings, source_hash(), [receipt.digest for receipt in inputs]])
+    return hash_of([stage, part, settings, source_hash(), package_versions(), [receipt.digest for receipt in inputs]])
+
+
+@lru_cache(maxsize=1)
+def package_versions() -> list[str]:
+    """Return the versions of the packages that shape the bytes of a build."""
+    return [f"{name} {metadata.version(name)}" for name in SHAPING_PACKAGES]
 
 
 @lru_cache(maxsize=1)
@@ -153,6 +161,8 @@ def run_job(root: Path, job: Job) -> Receipt:
     done = still_valid(root, job)
     if done:
         return done
+    # From here on the outputs are neither the old job's nor the new one's until the receipt says so.
+    receipt_path(root, job.stage, job.part).unlink(missing_ok=True)
     started = time.perf_counter()
     outcome = job.run(root, *job.args)
     receipt = Receipt(

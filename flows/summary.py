@@ -42,7 +42,7 @@ def sweep(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns: str) -> N
     accounted = {output.path for receipts in done.values() for receipt in receipts for output in receipt.outputs}
     for pattern in patterns or [f"{folder}/*" for folder in FOLDERS]:
         for path in sorted(out.glob(pattern)):
-            if path.relative_to(out).as_posix() not in accounted:
+            if path.is_file() and path.relative_to(out).as_posix() not in accounted:
                 path.unlink()
 
 
@@ -126,11 +126,9 @@ def _types(stages: Mapping[str, Any]) -> dict[str, Any]:
         for name, counts in told["facts"].get("by_type", {}).items():
             if "made" in counts:
                 types[f"{stage}: {name}"] = {**counts, "rejected": dict(counts["rejected"])}
-    for name, counts in stages.get("refine", {}).get("facts", {}).get("by_type", {}).items():
-        gone, entry = counts["in"] - counts["kept"], types.get(f"negatives: {name}")
-        if gone and entry:
-            entry["kept"] -= gone
-            entry["rejected"]["refined_away"] = gone
+    for name, gone in stages.get("refine", {}).get("facts", {}).get("refined_away", {}).items():
+        types[name]["kept"] -= gone
+        types[name]["rejected"]["refined_away"] = gone
     return types
 
 

@@ -12,8 +12,7 @@ from pairwright.datasets.colorshape.corpus import scene_of
 from pairwright.datasets.colorshape.oracle import Verdict, judge, judge_turn
 from pairwright.datasets.colorshape.scenes import Scene
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.tables import ANNOTATIONS
-from pairwright.flows.layout import read_pair_parts
+from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 
 RIGHT = {"hard_negative": Verdict.FALSE, "hard_positive": Verdict.TRUE}
 
@@ -23,7 +22,7 @@ def truth_table(root: Path) -> dict[str, Any]:
 
     ``negatives`` are those in the shards; ``negatives before refinement`` all that the generator kept.
     """
-    scenes = {pair.key: scene_of(pair) for pairs in read_pair_parts(root) for pair in pairs}
+    scenes = {pair.key: scene_of(pair) for path in sorted((root / "pairs").glob("*")) for pair in PAIRS.read(path)}
     final = list(_annotations(root, "annotations"))
     sets = {
         "negatives": [row for row in final if row.kind == "hard_negative"],

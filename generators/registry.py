@@ -93,7 +93,10 @@ def generator_identity(name: str) -> str:
     points = [point for point in _third_party() if point.name == name]
     if not points:
         return name
-    spec = find_spec(points[0].module)
+    try:
+        spec = find_spec(points[0].module)
+    except ModuleNotFoundError as error:
+        raise UsageError(f"generator {name} ({points[0].value}) cannot be loaded: {error}.") from None
     source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
     owner = f"{points[0].dist.name} {points[0].dist.version}" if points[0].dist else ""
     return f"{name} {owner} {hashlib.sha256(source).hexdigest()}"

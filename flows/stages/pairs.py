@@ -45,7 +45,7 @@ def _parts(options: ReadOptions, size: int) -> Iterator[tuple[list[Pair], list[R
     for batch in read_pairs(options):
         pairs += batch.pairs
         rejects += batch.rejects
-        while len(pairs) >= size:
+        while len(pairs) >= size or len(rejects) >= size:
             yield pairs[:size], rejects
             pairs, rejects = pairs[size:], []
     if pairs or rejects:

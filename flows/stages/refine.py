@@ -46,18 +46,19 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
     )
     judged = iter(_judged(entering, outcome))
     outputs = []
-    gone: dict[str, list[Annotation]] = {part: [] for part in parts}
+    removed: dict[tuple[str, str], list[Annotation]] = {}
     for stage, part in files:
         mine = [next(judged) if row.kind == "hard_negative" else row for row in rows[stage, part]]
         outputs.append(annotations_path(root, stage, part))
         ANNOTATIONS.write([row for row in mine if row.status == "kept"], outputs[-1])
-        gone[part] += [row for row in mine if row.status == "rejected"]
+        removed[stage, part] = [row for row in mine if row.status == "rejected"]
     for part in parts:
         outputs.append(rejected_path(root, "refine", part))
-        ANNOTATIONS.write(gone[part], outputs[-1])
+        ANNOTATIONS.write([row for stage in stages for row in removed[stage, part]], outputs[-1])
     reasons = Counter(filter(None, outcome.reasons))
     kept = int(outcome.kept.sum())
-    facts = outcome.as_json()
+    away = Counter(f"{stage}: {type_of(row)}" for (stage, _), rows_ in removed.items() for row in rows_)
+    facts = {**outcome.as_json(), "refined_away": dict(sorted(away.items()))}
     return Outcome(outputs, Counts("negative", len(entering), kept, dict(sorted(reasons.items()))), facts)
 
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
+
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import with_image
 from pairwright.datasets.images import UnusableImage, is_url
@@ -18,10 +20,11 @@ from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import finish_shards, shard_name, shard_summary, write_shard
 from pairwright.datasets.tables import REJECTS
-from pairwright.flows.chosen import chosen_pairs
+from pairwright.flows.chosen import chosen_frame, chosen_pairs
 from pairwright.flows.config import ShardsSection
+from pairwright.flows.inputs import file_state
 from pairwright.flows.layout import kept_annotations, rejected_path
-from pairwright.flows.receipts import Counts, Outcome
+from pairwright.flows.receipts import Counts, Outcome, hash_of
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,13 @@ def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: P
     return Outcome([path, rejected], Counts("pair", info.count + len(rejects), info.count, reasons))
 
 
-def chosen_counts(root: Path, parts: Sequence[str], *, retrieved: bool) -> list[tuple[str, int]]:
-    """Return for each part how many of its pairs go on."""
-    return [(part, len(chosen_pairs(root, part, retrieved=retrieved))) for part in parts]
+def part_state(root: Path, part: str, packing: Packing) -> tuple[int, str]:
+    """Return how many pairs of a part go into shards, and the state of their image files (size and time of change)."""
+    frame = chosen_frame(root, part, retrieved=packing.retrieved)
+    if not packing.section.images:
+        return frame.height, ""
+    files = frame.select(pl.col("image").str.replace(r"(\.tar)::.*$", "${1}").unique(maintain_order=True))["image"]
+    return frame.height, hash_of(file_state([path for file in files if file and (path := Path(file)).is_file()]))
 
 
 def finish(root: Path) -> Outcome:

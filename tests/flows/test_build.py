@@ -194,3 +194,112 @@ def test_a_killed_build_started_again_gives_the_same_bytes(
 def lines(stream: Any) -> Iterator[str]:
     while line := stream.readline():
         yield line
+
+
+def write_captions(path: Path, numbers: range) -> None:
+    path.write_text("".join(json.dumps({"id": n, "caption": f"a dog and {n} cats"}) + "\n" for n in numbers))
+
+
+def plain(tmp_path: Path, **changes: Any) -> Any:
+    config = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "part_size": 10, "workers": 1}
+    return checked({**config, **changes})
+
+
+def test_a_folder_with_files_of_somebody_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    write_captions(tmp_path / "in.jsonl", range(3))
+    mine = tmp_path / "coco" / "annotations" / "captions.json"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("{}")
+    with pytest.raises(StorageError, match="no build of ours"):
+        build(plain(tmp_path), tmp_path / "coco")
+    assert mine.exists()
+    assert [path.name for path in (tmp_path / "coco").iterdir()] == ["annotations"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(30, 12), (12, 30)])
+def test_an_input_that_changed_gives_what_a_fresh_build_gives(tmp_path: Path, before: int, after: int) -> None:
+    (tmp_path / "q.txt").write_text("a dog\n")
+    config = plain(tmp_path, retrieve={"queries": str(tmp_path / "q.txt"), "k": 100})
+    write_captions(tmp_path / "in.jsonl", range(before))
+    build(config, tmp_path / "old")
+    write_captions(tmp_path / "in.jsonl", range(after))
+    build(config, tmp_path / "old")
+    build(config, tmp_path / "new")
+    assert manifest_of(tmp_path / "old")["stages"]["index"]["candidates"] == after
+    assert contents(tmp_path / "old") == contents(tmp_path / "new")
+
+
+def test_another_part_size_gives_what_a_fresh_build_gives(tmp_path: Path) -> None:
+    write_captions(tmp_path / "in.jsonl", range(35))
+    build(plain(tmp_path), tmp_path / "old")
+    build(plain(tmp_path, part_size=20), tmp_path / "old")
+    build(plain(tmp_path, part_size=20), tmp_path / "new")
+    assert contents(tmp_path / "old") == contents(tmp_path / "new")
+
+
+def test_what_is_appended_leaves_the_parts_before_it_tagged(tmp_path: Path) -> None:
+    config = plain(tmp_path, positives={})
+    write_captions(tmp_path / "in.jsonl", range(30))
+    build(config, tmp_path / "build")
+    write_captions(tmp_path / "in.jsonl", range(31))
+    heard = Heard()
+    build(config, tmp_path / "build", heard)
+    assert (heard.reused["tag"], heard.ran["tag"]) == (3, 1)
+
+
+def test_pictures_that_changed_are_packed_again(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    shutil.copy(corpus / "pictures" / "00000.tar", tmp_path / "in")
+    config = checked({"name": "t", "input": {"path": str(tmp_path / "in")}, "workers": 1})
+    build(config, tmp_path / "old")
+    tar = tmp_path / "in" / "00000.tar"
+    data = bytearray(tar.read_bytes())
+    picture = data.index(b"\xff\xd8\xff")
+    comment = b"\xff\xfe\x00\x06abcd"  # a comment in the first picture's header, over bytes of its own kind
+    data[picture + 2 : picture + 2 + len(comment)] = comment
+    tar.write_bytes(data)
+    build(
+        checked({**config.model_dump(), "input": {**config.input.model_dump(), "verify_images": "off"}}),
+        tmp_path / "old",
+    )
+    assert comment in (tmp_path / "old" / "shards" / "00000.tar").read_bytes()
+
+
+def test_a_shard_without_one_usable_picture_is_told_and_the_others_stand(tmp_path: Path, corpus: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for number in range(4):
+        (tmp_path / "in" / f"{number}.txt").write_text(f"a caption {number}")
+        (tmp_path / "in" / f"{number}.jpg").write_bytes(b"no picture" if number < 2 else _one_picture(corpus))
+    section = {"path": str(tmp_path / "in"), "verify_images": "off"}
+    build(checked({"name": "t", "input": section, "shards": {"samples": 2}, "workers": 1}), tmp_path / "out")
+    told = manifest_of(tmp_path / "out")["stages"]["shards"]
+    assert (told["candidates"], told["kept"]) == (4, 2)
+    assert sum(told["rejected"].values()) == 2
+
+
+def _one_picture(corpus: Path) -> bytes:
+    data = (corpus / "pictures" / "00000.tar").read_bytes()
+    return data[data.index(b"\xff\xd8\xff") : data.index(b"\xff\xd9") + 2]
+
+
+def test_a_job_that_was_begun_is_not_taken_for_done(corpus: Path, built: Path, tmp_path: Path) -> None:
+    """Killed between its outputs and its receipt, under another config: the first config's receipt must not stand."""
+    out = tmp_path / "build"
+    shutil.copytree(built, out)
+    other = checked(settings(corpus, refine={"cells": 4}))
+    with pytest.raises(ZeroDivisionError):
+        build(other, out, Killer("refine"))
+    build(checked(settings(corpus)), out)
+    assert contents(out) == contents(built)
+
+
+class Killer(Heard):
+    """A progress that ends the build when a stage is done."""
+
+    def __init__(self, stage: str) -> None:
+        super().__init__()
+        self.stage = stage
+
+    def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says
+        if stage == self.stage and not reused:
+            raise ZeroDivisionError

@@ -28,10 +28,12 @@ def demo(
       pairwright demo --out demo
     """
     from pairwright.flows.demo import demo_config, write_demo_corpus
+    from pairwright.flows.lock import claim
 
     corpus = out.resolve() / "corpus"
     progress = BuildProgress()
     progress.note(f"Drawing {pairs:,} scenes in {out / 'corpus'} ...")
+    claim(out)
     write_demo_corpus(corpus, pairs, seed)
     progress.note(f"Building in {out}{starting(no_prefect)} ...")
     from pairwright.flows.build import build

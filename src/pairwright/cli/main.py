@@ -3,6 +3,7 @@
 Verbs import what they need inside their functions, so that ``pairwright --help`` answers at once.
 """
 
+import io
 import os
 import sys
 from typing import Annotated
@@ -68,6 +69,7 @@ _INTERRUPTED = 130  # what Typer makes of Ctrl-C
 
 def run() -> None:
     """Run the command line: exit 0 done, 1 failed, 2 wrong usage, 3 done but below the asked quality."""
+    _tolerate_narrow_terminals()
     try:
         app()
     except PairwrightError as error:
@@ -89,6 +91,13 @@ def run() -> None:
             raise
         kind = type(error).__name__
         _fail(f"internal error ({kind}: {error}). PAIRWRIGHT_DEBUG=1 shows where; please report it.", 1)
+
+
+def _tolerate_narrow_terminals() -> None:
+    # A terminal that cannot show a letter is no failure.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _fail(message: str, code: int) -> None:

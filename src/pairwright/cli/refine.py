@@ -8,6 +8,8 @@ import typer
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.reading import JsonOption, SeedOption
 
+_FEW = 1_000
+
 
 def refine(
     input_: Annotated[
@@ -48,9 +50,12 @@ def refine(
     pool = None
     if corpus:
         options = ReadOptions(input=corpus, on_error="skip", verify_images="off")
-        pool = usable_corpus(corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs), frame)
+        given = corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs)
+        pool, captions = usable_corpus(given, frame)
         if pool.pool:
-            note("All images of --corpus are under test: each row is scored without the captions of its own image.")
+            note("Most of --corpus is under test: each row is scored without the captions of its own image.")
+        if captions < _FEW:
+            note(f"Only {captions:,} captions train the scorers; they may see nothing. Give a larger --corpus.")
     rows, outcome = refine_candidates(frame, pool, RefineOptions(cells=cells, by_type=not reference, seed=seed))
     write_candidates(rows, out, only_kept=only_kept)
     result: dict[str, Any] = {**outcome.as_json(), "out": str(out)}
