@@ -4,8 +4,12 @@ A text is only a safe negative when nothing said about the image makes it true, 
 nobody speaks of dogs. `ImageWords` holds the lower-case words of the caption, of the other captions and of the box
 labels, and answers such questions by words alone: the other captions are not tagged, which keeps this fast. It errs on
 the side of "mentioned".
+
+A *crowd* is a region of many things of one label, which a source such as COCO marks instead of boxes; it stands in a
+pair's `meta` under "crowd". It counts as if a caption had the label's plural.
 """
 
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,10 +20,20 @@ from pairwright.generators.attributes import COLOUR, same_concept
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.phrases import NUMBER_WORDS
 from pairwright.generators.synonyms import LOOSELY_SAME, OBJECTS
+from pairwright.generators.wordlists import word_set
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _COLOUR_WORDS = frozenset(word for words in COLOUR.values() for word in words)
 _REACH = 4  # words before a noun in which its adjectives stand
+# In a caption that has one of these, something may be there more often than once, whatever it is called.
+_OF_SEVERAL = word_set(
+    "several many multiple numerous various few group groups herd herds flock flocks crowd crowds crowded bunch bunches "
+    "pair pairs couple couples trio both another others each team family gang fleet swarm row rows lots dozen dozens "
+    "hundreds they their them"
+)
+_MORE_THAN_TWO = word_set(
+    "several many multiple numerous various few herd flock crowd bunch trio dozen dozens hundreds"
+)
 
 
 @lru_cache(maxsize=20_000)
@@ -47,6 +61,7 @@ class ImageWords:
         own: words of the caption.
         others: words of each other caption, in order.
         labels: box labels, lower-case, with how often each occurs.
+        crowds: labels of which there is a crowd, lower-case; their plurals are among the words.
         all: every word of all of them.
         text: all of them as one string of words, for phrases.
     """
@@ -54,6 +69,7 @@ class ImageWords:
     own: tuple[str, ...]
     others: tuple[tuple[str, ...], ...]
     labels: dict[str, int]
+    crowds: frozenset[str]
     all: frozenset[str]
     text: str
 
@@ -66,9 +82,11 @@ class ImageWords:
         for box in pair.boxes:
             label = box.label.strip().lower()
             labels[label] = labels.get(label, 0) + 1
-        lines = [own, *others, *(words_of(label) for label in labels)]
+        crowds = crowds_of(pair)
+        lines = [own, *others, *map(words_of, labels)]
+        lines += [words_of(form) for label in sorted(crowds) for form in (label, plural_of(label))]
         text = " | ".join(" ".join(words) for words in lines)
-        return cls(own, others, labels, frozenset(word for words in lines for word in words), f" {text} ")
+        return cls(own, others, labels, crowds, frozenset(word for words in lines for word in words), f" {text} ")
 
     def has(self, phrase: str) -> bool:
         """Whether a word or phrase occurs as written."""
@@ -99,10 +117,19 @@ class ImageWords:
         lines = self.others if elsewhere else (self.own, *self.others)
         return any(_stands_before(words, adjectives, nouns) for words in lines)
 
-    def other_number(self, noun: str, number: str) -> bool:
-        """Whether some caption counts the noun otherwise ("three dogs") than ``number``, a word up to ten."""
-        rest = frozenset(NUMBER_WORDS) - {number, "one"}
-        return any(_stands_before(words, rest, {plural_of(noun)}) for words in (self.own, *self.others))
+    def is_number(self, noun: str, number: int) -> bool:
+        """Whether ``number`` things of that noun may be all there are: no crowd, no caption that hints at another.
+
+        One is doubted by the plural of any word for the same thing and by words such as "several" and "herd" anywhere;
+        more, by another number shortly before the plural ("three dogs"), and two by "several" there as well.
+        """
+        if noun in self.crowds:
+            return False
+        plurals = _plurals(noun)
+        lines = (self.own, *self.others)
+        if number == 1:
+            return all((plurals | _OF_SEVERAL).isdisjoint(words) for words in lines)
+        return not any(_stands_before(words, _doubts(number), plurals) for words in lines)
 
     def other_colour(self, noun: str, colour: str) -> bool:
         """Whether some caption gives the noun another colour than ``colour``."""
@@ -110,9 +137,39 @@ class ImageWords:
         return any(_stands_before(words, rest, {noun, plural_of(noun)}) for words in (self.own, *self.others))
 
 
+def crowds_of(pair: Pair) -> frozenset[str]:
+    """Return the labels, lower-case, that the source of a pair marks as a crowd; none when `meta` has no such list."""
+    if '"crowd"' not in pair.meta:
+        return frozenset()
+    try:
+        meta = json.loads(pair.meta)
+    except (ValueError, RecursionError):  # anybody's rows: what cannot be read names no crowd
+        return frozenset()
+    regions = meta.get("crowd") if isinstance(meta, dict) else None
+    labels = (
+        [region.get("label") for region in regions if isinstance(region, dict)] if isinstance(regions, list) else []
+    )
+    return frozenset(label.strip().lower() for label in labels if isinstance(label, str) and label.strip())
+
+
 def words_of(text: str) -> tuple[str, ...]:
     """Return the lower-case words of a text."""
     return tuple(_WORD.findall(text.lower()))
+
+
+@lru_cache(maxsize=16)
+def _doubts(number: int) -> frozenset[str]:
+    """Return what before a plural says that there are not ``number``, two or more, of it; "one" is "one of the"."""
+    others = enumerate(NUMBER_WORDS[1:], 2)
+    said = {form for other, word in others if other != number for form in (word, str(other))}
+    return frozenset(said | _MORE_THAN_TWO if number == 2 else said | {"dozen", "dozens", "hundreds"})
+
+
+@lru_cache(maxsize=20_000)
+def _plurals(noun: str) -> frozenset[str]:
+    """Return the plurals, by their last word, of all words for the same; of a compound, of its head too."""
+    head = noun.rpartition(" ")[2]
+    return frozenset(plural_of(word.rpartition(" ")[2]) for word in loosely_same(noun) | loosely_same(head))
 
 
 def _stands_before(words: tuple[str, ...], adjectives: frozenset[str], nouns: Iterable[str]) -> bool:

@@ -1,13 +1,13 @@
-"""From outcomes to a text: take the first that works, and say why when none does.
+"""From outcomes to an annotation: take the first that makes a text, and say why when none does.
 
 Shared by the makers of negatives and positives. `taken` holds the texts that may not be made again; what is made is
-added to it.
+added to it. An asked type such as "replace-object" is the annotation's form and target.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pairwright.datasets.records import Edit
+from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
 from pairwright.generators.captions import REASONS, Caption, Outcome
 from pairwright.generators.edits import rewrite
 
@@ -38,3 +38,29 @@ def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -
             taken.add(text)
             return Edited(text, edits)
     return Edited(reason=reason)
+
+
+def edited_annotation(found: Edited, pair: Pair, kind: str, attempt: str, origin: Origin) -> Annotation:
+    """Return the annotation of an attempt: kept, or rejected with its reason.
+
+    Args:
+        found: what the attempt gave.
+        pair: whose caption was edited.
+        kind: of the annotation, "hard_negative" or "hard_positive".
+        attempt: the asked type and, where there are several of it, its number ("replace-object/1"); enters the id.
+        origin: the maker.
+    """
+    form, _, target = attempt.partition("/")[0].partition("-")
+    return Annotation(
+        id=annotation_id(pair.key, kind, origin, attempt, found.text),
+        key=pair.key,
+        kind=kind,
+        origin=origin,
+        form=form,
+        target=target,
+        text=found.text,
+        source_text=pair.caption,
+        edits=found.edits,
+        status="rejected" if found.reason else "kept",
+        reason=found.reason,
+    )

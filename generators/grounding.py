@@ -1,7 +1,8 @@
 """What boxes and a caption prove about an image, as facts that a question can be asked about.
 
 A *fact* has the wordings of its question, the form of its answer and the fields that fill both (`questions.py`). A
-*thing* is a label that has exactly one box and that no caption speaks of in the plural, so "the dog" is clear.
+*thing* is a label that has exactly one box, no crowd, and that no caption speaks of in the plural, so "the dog" is
+clear. What there is a crowd of (`context.py`) is neither absent nor counted.
 
 Stated margins, in parts of the picture: of two things one is left of (above) the other when their boxes do not overlap
 on that axis, the centres are at least 0.18 apart on it, and that is at least twice their distance on the other axis.
@@ -83,17 +84,20 @@ class Grounding:
         ]
 
     def _present(self) -> Iterator[Fact]:
-        for label, group in self.boxes.items():
-            if label not in self.vocabulary or not self._is_counted(label, group):
+        for label in dict.fromkeys([*self.boxes, *sorted(self.words.crowds)]):
+            number = len(self.boxes.get(label, ()))
+            if label not in self.vocabulary:
                 continue
             if label in PLURAL_ONLY:
-                yield Fact(questions.ARE_THERE_ANY, "Yes, there are {nouns}.", {"nouns": label}, "yes")
+                yield Fact(questions.ARE_THERE_ANY, questions.YES_ANY, {"nouns": label}, "yes")
             elif label in MASS:
-                yield Fact(questions.ARE_THERE_ANY[:2], "Yes, there is {nouns}.", {"nouns": label}, "yes")
-            elif len(group) == 1:
-                yield Fact(questions.IS_THERE_ONE, questions.YES_ONE, _names(label), "yes")
-            else:
-                yield Fact(questions.ARE_THERE_ANY, questions.YES_MANY, _names(label, len(group)), "yes")
+                yield Fact(questions.ARE_THERE_ANY[:2], questions.YES_MASS, {"nouns": label}, "yes")
+            elif self._is_counted(label, number):
+                one = number == 1
+                wordings = questions.IS_THERE_ONE if one else questions.ARE_THERE_ANY
+                yield Fact(wordings, questions.YES_ONE if one else questions.YES_MANY, _names(label, number), "yes")
+            elif number > 1 or label in self.words.crowds:
+                yield Fact(questions.ARE_THERE_ANY, questions.YES_ANY, _names(label), "yes")
 
     def _absent(self, rng: random.Random, most: int) -> list[Fact]:
         absent = [label for label in self.vocabulary if label not in self.boxes and not self.words.speaks_of(label)]
@@ -109,14 +113,13 @@ class Grounding:
 
     def _counts(self) -> Iterator[Fact]:
         for label, group in self.boxes.items():
-            if label in self.vocabulary and label not in PLURAL_ONLY | MASS and self._is_counted(label, group):
+            if label in self.vocabulary and label not in PLURAL_ONLY | MASS and self._is_counted(label, len(group)):
                 answer = questions.COUNT_ONE if len(group) == 1 else questions.COUNT_MANY
                 yield Fact(questions.HOW_MANY, answer, _names(label, len(group)))
 
-    def _is_counted(self, label: str, group: tuple[Box, ...]) -> bool:
-        """Whether the boxes are all there are, as far as the captions tell."""
-        number = len(group)
-        return number <= MOST_COUNTED and not self.words.other_number(label, NUMBER_WORDS[number - 1])
+    def _is_counted(self, label: str, number: int) -> bool:
+        """Whether the boxes are all there are, as far as crowds and captions tell."""
+        return 1 <= number <= MOST_COUNTED and self.words.is_number(label, number)
 
     def _colours(self) -> Iterator[Fact]:
         heads = Counter(self.tokens[phrase.head].lemma for phrase in self.phrases)

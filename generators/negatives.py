@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
-from pairwright.generators.edited import Edited, first_good
+from pairwright.generators.edited import edited_annotation, first_good
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.replacing import replace_attribute, replace_object, replace_relation
@@ -84,29 +84,12 @@ class RuleNegatives:
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return ``per_type`` annotations for each type, in the order of the options."""
         caption = Caption(pair, tokens)
-        seed = rng.getrandbits(64)
+        seed, origin = rng.getrandbits(64), Origin(NAME, VERSION, self.options.seed)
         taken = {pair.caption, *pair.captions}
         made: list[Annotation] = []
         for kind in self.options.types:
             outcomes = MAKERS[kind](caption, self._candidates, stream(seed, kind))
             for ordinal in range(self.options.per_type):
                 found = first_good(caption, outcomes, taken)
-                made.append(self._annotation(pair, kind, ordinal, found))
+                made.append(edited_annotation(found, pair, "hard_negative", f"{kind}/{ordinal}", origin))
         return made
-
-    def _annotation(self, pair: Pair, kind: str, ordinal: int, found: Edited) -> Annotation:
-        form, _, target = kind.partition("-")
-        origin = Origin(NAME, VERSION, self.options.seed)
-        return Annotation(
-            id=annotation_id(pair.key, "hard_negative", origin, f"{kind}/{ordinal}", found.text),
-            key=pair.key,
-            kind="hard_negative",
-            origin=origin,
-            form=form,
-            target=target,
-            text=found.text,
-            source_text=pair.caption,
-            edits=found.edits,
-            status="rejected" if found.reason else "kept",
-            reason=found.reason,
-        )

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.coordination import swap_around_and
-from pairwright.generators.edited import Edited, first_good
+from pairwright.generators.edited import edited_annotation, first_good
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.rewording import Reworder
@@ -74,26 +74,10 @@ class RulePositives:
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return one annotation for each type, in the order of the options."""
         caption = Caption(pair, tokens)
-        seed = rng.getrandbits(64)
+        seed, origin = rng.getrandbits(64), Origin(NAME, VERSION, self.options.seed)
         taken = {pair.caption, *pair.captions}
-        return [
-            self._annotation(pair, kind, first_good(caption, self._makers[kind](caption, stream(seed, kind)), taken))
-            for kind in self.options.types
-        ]
-
-    def _annotation(self, pair: Pair, kind: str, found: Edited) -> Annotation:
-        form, _, target = kind.partition("-")
-        origin = Origin(NAME, VERSION, self.options.seed)
-        return Annotation(
-            id=annotation_id(pair.key, "hard_positive", origin, kind, found.text),
-            key=pair.key,
-            kind="hard_positive",
-            origin=origin,
-            form=form,
-            target=target,
-            text=found.text,
-            source_text=pair.caption,
-            edits=found.edits,
-            status="rejected" if found.reason else "kept",
-            reason=found.reason,
-        )
+        made: list[Annotation] = []
+        for kind in self.options.types:
+            found = first_good(caption, self._makers[kind](caption, stream(seed, kind)), taken)
+            made.append(edited_annotation(found, pair, "hard_positive", kind, origin))
+        return made

@@ -34,6 +34,8 @@ ARE_THERE_ANY = (
     "Does the image show any {nouns}?",
 )
 YES_ONE = "Yes, there is {a_noun}."
+YES_ANY = "Yes, there are {nouns}."
+YES_MASS = "Yes, there is {nouns}."
 YES_MANY = "Yes, there are {count} {nouns}."
 NO_ONE = "No, there is no {noun}."
 NO_MANY = "No, there are no {nouns}."

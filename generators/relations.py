@@ -1,9 +1,8 @@
 """Relations between things in a caption: prepositions of place and direction, and a few verbs.
 
 A *relation* has wordings that mean the same ("to the left of", "left of"). What cannot hold of the same two things in
-the same picture stands in `INSTEAD_OF`, wording by wording. A *symmetric* relation holds both ways round ("next to"),
-so exchanging what it joins changes nothing; a *strict* one never does, so exchanging makes the text false. One that
-is neither is left alone ("with", "of").
+the same picture stands in `INSTEAD_OF`, wording by wording. A *strict* relation never holds both ways
+round, so exchanging what it joins makes the text false. One that is not is left alone ("next to", "with").
 
 The table is our own. It is short on purpose: a wrong opposite makes a negative that is true of the image. "On" against
 "under" is only used where the pool says "under a <noun>" (see `candidates.py`), since nothing is under a wall.
@@ -22,22 +21,16 @@ class Relation:
     Attributes:
         name: by which others refer to it.
         wordings: lower-case, most usual first.
-        symmetric: A rel B means B rel A.
         strict: A rel B excludes B rel A.
     """
 
     name: str
     wordings: tuple[str, ...]
-    symmetric: bool = False
     strict: bool = False
 
 
 def _strict(name: str, *wordings: str) -> Relation:
     return Relation(name, wordings, strict=True)
-
-
-def _even(name: str, *wordings: str) -> Relation:
-    return Relation(name, wordings, symmetric=True)
 
 
 RELATIONS = (
@@ -62,11 +55,11 @@ RELATIONS = (
     Relation("off", ("off of", "off")),
     Relation("toward", ("toward", "towards")),
     Relation("away from", ("away from",)),
-    _even("beside", "next to", "beside", "alongside", "side by side with"),
-    _even("near", "near", "close to", "nearby", "by"),
-    _even("with", "with", "along with", "together with"),
-    _even("across", "across from", "opposite"),
-    _even("and", "and", "or"),
+    Relation("beside", ("next to", "beside", "alongside", "side by side with")),
+    Relation("near", ("near", "close to", "nearby", "by")),
+    Relation("with", ("with", "along with", "together with")),
+    Relation("across", ("across from", "opposite")),
+    Relation("and", ("and", "or")),
 )
 
 # What replace-relation may write for a wording, best first. It takes the first that the pool has before such a noun.

@@ -9,8 +9,6 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.language.tokens import Token
-
 _FORMS: Final = {
     ("person", "NNS"): "people",
     ("people", "NNS"): "people",
@@ -146,8 +144,3 @@ def match_case(word: str, like: str) -> str:
     if len(letters) > 1 and all(letter.isupper() for letter in letters):
         return word.upper()
     return word[:1].upper() + word[1:] if letters and letters[0].isupper() else word
-
-
-def replacement(lemma: str, token: Token) -> str:
-    """Return ``lemma`` in the form and letter case of the token that it replaces."""
-    return match_case(inflect(lemma, token.tag), token.text)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 CARRIED: Final = Path(__file__).parent / "models" / "en_ewt_small"
 _SIBLINGS: Final = ("en_core_web_sm", "en_core_web_md", "en_core_web_lg")
-_TAGGING: Final = frozenset(("tok2vec", "transformer", "curated_transformer", "tagger"))
 _BATCH: Final = 256
 _LONGEST: Final = 100_000_000  # spaCy's limit is for parsers, which need more memory a character
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")

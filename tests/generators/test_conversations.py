@@ -1,12 +1,14 @@
 """Template conversations."""
 
+from dataclasses import replace
+
 import pytest
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair, Turn
 from pairwright.generators.conversations import ConversationOptions, TemplateConversations
 from pairwright.generators.questions import BRIEF
-from tests.generators.trial import annotate, pair_of
+from tests.generators.trial import POOL, annotate, assert_order_is_free, pair_of
 
 DOG = Box("dog", 0.1, 0.4, 0.3, 0.6)
 BALL = Box("ball", 0.7, 0.45, 0.8, 0.55)
@@ -46,10 +48,67 @@ def test_boxes_that_a_caption_contradicts_are_not_counted() -> None:
 def test_scissors_and_crowds_are_not_counted() -> None:
     crowd = tuple(Box("person", at / 20, 0.1, at / 20 + 0.04, 0.3) for at in range(11))
     found = answers(pair_of("a crowd", boxes=(*crowd, Box("scissors", 0.1, 0.1, 0.2, 0.2))))
-    assert found <= {"Yes, there are scissors.", "No, there is no bus.", "No, there are no buses."} | {
+    assert found <= {
+        "Yes, there are scissors.",
+        "Yes, there are people.",
+        "No, there is no bus.",
+        "No, there are no buses.",
+    } | {
         f"No, there {form}."
         for form in ("is no dog", "are no dogs", "is no cat", "are no cats", "is no ball", "are no balls")
     }
+
+
+def test_a_crowd_is_neither_absent_nor_counted() -> None:
+    alone = answers(pair_of("a dog", boxes=(DOG,), crowds=("Bus ",)), seeds=30)
+    assert "Yes, there are buses." in alone
+    assert not any("no bus" in answer for answer in alone)
+    person, dogs = Box("person", 0.1, 0.1, 0.2, 0.4), (DOG, Box("dog", 0.5, 0.5, 0.6, 0.6))
+    beside = answers(pair_of("a street", boxes=(person, *dogs, BALL), crowds=("person", "dog")), seeds=30)
+    assert {"Yes, there are people.", "There is one ball."} <= beside
+    assert not any(word in answer for answer in beside for word in ("person", "two dogs"))
+
+
+def test_a_crowd_without_boxes_of_a_label_outside_the_vocabulary_is_not_spoken_of() -> None:
+    found = answers(pair_of("a dog", boxes=(DOG,), crowds=("banana",)))
+    assert found
+    assert not any("banana" in answer for answer in found)
+
+
+@pytest.mark.parametrize(
+    "caption", ["Several dogs run", "many puppies", "A herd on grass", "a couple walks", "the dogs"]
+)
+def test_one_box_is_not_counted_where_a_caption_hints_at_more(caption: str) -> None:
+    for pair in (pair_of(caption, boxes=(DOG,)), pair_of("a field", caption, boxes=(DOG,))):
+        assert not any("one dog" in answer or "is a dog" in answer for answer in answers(pair))
+
+
+@pytest.mark.parametrize("caption", ["three puppies", "3 dogs", "several dogs", "a dozen dogs"])
+def test_two_boxes_are_not_counted_where_a_caption_says_another_number(caption: str) -> None:
+    found = answers(pair_of(caption, boxes=(DOG, Box("dog", 0.5, 0.5, 0.6, 0.6))))
+    assert "Yes, there are dogs." in found
+    assert not any("two dogs" in answer for answer in found)
+
+
+def test_boxes_that_the_captions_bear_out_are_counted() -> None:
+    two = (DOG, Box("dog", 0.5, 0.5, 0.6, 0.6))
+    assert "There is one dog." in answers(pair_of("a dog with two cats", boxes=(DOG,)))
+    for caption in ("two dogs", "2 dogs", "a couple of dogs", "one of the dogs"):
+        assert "There are two dogs." in answers(pair_of(caption, boxes=two))
+
+
+@pytest.mark.parametrize(
+    "meta",
+    ['{"crowd":', '["crowd"]', '{"crowd": 3}', '{"crowd": [1, {"label": 2}, {}]}', '"crowd"', "[" * 9_999 + '"crowd"'],
+)
+def test_meta_that_lists_no_crowd_changes_nothing(meta: str) -> None:
+    pair = pair_of("a dog", boxes=(DOG,))
+    assert conversation(replace(pair, meta=meta)) == conversation(pair)
+
+
+def test_the_order_of_pairs_changes_nothing() -> None:
+    pairs = [pair_of(caption, boxes=(DOG, BALL)) for caption in POOL]
+    assert_order_is_free(pairs, lambda: TemplateConversations(ConversationOptions(vocabulary=VOCABULARY)))
 
 
 def test_without_a_vocabulary_nothing_is_said_of_presence_or_number() -> None:

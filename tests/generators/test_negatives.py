@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
-from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, small_pool, texts
+from tests.generators.trial import POOL, SmallThesaurus, annotate, assert_order_is_free, pair_of, small_pool, texts
 
 
 def made(kind: str, caption: str, *others: str, boxes: tuple[Box, ...] = ()) -> set[str]:
@@ -133,12 +133,25 @@ def test_attributes_stay_when_another_caption_has_the_outcome() -> None:
     assert reason("swap-attribute", pair) == "true_of_image"
 
 
+def test_what_there_is_a_crowd_of_is_not_put_in() -> None:
+    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("replace-object",)))
+    assert any("cat" in text for text in texts(lambda seed: annotate(generator, pair_of("a dog on a bed"), seed)))
+    pair = pair_of("a dog on a bed", crowds=("cat",))
+    assert not any("cat" in text for text in texts(lambda seed: annotate(generator, pair, seed)))
+
+
 def test_every_attempt_is_answered() -> None:
     generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(per_type=2))
     annotations = annotate(generator, pair_of("hello"))
     assert [f"{a.form}-{a.target}" for a in annotations] == [kind for kind in TYPES for _ in range(2)]
     assert {(a.status, a.reason, a.text) for a in annotations} == {("rejected", "no_edit", "")}
     assert len({a.id for a in annotations}) == len(annotations)
+
+
+def test_the_order_of_pairs_changes_nothing() -> None:
+    """A generator that has seen other pairs, or the same backwards, answers as one that has seen none."""
+    pairs = [pair_of(caption, other) for caption, other in zip(POOL, POOL[7:] + POOL[:7], strict=True)]
+    assert_order_is_free(pairs, lambda: RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(minimum=2)))
 
 
 def test_unknown_types_are_refused_with_the_known_ones() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.positives import TYPES, PositiveOptions, RulePositives
-from tests.generators.trial import SmallThesaurus, annotate, pair_of, small_pool, texts
+from tests.generators.trial import POOL, SmallThesaurus, annotate, assert_order_is_free, pair_of, small_pool, texts
 
 
 def made(kind: str, caption: str, *others: str) -> set[str]:
@@ -87,6 +87,12 @@ def test_every_attempt_is_answered() -> None:
     assert [f"{a.form}-{a.target}" for a in annotations] == list(TYPES)
     assert {(a.kind, a.status) for a in annotations} == {("hard_positive", "rejected")}
     assert all(a.reason for a in annotations)
+
+
+def test_the_order_of_pairs_changes_nothing() -> None:
+    """A generator that has seen other pairs, or the same backwards, answers as one that has seen none."""
+    pairs = [pair_of(caption, other) for caption, other in zip(POOL, POOL[7:] + POOL[:7], strict=True)]
+    assert_order_is_free(pairs, lambda: RulePositives(SmallThesaurus(), small_pool(), PositiveOptions(minimum=2)))
 
 
 def test_unknown_types_are_refused() -> None:

@@ -1,5 +1,6 @@
 """What the tests of rule generators share: a small pool, a small thesaurus, and a way to annotate a sentence."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -75,9 +76,11 @@ def tokens_of(caption: str) -> Sequence[Token]:
     return load_tagger().tag([caption])[0]
 
 
-def pair_of(caption: str, *others: str, boxes: tuple[Box, ...] = ()) -> Pair:
-    """Return a pair with its other captions and boxes."""
-    return Pair(key=pair_key("test", "", caption), caption=caption, captions=others, boxes=boxes)
+def pair_of(caption: str, *others: str, boxes: tuple[Box, ...] = (), crowds: tuple[str, ...] = ()) -> Pair:
+    """Return a pair with its other captions, boxes, and crowds as the reader of COCO notes them."""
+    regions = [{"label": label, "x1": 0.0, "y1": 0.0, "x2": 1.0, "y2": 0.5} for label in crowds]
+    meta = json.dumps({"crowd": regions} if regions else {})
+    return Pair(key=pair_key("test", "", caption), caption=caption, captions=others, boxes=boxes, meta=meta)
 
 
 def annotate(generator: RuleGenerator, pair: Pair, seed: int = 0) -> list[Annotation]:
@@ -88,3 +91,11 @@ def annotate(generator: RuleGenerator, pair: Pair, seed: int = 0) -> list[Annota
 def texts(make: Callable[[int], list[Annotation]], seeds: int = 20) -> set[str]:
     """Return all texts kept under different seeds."""
     return {a.text for seed in range(seeds) for a in make(seed) if a.status == "kept"}
+
+
+def assert_order_is_free(pairs: Sequence[Pair], make: Callable[[], RuleGenerator]) -> None:
+    """Fail unless one generator annotates pairs forwards and backwards as new ones do that saw no other pair."""
+    expected = {pair.key: annotate(make(), pair) for pair in pairs}
+    generator = make()
+    for order in (pairs, pairs[::-1]):
+        assert {pair.key: annotate(generator, pair) for pair in order} == expected

@@ -2,9 +2,8 @@
 
 import pytest
 
-from pairwright.generators.language.inflection import article, inflect, match_case, replacement
+from pairwright.generators.language.inflection import article, inflect, match_case
 from pairwright.generators.language.lemmas import lemma, universal_tags
-from pairwright.generators.language.tokens import Token
 
 ARTICLES = {
     "a": "dog university unicorn uniform one-way once European ewe user ukulele useful house hotel 7 10 UFO yellow unique banana"
@@ -91,10 +90,6 @@ def test_the_article_looks_at_the_first_word_past_quotes() -> None:
 def test_a_replacement_keeps_the_letter_case_of_what_it_replaces() -> None:
     assert [match_case("dog", like) for like in ("cat", "Cat", "CAT", "A", "7")] == ["dog", "Dog", "DOG", "Dog", "dog"]
     assert match_case("TVs", "radios") == "TVs"
-
-
-def test_a_replacement_keeps_number_and_case() -> None:
-    assert replacement("woman", Token("Men", 0, 3, "NNS", "NOUN", "man")) == "Women"
 
 
 def test_auxiliaries_are_told_from_full_verbs() -> None:
