@@ -1,4 +1,4 @@
-"""What to ask an index: queries from free text, from a class list with prompt templates, or from captions.
+"""What to ask an index: queries from free text, or from a class list with prompt templates.
 
 A *concept* is what the user wants pairs about: a line of text, a class, an image. A concept has one or more
 *queries*; a class has one for each of its names and each template (REACT eq. 2.1). A class list is JSON, one set or
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.records import Pair
 
 SLOT = "{}"
 
@@ -67,11 +66,6 @@ def read_queries(path: Path) -> list[Query]:
 def text_queries(lines: Iterable[str]) -> list[Query]:
     """Return a query for each line, its own concept; blank lines are none."""
     return [Query(text, text, text) for line in lines if (text := line.strip())]
-
-
-def caption_queries(pairs: Iterable[Pair]) -> list[Query]:
-    """Return a query for each pair: its caption, the concept being its source id, else its key."""
-    return [Query(pair.caption, pair.source_id or pair.key, pair.caption) for pair in pairs]
 
 
 def class_queries(content: Any, *, where: str = "classes") -> list[Query]:

@@ -7,7 +7,7 @@ input, and the list is cut at K; a query gets fewer only when the pool is smalle
 chosen on sample queries when the index was built (`tuned_ef_search`).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -55,10 +55,6 @@ class Index:
     faiss_index: Any
     keys: NDArray[np.uint8]
     alias_of: NDArray[np.uint32]
-
-    def with_ef_search(self, ef_search: int) -> "Index":
-        """Return this index with another default of ef_search."""
-        return replace(self, info=replace(self.info, ef_search=ef_search))
 
     def search(self, vectors: Vectors, k: int) -> Hits:
         """Return the ``k`` best pairs of each vector.

@@ -1,4 +1,4 @@
-"""Queries from text, class lists and captions."""
+"""Queries from text and class lists."""
 
 import json
 from pathlib import Path
@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.indexes.queries import Query, caption_queries, class_queries, read_queries
-from tests.indexes.corpus import pairs
+from pairwright.indexes.queries import Query, class_queries, read_queries
 
 
 def test_a_line_of_text_is_a_query_and_its_own_concept(tmp_path: Path) -> None:
@@ -56,11 +55,6 @@ def test_there_are_as_many_concepts_as_classes(names: list[str], templates: list
     queries = class_queries({"classes": names, "templates": templates})
     assert len(queries) == len(names) * len(templates)
     assert len({query.concept for query in queries}) == len(names)
-
-
-def test_captions_ask_for_the_like_of_their_image() -> None:
-    (query,) = caption_queries(pairs(["a dog"]))
-    assert query == Query("a dog", "0", "a dog")
 
 
 @pytest.mark.parametrize(
