@@ -13,14 +13,13 @@ seconds), ``contents`` (`contents.survey`), ``shards`` (`shards.shard_summary`),
 import re
 from collections.abc import Iterable, Mapping
 from html import escape
-from pathlib import PurePath
 from typing import Any
 
 import yaml
 
 from pairwright.datasets.card_metadata import front_matter
+from pairwright.datasets.masking import publishable
 
-_SECRET = re.compile(r"(api[_-]?key|token|secret|password)$", re.IGNORECASE)
 _SIGNS = re.compile(r"([\\`*_\[\]|#])")
 
 
@@ -165,18 +164,3 @@ def _reproduce(manifest: Mapping[str, Any]) -> str:
             dumped = yaml.safe_dump(publishable(manifest[name]), sort_keys=False, allow_unicode=True)
             parts.append(f"{name.capitalize()}:\n\n```yaml\n{dumped.replace('```', '')}```")
     return "## To make it again\n\n" + "\n\n".join(parts) if parts else ""
-
-
-def publishable(value: Any) -> Any:
-    """Return a JSON value without what should not be published: members named like a key, folders of this machine."""
-    if isinstance(value, Mapping):
-        return {
-            str(name): "(left out)" if inner and _SECRET.search(str(name)) else publishable(inner)
-            for name, inner in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [publishable(item) for item in value]
-    if isinstance(value, int | float) or value is None:
-        return value
-    path = PurePath(str(value))
-    return f".../{path.name}" if path.is_absolute() else str(value)

@@ -36,11 +36,14 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class UnusableImage(InputError):  # noqa: N818 - reads as what it is; it is an error by its base
-    """An image is missing, no image, or too large; ``reason`` is a word of `rejects.REASONS`."""
+    """An image is missing, no image, too large, or of a format that cannot be carried; ``reason`` is a word of `rejects.REASONS`."""
 
     def __init__(self, reason: str, what: str, where: str) -> None:
         super().__init__(what, where=where, mend=REASONS[reason])
         self.reason = reason
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return UnusableImage, (self.reason, self.what, self.where)
 
 
 def is_url(locator: str) -> bool:
@@ -115,7 +118,7 @@ def _read_member(path: Path, name: str, locator: str) -> bytes:
 
 
 # What Pillow's parsers raise on damaged bytes; they promise no narrower set.
-_DECODER_ERRORS = (
+DECODER_ERRORS = (
     OSError,
     SyntaxError,
     ValueError,
@@ -151,7 +154,7 @@ def _measured(stream: BinaryIO, size: int, how: Check, where: str) -> tuple[int,
         raise UnusableImage("bad_image", f"not an image ({', '.join(FORMATS)} are read)", where) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise UnusableImage("image_too_large", f"more than {MAX_PIXELS} pixels", where) from None
-    except _DECODER_ERRORS as error:
+    except DECODER_ERRORS as error:
         raise UnusableImage("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
     return width, height, name
 

@@ -9,10 +9,10 @@ Pillow give the same result. Pictures of more than `images.MAX_PIXELS` are refus
 import io
 from dataclasses import dataclass
 
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
-from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images import MAX_PIXELS
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.images import DECODER_ERRORS, FORMATS, MAX_PIXELS, UnusableImage, check_image
 
 EXTENSIONS = ("jpg", "png", "webp")
 
@@ -61,15 +61,12 @@ def recode(data: bytes, recoding: Recoding, where: str) -> tuple[bytes, str]:
         where: locator of the image, for messages.
 
     Raises:
-        InputError: when the bytes are no image, too large a one, or of a format that shards do not carry.
+        UnusableImage: bad_image, image_too_large, or other_format (a good image of a format that shards do not carry).
     """
     found = extension(data)
     if not found and not recoding.format:
-        raise InputError(
-            "neither JPEG, PNG nor WebP",
-            where=where,
-            mend="Set image_format (for example jpg) to re-encode it, or leave the row out.",
-        )
+        name = check_image(data, where=where)[2]
+        raise UnusableImage("other_format", f"{name}, neither JPEG, PNG nor WebP", where)
     wanted = recoding.format or found
     if wanted == found and not recoding.longest_side:
         return data, found
@@ -83,22 +80,21 @@ def open_picture(data: bytes, where: str) -> Image.Image:
     """Return the decoded picture, turned as its EXIF orientation says.
 
     Raises:
-        InputError: when the bytes do not decode, or hold more than `MAX_PIXELS`.
+        UnusableImage: bad_image when the bytes do not decode or are of no format in `images.FORMATS`;
+            image_too_large above `MAX_PIXELS`.
     """
     try:
-        image = Image.open(io.BytesIO(data))
+        image = Image.open(io.BytesIO(data), formats=FORMATS)
         if image.width * image.height > MAX_PIXELS:
-            raise InputError(
-                f"a picture of {image.width} x {image.height} pixels",
-                where=where,
-                mend="Scale it down or leave it out.",
-            )
+            raise UnusableImage("image_too_large", f"a picture of {image.width} x {image.height} pixels", where)
         image.load()
         return ImageOps.exif_transpose(image)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise InputError(
-            f"the image does not decode ({error})", where=where, mend="Replace the file or leave the row out."
-        ) from None
+    except UnidentifiedImageError:  # its own message tells where the bytes lie in memory, which no two runs share
+        raise UnusableImage("bad_image", f"the image does not decode ({', '.join(FORMATS)} are read)", where) from None
+    except Image.DecompressionBombError:
+        raise UnusableImage("image_too_large", f"more than {MAX_PIXELS} pixels", where) from None
+    except DECODER_ERRORS as error:
+        raise UnusableImage("bad_image", f"the image does not decode ({error})", where) from None
 
 
 def _encode(image: Image.Image, wanted: str, recoding: Recoding) -> bytes:

@@ -41,6 +41,7 @@ REASONS = {
     "not_retrieved": "Ask for more: a larger `k` or a lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
     "not_utf8": "Write text and names as UTF-8.",
+    "other_format": "Set image_format to jpg, png or webp.",
     "outside_root": "Store the member under a relative name without '..'.",
     "ragged_row": "Give the row as many fields as the header.",
     "truncated_tar": "Copy or write the shard again; its end is missing.",

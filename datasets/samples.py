@@ -5,7 +5,8 @@ In a shard a sample is ``{key}.jpg`` (or png, or webp, or no image at all), ``{k
 
 Spans of an edit count code points: ``from_span`` in the caption that was edited, ``to_span`` in ``text``. A negative's
 ``positive`` is the caption that was edited, or, for a pair made on both sides, the hard positive it is compared with.
-Where an image came from is told by its name alone, not by the folder, so that a build in another place has equal bytes.
+Where an image came from is told by its name alone, not by the folder, so that a build in another place has equal bytes;
+a URL loses what may be secret in it.
 """
 
 import math
@@ -17,6 +18,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.masking import is_file_url, masked_url
 from pairwright.datasets.records import (
     Annotation,
     Example,
@@ -144,9 +146,11 @@ def _provenance(sample: Sample) -> dict[str, Any]:
 
 
 def image_name(locator: str) -> str:
-    """Return a locator without the folders of this machine: a URL whole, else file name (and ``::member``)."""
-    if "://" in locator:
-        return locator
+    """Return a locator that can be published: file name (and ``::member``), or a URL by `masked_url`."""
+    if is_file_url(locator):
+        locator = re.split(r"[?#]", locator, maxsplit=1)[0]
+    elif "://" in locator:
+        return masked_url(locator)
     path, separator, inside = locator.partition("::")
     return path.replace("\\", "/").rpartition("/")[2] + separator + inside
 

@@ -41,7 +41,7 @@ class ShardInfo:
         count: of samples.
         bytes: of the file.
         sha256: of the file, in hex.
-        image_ext: of its images; empty for text-only samples.
+        image_ext: of its images; empty for text-only samples, and for no sample.
     """
 
     name: str
@@ -190,9 +190,10 @@ def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None) -> S
         written = [scan_shard(folder / name) for name in found]
     shards = sorted(written, key=lambda shard: shard.name)
     _check_names(folder, found, [shard.name for shard in shards])
-    for shard in shards:
-        if shard.image_ext != shards[0].image_ext:
-            raise _mixed(shards[0].image_ext, shard.image_ext, f"{folder}: {shards[0].name} and {shard.name}")
+    filled = [shard for shard in shards if shard.count]  # a shard whose images were all unusable has no extension
+    for shard in filled:
+        if shard.image_ext != filled[0].image_ext:
+            raise _mixed(filled[0].image_ext, shard.image_ext, f"{folder}: {filled[0].name} and {shard.name}")
     write_text(folder / SUMS, "".join(f"{shard.sha256}  {shard.name}\n" for shard in shards))
     sizes = {shard.name: shard.count for shard in shards}
     write_bytes(folder / SIZES, orjson.dumps(sizes, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
@@ -226,7 +227,7 @@ def shard_summary(shards: ShardSet) -> dict[str, str | int]:
         "files": len(shards.shards),
         "samples": shards.count,
         "bytes": sum(shard.bytes for shard in shards.shards),
-        "image_ext": shards.shards[0].image_ext if shards.shards else "",
+        "image_ext": next((shard.image_ext for shard in shards.shards if shard.count), ""),
     }
 
 
@@ -244,15 +245,18 @@ def find_shards(source: Path) -> list[Path]:
     else:
         tars = sorted(source.glob("*.tar")) if source.is_dir() else [source]
     missing = [tar for tar in tars if not tar.is_file()]
-    if missing or not tars:
-        what = "no .tar in it"
-        if missing:
-            what = f"{len(missing)} of {len(tars)} shards missing, first {missing[0]}" if braces else "no such file"
-    elif not (source.is_dir() or braces or source.suffix == ".tar"):
-        missing, what = [source], "not a .tar"
-    if missing or not tars:
-        raise InputError(what, where=str(source), mend="Give a folder of shards, a .tar, or {00000..00009}.tar.")
+    if not tars:
+        raise _no_shards(source, "no .tar in it")
+    if missing:
+        several = f"{len(missing)} of {len(tars)} shards missing, first {missing[0]}"
+        raise _no_shards(source, several if braces else "no such file")
+    if not (source.is_dir() or braces or source.suffix == ".tar"):
+        raise _no_shards(source, "not a .tar")
     return tars
+
+
+def _no_shards(source: Path, what: str) -> InputError:
+    return InputError(what, where=str(source), mend="Give a folder of shards, a .tar, or {00000..00009}.tar.")
 
 
 def read_members(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:

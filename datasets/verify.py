@@ -1,19 +1,24 @@
-"""Is a folder of shards what it claims to be? A list of problems, empty when all is well.
+"""Are shards, or a whole build directory, what they claim to be? A list of problems, empty when all is well.
 
-Checked: the check sums and sizes beside the tars, that each tar is whole plain USTAR, that every sample has the same
+Of a build directory every file that the manifest names is checked for presence, size and SHA-256. Of shards are
+checked: the check sums and sizes beside the tars, that each tar is whole plain USTAR, that every sample has the same
 members, that its JSON has the members and types of the shard contract and agrees with file name and caption, that
 keys are unique over the dataset, that images decode, and that no text holds the ``<image>`` mark which trainers put
 in themselves.
 
-Reads everything once and decodes every image; memory grows by one short string a sample.
+Reads and hashes everything once and decodes every image; memory grows by one short string a sample. An unfinished
+build is one problem, and no more is looked at.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
 import orjson
 
-from pairwright.datasets.errors import InputError, PairwrightError
+from pairwright.datasets.errors import InputError, PairwrightError, StorageError
+from pairwright.datasets.manifest import changed_files, is_build
 from pairwright.datasets.recode import extension, open_picture
 from pairwright.datasets.sample_shape import SHAPE, misfit
 from pairwright.datasets.samples import bad_key
@@ -22,27 +27,40 @@ from pairwright.datasets.shards import SIZES, SUMS, find_shards, read_members, s
 MAX_PROBLEMS = 1_000
 IMAGE_MARK = "<image>"
 
+Digest = Callable[[Path], str]
+
 
 def verify(path: Path) -> list[str]:
-    """Return what is wrong with the shards at ``path``, at most `MAX_PROBLEMS` lines.
+    """Return what is wrong with a build directory or with shards, at most `MAX_PROBLEMS` lines.
 
     Args:
-        path: a folder of shards, a build directory (its ``shards`` are taken), one tar, or a brace pattern.
+        path: a build directory, a folder of shards, one tar, or a brace pattern. A folder that is no build but has
+            ``shards`` in it is taken for these.
 
     Raises:
-        InputError: when there is no shard there at all.
+        InputError: when there is neither a build nor a shard.
     """
+    digest = lru_cache(maxsize=None)(sha256_of)  # the manifest and SHA256SUMS both ask for the tars'
     folder = path / "shards" if (path / "shards").is_dir() else path
-    tars = find_shards(folder)
-    problems: list[str] = []
-    for problem in _problems(folder, tars):
-        problems.append(problem)
-        if len(problems) >= MAX_PROBLEMS:
-            break
-    return problems
+    problems = _build(path, folder, digest) if is_build(path) else _shards(folder, find_shards(folder), digest)
+    return list(islice(problems, MAX_PROBLEMS))
 
 
-def _problems(folder: Path, tars: list[Path]) -> Iterator[str]:
+def _build(path: Path, folder: Path, digest: Digest) -> Iterator[str]:
+    try:
+        yield from changed_files(path, digest)
+    except StorageError as error:
+        yield str(error)
+        return
+    try:
+        tars = find_shards(folder)
+    except InputError as error:
+        yield str(error)
+    else:
+        yield from _shards(folder, tars, digest)
+
+
+def _shards(folder: Path, tars: list[Path], digest: Digest) -> Iterator[str]:
     seen: dict[str, str] = {}
     counts: dict[str, int] = {}
     kinds: dict[frozenset[str], str] = {}
@@ -62,7 +80,7 @@ def _problems(folder: Path, tars: list[Path]) -> Iterator[str]:
         found = [f"{'+'.join(sorted(members))} (first in {place})" for members, place in kinds.items()]
         yield "samples differ in their members: " + "; ".join(found)
     if folder.is_dir():
-        yield from _side_files(folder, tars, counts)
+        yield from _side_files(folder, tars, counts, digest)
 
 
 def _sample(key: str, members: dict[str, bytes]) -> Iterator[str]:
@@ -98,7 +116,7 @@ def _image(ext: str, data: bytes, name: str) -> Iterator[str]:
         yield error.what
 
 
-def _side_files(folder: Path, tars: list[Path], counts: dict[str, int]) -> Iterator[str]:
+def _side_files(folder: Path, tars: list[Path], counts: dict[str, int], digest: Digest) -> Iterator[str]:
     names = [tar.name for tar in tars]
     if names != [shard_name(number) for number in range(len(names))]:
         yield "the shards are not numbered from 00000 without gaps"
@@ -112,7 +130,7 @@ def _side_files(folder: Path, tars: list[Path], counts: dict[str, int]) -> Itera
         count = counts.get(tar.name, 0)
         if sizes is not None and sizes.get(tar.name, count) != count:
             yield f"{tar.name} holds {count} readable samples, {SIZES} says {sizes[tar.name]}"
-        if sums is not None and tar.name in sums and sums[tar.name] != sha256_of(tar):
+        if sums is not None and tar.name in sums and sums[tar.name] != digest(tar):
             yield f"{tar.name} does not have the check sum in {SUMS}"
 
 
@@ -126,7 +144,7 @@ def _read_sizes(path: Path) -> dict[str, int] | None:
 
 def _read_sums(path: Path) -> dict[str, str] | None:
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
         return None
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}

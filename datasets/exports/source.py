@@ -5,7 +5,6 @@ finished shards, if any, are what shard-based exports copy. Where the build retr
 samples. They come in the order of the pairs' parts. Kept annotations are held in memory; pairs are read part by part.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.images import open_image
+from pairwright.datasets.manifest import is_build, read_manifest
 from pairwright.datasets.recode import AS_THEY_ARE, Recoding, recode
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.samples import Sample
@@ -63,9 +63,9 @@ def open_source(path: Path) -> Source:
 
     Raises:
         InputError: when ``path`` is none of these.
-        StorageError: when a file of the build is torn.
+        StorageError: when the build is unfinished, or a file of it is torn.
     """
-    if (path / "pairs").is_dir():
+    if is_build(path):
         return _from_build(path)
     return _from_shards(find_shards(path))
 
@@ -79,6 +79,7 @@ def _from_shards(tars: Sequence[Path]) -> Source:
 
 
 def _from_build(folder: Path) -> Source:
+    manifest = read_manifest(folder)
     parts = sorted((folder / "pairs").glob("*.parquet"))
     if not parts:
         raise InputError("no Parquet parts in pairs/", where=str(folder), mend="Finish the build first.")
@@ -91,7 +92,7 @@ def _from_build(folder: Path) -> Source:
             wanted = kept.filter(pl.col("key").is_in([pair.key for pair in pairs]))
             yield from from_records(pairs, ANNOTATIONS.records(wanted)).samples()
 
-    return Source(samples, shards, _manifest(folder / "manifest.json"))
+    return Source(samples, shards, manifest)
 
 
 def _chosen_keys(path: Path) -> frozenset[str] | None:
@@ -108,16 +109,6 @@ def _kept_annotations(folder: Path) -> pl.DataFrame:
     parts = sorted((folder / "annotations").glob("*.parquet"))
     frames = [ANNOTATIONS.read_frame(part).filter(pl.col("status") == "kept") for part in parts]
     return pl.concat(frames) if frames else ANNOTATIONS.frame([])
-
-
-def _manifest(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        manifest = json.loads(path.read_text())
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise StorageError(f"{path}: not valid JSON. Delete it and build again.") from None
-    return manifest if isinstance(manifest, dict) else {}
 
 
 def with_image(sample: Sample, recoding: Recoding = AS_THEY_ARE) -> Sample:

@@ -4,6 +4,7 @@ import ast
 import csv
 import io
 import json
+import shutil
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -261,6 +262,18 @@ def test_unknown_formats_and_endings_are_refused(build: Path, tmp_path: Path) ->
     with pytest.raises(InputError, match=r"no \.tar"):
         open_source(tmp_path)
     assert all(line.summary for line in FORMATS.values())
+
+
+def test_an_unfinished_build_is_refused_whatever_is_there_already(build: Path) -> None:
+    (build / "receipts").mkdir()
+    with pytest.raises(StorageError, match="unfinished build: run `pairwright build` again"):
+        open_source(build)
+    shutil.rmtree(build / "pairs")
+    with pytest.raises(StorageError, match="unfinished build"):
+        open_source(build)
+    (build / "manifest.json").write_text("{")
+    with pytest.raises(StorageError, match="not a JSON object"):
+        open_source(build)
 
 
 def test_an_output_that_cannot_be_written_is_one_clear_error(build: Path, tmp_path: Path) -> None:

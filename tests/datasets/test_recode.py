@@ -1,12 +1,14 @@
 """Image bytes: untouched unless asked, one format when asked, faults told."""
 
 import io
+import pickle
 
 import pytest
 from PIL import Image
 
-from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.recode import Recoding, extension, recode
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.images import UnusableImage
+from pairwright.datasets.recode import Recoding, extension, open_picture, recode
 from tests.datasets.way_out import picture
 
 
@@ -42,15 +44,42 @@ def test_transparency_becomes_white_in_a_jpeg() -> None:
     assert Image.open(io.BytesIO(recoded)).convert("RGB").getpixel((4, 4)) == (255, 255, 255)
 
 
-@pytest.mark.parametrize("data", [b"", b"nothing", picture(image_format="GIF")])
-def test_what_shards_do_not_carry_names_image_format(data: bytes) -> None:
-    with pytest.raises(InputError, match="image_format"):
-        recode(data, Recoding(), "pool/1.gif")
+@pytest.mark.parametrize("image_format", ["GIF", "BMP", "TIFF"])
+def test_a_good_image_that_shards_do_not_carry_names_image_format(image_format: str) -> None:
+    with pytest.raises(UnusableImage, match=rf"{image_format.lower()}, neither.*Set image_format") as caught:
+        recode(picture(image_format=image_format), Recoding(), "pool/1.gif")
+    assert caught.value.reason == "other_format"
+    assert pickle.loads(pickle.dumps(caught.value)).reason == "other_format"  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize("data", [b"", b"nothing", picture(image_format="GIF")[:20]])
+def test_bytes_that_are_no_image_are_a_bad_image_whatever_the_format_asked_for(data: bytes) -> None:
+    for recoding in (Recoding(), Recoding(format="png")):
+        with pytest.raises(UnusableImage, match="Replace the image file") as caught:
+            recode(data, recoding, "pool/1.gif")
+        assert caught.value.reason == "bad_image"
+        assert " at 0x" not in str(caught.value)
+
+
+def test_a_format_that_pillow_would_hand_to_another_program_is_never_opened() -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(out, "EPS")
+    with pytest.raises(UnusableImage, match="does not decode") as caught:
+        open_picture(out.getvalue(), "pool/1.eps")
+    assert caught.value.reason == "bad_image"
 
 
 def test_what_does_not_decode_says_so() -> None:
-    with pytest.raises(InputError, match=r"pool/1\.jpg: the image does not decode"):
+    with pytest.raises(UnusableImage, match=r"pool/1\.jpg: the image does not decode"):
         recode(picture()[:300], Recoding(format="png"), "pool/1.jpg")
+
+
+def test_a_picture_of_too_many_pixels_is_not_unpacked() -> None:
+    bomb = bytearray(picture(image_format="BMP"))
+    bomb[18:26] = (30_000).to_bytes(4, "little") * 2
+    with pytest.raises(UnusableImage) as caught:
+        recode(bytes(bomb), Recoding(format="png"), "pool/1.bmp")
+    assert caught.value.reason == "image_too_large"
 
 
 def test_impossible_wishes_are_refused() -> None:

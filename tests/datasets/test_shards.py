@@ -15,6 +15,7 @@ from pairwright.datasets.sample_shape import SHAPE, misfit
 from pairwright.datasets.samples import Sample, sample_json
 from pairwright.datasets.shards import (
     ShardSet,
+    find_shards,
     finish_shards,
     read_members,
     read_shard,
@@ -23,6 +24,7 @@ from pairwright.datasets.shards import (
     write_shard,
     write_shards,
 )
+from pairwright.datasets.verify import verify
 from tests.datasets.way_out import conversation, negative, pair, picture, positive, sample, samples, tar_names, texts_of
 
 utf8 = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
@@ -190,6 +192,45 @@ def test_a_gap_or_a_left_over_shard_is_found(shards: ShardSet) -> None:
     (shards.folder / "00001.tar").unlink()
     with pytest.raises(StorageError, match="without gaps"):
         finish_shards(shards.folder)
+
+
+def test_a_shard_whose_images_were_all_unusable_does_not_count_as_another_format(tmp_path: Path) -> None:
+    for number, held in enumerate(([], samples(2), [])):
+        write_shard(held, tmp_path / f"{number:05d}.tar")
+    finished = finish_shards(tmp_path)
+    assert json.loads((tmp_path / "sizes.json").read_text()) == {"00000.tar": 0, "00001.tar": 2, "00002.tar": 0}
+    assert (finished.count, shard_summary(finished)["image_ext"]) == (2, "jpg")
+    assert verify(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("empty", r"no \.tar in it"),
+        ("gone.tar", "no such file"),
+        ("notes.txt", r"not a \.tar"),
+        ("{00000..00003}.tar", r"4 of 4 shards missing, first .*00000\.tar"),
+    ],
+)
+def test_what_names_no_shards_is_told(name: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("a tar is not here")
+    with pytest.raises(InputError, match=told):
+        find_shards(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("image", "told"),
+    [
+        ("https://u:pw@h.org/a/x.jpg?X-Amz-Signature=abc#f", "https://h.org/a/x.jpg"),
+        ("file:///home/alice/x.jpg", "x.jpg"),
+        ("FILE:/home/alice/s.tar::a/x.jpg?y", "s.tar::a/x.jpg"),
+        ("/home/alice/s.tar::a/x.jpg", "s.tar::a/x.jpg"),
+        ("C:\\alice\\x.jpg", "x.jpg"),
+    ],
+)
+def test_a_sample_does_not_tell_where_an_image_lay_nor_how_it_was_reached(image: str, told: str) -> None:
+    assert sample_json(Sample(pair(0, image=image)))["provenance"]["image"] == told
 
 
 def test_no_samples_give_no_shards(tmp_path: Path) -> None:

@@ -1,18 +1,36 @@
 """`verify`: nothing to say of good shards, one line for each fault."""
 
 import io
+import shutil
 import tarfile
 from pathlib import Path
 
 import orjson
 import pytest
 
+from pairwright.datasets.atomic import write_bytes
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.samples import members_of
-from pairwright.datasets.shards import finish_shards, read_shard, write_shard, write_shards
+from pairwright.datasets.shards import finish_shards, read_shard, sha256_of, write_shard, write_shards
+from pairwright.datasets.tables import PAIRS
 from pairwright.datasets.ustar import END, member
 from pairwright.datasets.verify import verify
 from tests.datasets.way_out import picture, sample, samples
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    """Return a finished build directory: a part of pairs, shards, a receipt, and the manifest of them."""
+    root = tmp_path / "build"
+    PAIRS.write([one.pair for one in samples(4)], root / "pairs" / "00000.parquet")
+    write_shards(samples(4), root / "shards")
+    paths = [path for path in sorted(root.glob("*/*")) if path.is_file()]
+    files = {
+        path.relative_to(root).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)} for path in paths
+    }
+    write_bytes(root / "manifest.json", orjson.dumps({"files": files}))
+    write_bytes(root / "receipts" / "pairs" / "00000.json", b"{}")
+    return root
 
 
 @pytest.fixture
@@ -98,6 +116,71 @@ def test_a_key_that_is_a_path_is_told_and_never_read_as_a_sample(tmp_path: Path)
     assert any("'/etc/evil' is not 32 hex digits" in problem for problem in verify(tmp_path))
     with pytest.raises(StorageError, match="32 hex digits"):
         list(read_shard(tmp_path / "00000.tar"))
+
+
+def test_a_finished_build_has_no_problems(build: Path) -> None:
+    assert verify(build) == []
+
+
+@pytest.mark.parametrize("name", ["pairs/00000.parquet", "shards/00000.tar", "shards/sizes.json"])
+def test_an_output_changed_by_hand_is_told_though_its_size_is_the_same(build: Path, name: str) -> None:
+    raw = bytearray((build / name).read_bytes())
+    raw[len(raw) // 2] ^= 1
+    (build / name).write_bytes(raw)
+    assert f"{name} does not have the check sum in manifest.json" in verify(build)
+
+
+def test_a_missing_and_a_shortened_output_are_told(build: Path) -> None:
+    part = build / "pairs" / "00000.parquet"
+    size = part.stat().st_size
+    part.write_bytes(part.read_bytes()[:-1])
+    assert verify(build) == [f"pairs/00000.parquet has {size - 1} bytes, manifest.json says {size}"]
+    part.unlink()
+    assert verify(build) == ["pairs/00000.parquet is missing, manifest.json names it"]
+
+
+def test_a_build_whose_shards_are_gone_is_told_file_by_file(build: Path) -> None:
+    shutil.rmtree(build / "shards")
+    problems = verify(build)
+    assert "shards/00000.tar is missing, manifest.json names it" in problems
+    assert any("no .tar" in problem for problem in problems)
+
+
+def test_an_unfinished_build_is_one_problem_with_or_without_shards(build: Path) -> None:
+    (build / "manifest.json").unlink()
+    told = [f"{build}: unfinished build: run `pairwright build` again."]
+    assert verify(build) == told
+    shutil.rmtree(build / "shards")
+    assert verify(build) == told
+
+
+def test_folders_that_no_build_made_need_no_manifest(build: Path, folder: Path) -> None:
+    """Neither one that is only laid out like a build, nor shards beside the manifest of another program."""
+    (build / "manifest.json").unlink()
+    shutil.rmtree(build / "receipts")
+    assert verify(build) == []
+    (folder / "manifest.json").write_text("[1]")
+    assert verify(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        (b"{", "not a JSON object"),
+        (b"[]", "not a JSON object"),
+        (b"{}", "does not tell the files"),
+        (b'{"files": []}', "does not tell the files"),
+        (b'{"files": {"../../etc/passwd": {"bytes": 1, "sha256": ""}}}', "lies outside the build directory"),
+        (b'{"files": {"/etc/passwd": {"bytes": 1, "sha256": ""}}}', "lies outside the build directory"),
+        (b'{"files": {"shards/sizes.json": 3}}', "has no bytes and sha256"),
+        (b'{"files": {"a\\u0000b": {"bytes": 1, "sha256": ""}}}', "is missing"),
+    ],
+)
+def test_a_broken_manifest_is_told(build: Path, manifest: bytes, told: str) -> None:
+    (build / "manifest.json").write_bytes(manifest)
+    problems = verify(build)
+    assert len(problems) == 1
+    assert told in problems[0]
 
 
 def test_a_folder_without_shards_is_an_error(tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""The manifest of a build directory: read it, and see whether the files are still those it tells of.
+
+``manifest.json`` is the commit of a build, written last. Its ``files`` name every output, relative to the build
+directory, with ``bytes`` and ``sha256``. A directory that holds receipts (of jobs done) but no manifest is a build that
+was killed or still runs: not all it promises is there. A folder with neither is somebody's own, and needs no manifest.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.errors import StorageError
+
+MANIFEST = "manifest.json"
+PAIRS = "pairs"
+RECEIPTS = "receipts"
+UNFINISHED = "unfinished build: run `pairwright build` again"
+
+
+def is_build(folder: Path) -> bool:
+    """Say whether ``folder`` is a build directory, finished or not, or laid out like one."""
+    return (folder / PAIRS).is_dir() or (folder / RECEIPTS).is_dir()
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Return the manifest of a folder; empty when there is none, and no receipt that asks for one.
+
+    Raises:
+        StorageError: when the build is unfinished, or the manifest is not a JSON object.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        if (folder / RECEIPTS).is_dir():
+            raise StorageError(f"{folder}: {UNFINISHED}.")
+        return {}
+    try:
+        manifest = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError:
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise StorageError(f"{path}: not a JSON object. Delete it and build again.")
+    return manifest
+
+
+def changed_files(folder: Path, digest: Callable[[Path], str]) -> Iterator[str]:
+    """Yield a line for each file that is not as the manifest of ``folder`` says: gone, of other size, of other content.
+
+    Args:
+        folder: a build directory; without a manifest there is nothing to compare with.
+        digest: gives the SHA-256 of a file in hex; called for files of the right size only.
+
+    Raises:
+        StorageError: as in `read_manifest`.
+    """
+    manifest = read_manifest(folder)
+    if not manifest and not (folder / MANIFEST).is_file():
+        return
+    files = manifest.get("files")
+    if not isinstance(files, dict):
+        yield f"{MANIFEST} does not tell the files of the build"
+        return
+    for name, told in files.items():
+        problem = _problem(folder, name, told, digest)
+        if problem:
+            yield f"{name} {problem}"
+
+
+def _problem(folder: Path, name: str, told: Any, digest: Callable[[Path], str]) -> str:
+    place = PurePosixPath(name)
+    if place.is_absolute() or ".." in place.parts:  # a manifest from elsewhere does not send us over this machine
+        return f"lies outside the build directory, says {MANIFEST}"
+    if not isinstance(told, dict) or not {"bytes", "sha256"} <= told.keys():
+        return f"has no bytes and sha256 in {MANIFEST}"
+    path = folder / name
+    try:
+        if not path.is_file():
+            return f"is missing, {MANIFEST} names it"
+        if path.stat().st_size != told["bytes"]:
+            return f"has {path.stat().st_size} bytes, {MANIFEST} says {told['bytes']}"
+        return "" if digest(path) == told["sha256"] else f"does not have the check sum in {MANIFEST}"
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        return f"cannot be read ({error})"
