@@ -15,6 +15,7 @@ from pairwright import __version__
 from pairwright.datasets.atomic import write_bytes, write_text
 from pairwright.datasets.card import card
 from pairwright.datasets.contents import survey
+from pairwright.datasets.masking import publishable
 from pairwright.datasets.report import Gaps, write_report
 from pairwright.datasets.report_gallery import choose
 from pairwright.datasets.samples import Sample
@@ -57,7 +58,7 @@ def finish_build(
     config: BuildConfig, out: Path, done: Mapping[str, Sequence[Receipt]], truth: Truth | None
 ) -> dict[str, Any]:
     """Write card, report and manifest, in this order, and return the manifest."""
-    manifest = _manifest(config, out, done)
+    manifest = _manifest(config, done)
     if truth:
         manifest["oracle"] = truth(out)
     manifest["contents"] = survey(_samples(out))
@@ -68,14 +69,13 @@ def finish_build(
     return manifest
 
 
-def _manifest(config: BuildConfig, out: Path, done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
+def _manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
     stages = {stage: _stage(receipts) for stage, receipts in done.items()}
     return {
         "name": config.name,
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "out": str(out),
-        "config": config.model_dump(mode="json"),
+        "config": publishable(config.model_dump(mode="json")),
         "stages": stages,
         "types": _types(stages),
         "shards": dict(done["sizes"][0].facts),

@@ -14,7 +14,7 @@ def verify(
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Check sums, tars, members, JSON and images of shards; exit 1 when something is wrong.
+    """Check the files of a build, and sums, tars, members, JSON and images of its shards; exit 1 when something is wrong.
 
     \b
     Example:
