@@ -28,6 +28,18 @@ _LAYOUTS = {
 _NEW_TEXT = {"hard_negative": "negative", "hard_positive": "positive"}
 
 
+def refuse_overwriting(out: Path, *inputs: str | tuple[str, ...]) -> None:
+    """Refuse to write over a file that is being read.
+
+    Raises:
+        UsageError: when ``out`` is one of the inputs.
+    """
+    for given in inputs:
+        for name in (given,) if isinstance(given, str) else given:
+            if name and out.exists() and Path(name).exists() and out.samefile(name):
+                raise UsageError(f"{out}: is the input itself. Write to another file.")
+
+
 @contextmanager
 def open_writer(path: Path, generator: str) -> Iterator[Write]:
     """Give a function that takes a pair and its annotations; the file is whole when the block ends, or absent.

@@ -35,7 +35,7 @@ def render_template(name: str, *, input_path: str, columns: Mapping[str, str], b
     shown = _relative(input_path, beside) if input_path else "path/to/captions.jsonl"
     mapping = yaml.safe_dump(dict(columns), default_flow_style=True, sort_keys=False, width=1000).strip()
     text = Template((FOLDER / f"{name}.yaml").read_text(encoding="utf-8")).substitute(
-        name=_dataset_name(input_path),
+        name=yaml.safe_dump(_dataset_name(input_path)).removesuffix("...\n").strip(),
         input=yaml.safe_dump(shown, width=1000).removesuffix("...\n").strip(),
         columns=mapping,
     )

@@ -15,7 +15,7 @@ from typing import Any
 from pairwright.datasets.chance import stream
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.flows.annotation_files import open_writer
+from pairwright.flows.annotation_files import open_writer, refuse_overwriting
 from pairwright.generators.language.general import GeneralEnglish, usable_pool
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
@@ -51,6 +51,7 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
     Raises:
         UsageError: when OUT's ending names no format that holds such rows.
     """
+    refuse_overwriting(request.out, request.read.input, request.pool)
     started = time.perf_counter()
     tagger = load_tagger()
     tally, captions, turns = Tally(), 0, 0

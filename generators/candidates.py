@@ -17,7 +17,7 @@ from functools import lru_cache
 from pairwright.generators.attributes import PLACES, contrary, place, same_concept
 from pairwright.generators.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.knowledge import Pool, Thesaurus
-from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, MASS, OF_PEOPLE, OPEN_PLACES, PLURAL_ONLY
+from pairwright.generators.nouns import EVERYWHERE, FRAMES, GATHERINGS, KINDS, MASS, OF_PEOPLE, OPEN_PLACES, PLURAL_ONLY
 from pairwright.generators.synonyms import reword_each_other
 
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
@@ -177,6 +177,7 @@ class Candidates:
     def _may_replace(self, word: str, noun: str) -> bool:
         return (
             word not in FRAMES
+            and word not in EVERYWHERE
             and (word in KINDS.get(noun, ()) or word not in OF_PEOPLE)
             and self.is_frequent(word, "NOUN")
             and (word in MASS) == (noun in MASS)

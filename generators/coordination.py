@@ -58,6 +58,8 @@ def _alike(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
     both_own = not _is_bare(one) and not _is_bare(other)
     if not ANAPHORS.isdisjoint(inside) or not (bare or both_own):
         return False
+    if any(caption.tag(at) in {"VBG", "VBZ"} for phrase in (one, other) for at in range(phrase.start, phrase.head)):
+        return False  # "a garden containing white flowers and a black bench": the second may be in the first
     if bare and (one.adjectives or len(one.nouns) > 1 or not _alone(caption, one) or not _alone(caption, other)):
         return False
     return (caption.head(one), caption.head(other)) not in _FIXED

@@ -4,12 +4,15 @@ Shared by the makers of negatives and positives. `taken` holds the texts that ma
 added to it. An asked type such as "replace-object" is the annotation's form and target.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
 from pairwright.generators.captions import REASONS, Caption, Outcome
 from pairwright.generators.edits import rewrite
+
+_DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,8 @@ def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -
         text, edits = rewrite(source, outcome)
         if text == source:
             reason = max(reason, "identical", key=REASONS.index)
+        elif _DOUBLE_GENITIVE.search(text) and not _DOUBLE_GENITIVE.search(source):
+            reason = max(reason, "not_grammatical", key=REASONS.index)
         elif text in taken:
             reason = max(reason, "duplicate", key=REASONS.index)
         else:

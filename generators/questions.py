@@ -73,14 +73,13 @@ YES_PLACE = "Yes, the {thing} is {answer_relation} the {other}."
 NO_PLACE = "No, the {thing} is {answer_relation} the {other}."
 
 WHICH_LARGER = (
-    "Which is larger, the {thing} or the {other}?",
     "Which is larger in the image, the {thing} or the {other}?",
     "Which one is larger in the picture, the {thing} or the {other}?",
 )
 WHICH_SMALLER = (
-    "Which is smaller, the {thing} or the {other}?",
     "Which is smaller in the image, the {thing} or the {other}?",
     "Which one is smaller in the picture, the {thing} or the {other}?",
 )
-LARGER = "The {larger} is larger than the {smaller}."
-SMALLER = "The {smaller} is smaller than the {larger}."
+# Boxes tell sizes in the picture, not in the world: a clock near the camera is no larger than a house.
+LARGER = "In the image, the {larger} is larger than the {smaller}."
+SMALLER = "In the image, the {smaller} is smaller than the {larger}."

@@ -22,8 +22,10 @@ _LONGEST = max(len(wording.split()) for wording in RELATIONS)
 # Dictionary synonyms that captions do not use for each other.
 _NEVER = word_set(
     "cat dog bus train plate court bat ball glass bear counter board stand fan square star cross hand mitt floor "
-    "flooring leaf foliage appliance gadget sort kind commode"
+    "flooring leaf foliage appliance gadget sort kind commode terminal depot disk saucer toilet potty bottom underside "
+    "closet cupboard bare nude naked"
 )
+_CONCRETE = ("artifact", "animal", "food", "plant", "fruit", "vegetable")  # of other nouns WordNet's senses mislead
 _NUMBERS = frozenset({*NUMBER_WORDS, *"23456789"})
 
 
@@ -111,6 +113,8 @@ class Reworder:
     def _is_safe(self, word: str, other: str, pos: str) -> bool:
         return (
             other.isalpha()
+            and other[:4] != word[:4]  # "walk" and "walking", "load" and "loading": of one stem, not of one use
+            and (pos != "NOUN" or any(self._thesaurus.is_a(word, kind, pos) for kind in _CONCRETE))
             and other not in _NEVER | OF_PEOPLE
             and (other in MASS, other in PLURAL_ONLY) == (word in MASS, word in PLURAL_ONLY)
             and self._pool.frequency(other, pos) >= self._minimum

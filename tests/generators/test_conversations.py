@@ -31,7 +31,7 @@ def test_boxes_prove_place_and_size() -> None:
     assert "The dog is to the left of the ball." in found
     assert "The ball is to the right of the dog." in found
     assert "No, the dog is to the left of the ball." in found
-    assert "The dog is larger than the ball." in found
+    assert "In the image, the dog is larger than the ball." in found
     assert not any("left of the dog" in answer for answer in found)
 
 

@@ -83,9 +83,11 @@ def _language() -> list[Row]:
 def _llm() -> Row:
     import os
 
+    from pairwright.datasets.masking import masked_url
+
     base = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
     if os.environ.get("OPENAI_API_KEY"):
-        return ("llm", "ok", f"OPENAI_API_KEY is set; requests would go to {base}")
+        return ("llm", "ok", f"OPENAI_API_KEY is set; requests would go to {masked_url(base)}")
     return ("llm", "optional", "OPENAI_API_KEY is not set; generators work by rules and templates")
 
 

@@ -45,7 +45,9 @@ def refine(
     from pairwright.filters.candidates import refine_candidates, usable_corpus
     from pairwright.filters.groups import corpus_of
     from pairwright.filters.refinement import RefineOptions
+    from pairwright.flows.annotation_files import refuse_overwriting
 
+    refuse_overwriting(out, str(input_), corpus)
     frame = read_candidates(input_)
     pool = None
     if corpus:
