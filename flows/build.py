@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic import write_text
+from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import Engine, engine
 from pairwright.flows.inputs import file_state, input_state, read_options, tagger_state, wordnet_state
 from pairwright.flows.layout import part_name
 from pairwright.flows.lock import exclusive
-from pairwright.flows.prefect_api import acreate_table_artifact, flow, in_a_flow, own_server
+from pairwright.flows.prefect_api import TerminationSignal, acreate_table_artifact, flow, in_a_flow, own_server
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint
@@ -66,6 +67,8 @@ def build(
     run = build_flow if prefect else build_flow.fn
     try:
         return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
+    except TerminationSignal:
+        raise PairwrightError("ended by a signal. What is done is kept: start the same build again to go on.") from None
     finally:
         _WATCH.reset(watch)
 

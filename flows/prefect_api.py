@@ -8,9 +8,10 @@ from prefect import flow, task  # noqa: E402 - Prefect reads its settings when i
 from prefect.artifacts import acreate_table_artifact  # noqa: E402 - likewise
 from prefect.cache_policies import NO_CACHE  # noqa: E402 - likewise
 from prefect.context import FlowRunContext  # noqa: E402 - likewise
+from prefect.exceptions import TerminationSignal  # noqa: E402 - likewise
 from prefect.server.api.server import SubprocessASGIServer  # noqa: E402 - likewise
 
-__all__ = ["NO_CACHE", "acreate_table_artifact", "flow", "in_a_flow", "own_server", "task"]
+__all__ = ["NO_CACHE", "TerminationSignal", "acreate_table_artifact", "flow", "in_a_flow", "own_server", "task"]
 
 
 def in_a_flow() -> bool:

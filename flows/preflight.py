@@ -11,7 +11,9 @@ Telemetry of Prefect is switched off here too, before it is imported, unless the
 """
 
 import os
+import tempfile
 from importlib import metadata
+from pathlib import Path
 
 from pairwright.datasets.errors import MissingResource
 
@@ -33,7 +35,26 @@ def prefect_problems() -> list[str]:
             "the PyPI package `dataclasses` (a Python 3.6 backport that img2dataset asks for) shadows the standard "
             "library's module and keeps prefect's server from starting. Run: pip uninstall dataclasses"
         )
+    home = prefect_home()
+    if not os.environ.get("PREFECT_API_URL") and not _can_hold_files(home):
+        problems.append(
+            f"{home}, where prefect keeps its database, cannot be written. Name a folder of yours in PREFECT_HOME"
+        )
     return problems
+
+
+def prefect_home() -> Path:
+    """Return the folder that Prefect keeps its database in: PREFECT_HOME, else ``~/.prefect``."""
+    return Path(os.environ.get("PREFECT_HOME") or Path("~/.prefect")).expanduser()
+
+
+def _can_hold_files(folder: Path) -> bool:
+    there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    try:
+        tempfile.TemporaryFile(dir=there).close()  # permissions alone do not tell: a file system may refuse anybody
+    except OSError:
+        return False
+    return True
 
 
 def refuse_broken_prefect() -> None:

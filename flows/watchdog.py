@@ -9,6 +9,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+_WATCHING: list[subprocess.Popen[bytes]] = []
+
 
 @contextmanager
 def ends_with_us(pid: int | None) -> Iterator[None]:
@@ -18,10 +20,13 @@ def ends_with_us(pid: int | None) -> Iterator[None]:
         return
     command = ["/bin/sh", "-c", 'read _; kill "$1"', "watchdog", str(pid)]
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(  # noqa: S603 - a fixed command and a number
+    watchdog = subprocess.Popen(  # noqa: S603 - a fixed command and a number
         command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
-    ) as watchdog:
-        try:
-            yield
-        finally:
-            watchdog.kill()  # before the pipe closes, so that the server is left to end in order
+    )
+    _WATCHING.append(watchdog)  # held, so that its pipe stays open until this process ends
+    yield
+    # Left in order: who started the process ends it. After an error the watchdog stays, since what comes next may be
+    # a signal that ends Python without its exit handlers.
+    _WATCHING.remove(watchdog)
+    with watchdog:
+        watchdog.kill()

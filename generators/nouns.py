@@ -35,7 +35,7 @@ _GROUPS = (
     "circle|square|triangle|star|heart|cross|rectangle|diamond|oval|hexagon|pentagon",
     "cube|sphere|cylinder|cone|pyramid", "guitar|piano|violin|drum|trumpet|flute",
     "church|barn|castle|lighthouse|school|hospital|hotel|bridge",
-    "bench|fire hydrant|mailbox|parking meter|statue|fountain|picnic table|trash can", "hand|head|foot|leg|shoulder",
+    "bench|fire hydrant|mailbox|parking meter|statue|fountain|picnic table|trash can",
 )  # fmt: skip
 
 # What may stand where the first noun stands; not meant the other way round.

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from pairwright.datasets.exports.llava import check_llava
+from pairwright.flows.config import load_config
 from tests.cli.conftest import Run
 
 VERBS = [
@@ -220,3 +221,27 @@ def test_a_mistake_is_one_line_that_says_where(run: Run, tmp_path: Path, argumen
     assert says in errors[0]
     assert "internal error" not in errors[0]
     assert not (tmp_path / "n.jsonl").exists()
+
+
+def test_the_input_is_never_overwritten(run: Run, captions: Path) -> None:
+    before = captions.read_bytes()
+    done = run("generate", "negatives", captions, "--out", captions, ok=False)
+    assert done.returncode == 2
+    assert "is the input itself" in done.stderr
+    assert captions.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["00000.jsonl", "2017.jsonl", "null.jsonl", "true.jsonl", "1e5.jsonl"])
+def test_init_takes_any_file_name(run: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"caption": "a dog"}\n')
+    run("init", "--input", name, "--out", "b.yaml")
+    assert load_config(tmp_path / "b.yaml").name == name.removesuffix(".jsonl")
+
+
+def test_a_password_in_the_base_url_is_not_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://user:hush@host/v1")
+    shown = run("doctor").stdout
+    assert "host/v1" in shown
+    assert "hush" not in shown
+    assert "sk-secret" not in shown

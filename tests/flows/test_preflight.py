@@ -2,6 +2,7 @@
 
 import os
 from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,12 @@ def test_telemetry_is_off_unless_the_user_says_otherwise(monkeypatch: pytest.Mon
     preflight.prepare_prefect()
     assert os.environ["DO_NOT_TRACK"] == "1"
     assert os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] == "true"
+
+
+def test_a_prefect_home_that_cannot_be_written_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    versions(monkeypatch, prefect="3.8.8", fastapi="0.150.0")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "file" / "home"))
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    (problem,) = preflight.prefect_problems()
+    assert "PREFECT_HOME" in problem

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
+from pairwright.generators.candidates import Candidates
 from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
+from pairwright.generators.nouns import EVERYWHERE, KINDS
 from tests.generators.trial import POOL, SmallThesaurus, annotate, assert_order_is_free, pair_of, small_pool, texts
 
 
@@ -192,3 +194,10 @@ def assert_only_edits(annotation: Annotation) -> None:
     assert text == annotation.text
     assert len(annotation.edits) == (2 if annotation.form == "swap" else 1)
     assert replace(annotation, status="kept").origin.generator == "rules-negatives"
+
+
+def test_what_every_scene_has_is_never_put_in() -> None:
+    """A kitchen has a floor and a bus has doors, said or not."""
+
+    found = Candidates(SmallThesaurus(), small_pool(), minimum=0, least=-1.0)
+    assert not EVERYWHERE & {word for noun in KINDS for word in found.nouns(noun)}

@@ -98,3 +98,11 @@ def test_the_order_of_pairs_changes_nothing() -> None:
 def test_unknown_types_are_refused() -> None:
     with pytest.raises(UsageError, match="no such type of positive"):
         RulePositives(SmallThesaurus(), small_pool(), PositiveOptions(types=("swap",)))
+
+
+def test_a_possessive_is_not_doubled() -> None:
+    assert not [text for text in made("replace-object", "two men's bikes on a rack") if "s's" in text]
+
+
+def test_what_may_stand_inside_the_first_is_not_moved_out_of_it() -> None:
+    assert made("swap-object", "A garden containing white flowers and a black bench.") == set()

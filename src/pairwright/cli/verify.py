@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.console import emit
+from pairwright.cli.console import emit, note
 from pairwright.cli.reading import JsonOption
 
 
@@ -23,6 +23,8 @@ def verify(
     from pairwright.datasets.verify import verify as problems_of
 
     problems = problems_of(path)
+    if problems and (path / "build.yaml").is_file():
+        note("To mend a build: delete the files that are named, and run `pairwright build` again.")
     emit({"ok": not problems, "problems": problems}, problems or [f"{path}: all is well."], as_json=as_json)
     if problems:
         raise typer.Exit(1)
