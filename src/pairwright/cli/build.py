@@ -67,4 +67,4 @@ def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
         ("report", str(folder / "report.html")),
         ("manifest", str(folder / "manifest.json")),
     ]
-    return [*columns(places), "", f"Look at a sample:  pairwright inspect {folder}"]
+    return ["", *columns(places), "", f"Look at a sample:  pairwright inspect {folder}"]
