@@ -90,7 +90,7 @@ class TemplateConversations:
 
     def _brief(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> tuple[Turn, ...]:
         del tokens
-        return Turn("human", rng.choice(questions.BRIEF)), Turn("assistant", pair.caption)
+        return Turn("human", rng.choice(questions.BRIEF)), Turn("assistant", pair.caption.strip())
 
     def _conversation(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> tuple[Turn, ...]:
         grounding = Grounding.of(pair, tokens, self.options.vocabulary)

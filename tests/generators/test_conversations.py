@@ -177,3 +177,8 @@ def test_brief_answers_with_the_caption_as_it_is() -> None:
 def test_unknown_types_are_refused() -> None:
     with pytest.raises(UsageError, match="no such type of conversation"):
         TemplateConversations(ConversationOptions(types=("reasoning",)))
+
+
+def test_a_brief_answer_has_no_blanks_around_it() -> None:
+    (row,) = annotate(TemplateConversations(ConversationOptions(types=("brief",))), pair_of("  a dog on a bed. "))
+    assert row.turns[1].text == "a dog on a bed."
