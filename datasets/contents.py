@@ -22,6 +22,11 @@ def type_of(annotation: Annotation) -> str:
     return "-".join(part for part in (annotation.form, annotation.target) if part) or "other"
 
 
+def exchanges_in(annotation: Annotation) -> int:
+    """Return the number of turns as all counts mean it: a question with its answer is one."""
+    return sum(turn.role == "human" for turn in annotation.turns)
+
+
 @dataclass
 class _Counts:
     samples: int = 0
@@ -43,7 +48,7 @@ class _Counts:
         self.rationales += len(sample.examples)
         for annotation in sample.annotations:
             self.types[_GROUPS.get(annotation.kind, "conversations")][type_of(annotation)] += 1
-            self.turns += len(annotation.turns)
+            self.turns += exchanges_in(annotation)
         self.makers.update(makers_of(sample))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.chance import stream
+from pairwright.datasets.contents import exchanges_in
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.annotation_files import open_writer, refuse_overwriting
@@ -64,7 +65,7 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
             for pair, rows in _annotated(batch.pairs, generator, tagger, request.seed):
                 tally.add(rows)
                 captions += 1
-                turns += sum(len(row.turns) for row in rows)
+                turns += sum(map(exchanges_in, rows))
                 write(pair, rows)
     return {
         "captions": captions,

@@ -138,7 +138,7 @@ def test_the_survey_counts_what_samples_hold() -> None:
         "hard_negatives": 3,
         "hard_positives": 3,
         "conversations": 3,
-        "turns": 12,
+        "turns": 6,
         "rationales": 3,
     }
     assert contents["types"]["hard_negatives"] == {"replace-attribute": 3}

@@ -19,6 +19,7 @@ from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.verify import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.lock import exclusive
+from pairwright.flows.truth import truth_table
 from tests.flows.conftest import checked, settings
 
 build = partial(build_with_prefect, prefect=False)
@@ -303,3 +304,10 @@ class Killer(Heard):
     def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says
         if stage == self.stage and not reused:
             raise ZeroDivisionError
+
+
+def test_a_turn_is_a_question_with_its_answer_in_every_count(corpus: Path, tmp_path: Path) -> None:
+    config = checked(settings(corpus, retrieve=None, negatives=None, positives=None, refine=None))
+    build(config, tmp_path / "build", truth=truth_table)
+    told = manifest_of(tmp_path / "build")
+    assert told["contents"]["texts"]["turns"] == told["oracle"]["turns"]["kept"] > 160
