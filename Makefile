@@ -4,31 +4,34 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 LANGUAGE := .venv/.language
+FULL := .venv/.full
+TORCH ?= torch==2.13.0
 JOBS ?= 2
 
-.PHONY: demo test test-all check lint types env language lock docs clean
+.PHONY: demo test test-all check lint types env language full lock docs clean
 .DELETE_ON_ERROR:
 
 demo: $(LANGUAGE)
 	@$(BIN)/pairwright demo --out demo
 
-test: check
+test: check $(FULL)
 	$(BIN)/pytest -q -n $(JOBS) -m "not slow"
 
-test-all: check
+test-all: check $(FULL)
 	$(BIN)/pytest -q -n $(JOBS)
 
 check: lint types
 
-lint: $(LANGUAGE)
+lint: $(LANGUAGE) $(FULL)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(LANGUAGE)
+types: $(LANGUAGE) $(FULL)
 	$(BIN)/mypy
 
 env: $(INSTALLED)
 language: $(LANGUAGE)
+full: $(FULL)
 
 $(INSTALLED): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: apt-get install python3 python3-venv"; exit 1; }
@@ -38,6 +41,14 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# What the extras need, for the tests of what uses them: encoders, downloads. torch by a line of its own: which build
+# of it is the machine's business; without it those tests are skipped.
+$(FULL): $(INSTALLED) requirements-full.lock
+	@echo "Installing the extras from requirements-full.lock (once; some minutes)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-full.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(TORCH)
+	@touch $@
+
 $(LANGUAGE): $(INSTALLED)
 	@$(BIN)/pairwright doctor --mend
 	@touch $@
@@ -45,8 +56,10 @@ $(LANGUAGE): $(INSTALLED)
 lock: $(INSTALLED)
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-annotate --quiet --upgrade --output-file requirements.lock
-	@$(BIN)/uv pip compile pyproject.toml --extra dev --extra download --universal --python-version 3.11 --generate-hashes \
-	    --no-header --no-annotate --quiet --upgrade --no-emit-package dataclasses --output-file requirements-download.lock
+	@printf 'torch ; sys_platform == "never"\ndataclasses ; sys_platform == "never"\n' > .venv/overrides.txt
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --extra download --extra clip --extra minilm --override .venv/overrides.txt \
+	    --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
+	    --no-emit-package torch --no-emit-package dataclasses --output-file requirements-full.lock
 
 docs: $(INSTALLED)
 	@$(BIN)/python -m tools.update_docs
