@@ -23,10 +23,12 @@ from pairwright.datasets.errors import StorageError, UsageError
 
 SIDECAR = "index.json"
 VECTORS, KEYS, ALIASES = "vectors.faiss", "keys.npy", "aliases.npy"
+RAW = "raw.f16.npy"
 ENCODER, PROBES = "encoder.npz", "probes.npy"
 FORMAT = 1
 
-Kind = Literal["flat", "hnsw"]
+Kind = Literal["flat", "hnsw", "ivfpq"]
+Storage = Literal["flat", "fp16", "int8", "ivfpq"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class IndexOptions:
         ef_construction: candidates that are kept while a vector's links are sought; at least ``m``.
         flat_below: pools with fewer distinct vectors are searched exactly, without a graph.
         recall: share of the true ten nearest that ``ef_search`` is raised for, on sample queries, above 0 to 1.
+        storage: how a vector is stored: flat (float32), fp16, int8, ivfpq (codes in memory, rows on disk), or auto for
+            the form that loses least within ``memory_gib``.
+        memory_gib: what the whole index may take in memory, for auto; a fixed default, not this machine's memory, so
+            that the same pairs give the same index anywhere.
+        near: cosine from which a vector counts as a copy of a stored one, above 0 to 1; 1 for equal ones only.
         threads: to build with. 0 stands for all cores where FAISS gives the same graph for any number of them (from
             1.15.1 on), and for one before; asking an older FAISS for several gives other bytes every time.
     """
@@ -46,6 +53,9 @@ class IndexOptions:
     ef_construction: int = 200
     flat_below: int = 1000
     recall: float = 0.95
+    storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = "auto"
+    memory_gib: float = 16.0
+    near: float = 0.999
     threads: int = 0
 
     def __post_init__(self) -> None:
@@ -55,6 +65,12 @@ class IndexOptions:
             raise UsageError(f"ef_construction {self.ef_construction}: has to be at least m ({self.m}).")
         if not 0 < self.recall <= 1:
             raise UsageError(f"recall {self.recall}: has to be above 0 and at most 1.")
+        if self.storage not in {"auto", "flat", "fp16", "int8", "ivfpq"}:
+            raise UsageError(f"storage {self.storage!r}: has to be auto, flat, fp16, int8 or ivfpq.")
+        if not self.memory_gib > 0:
+            raise UsageError(f"memory_gib {self.memory_gib}: has to be above 0.")
+        if not 0 < self.near <= 1:
+            raise UsageError(f"near {self.near}: has to be above 0 and at most 1.")
         if self.flat_below < 0 or self.threads < 0:
             raise UsageError("flat_below has to be 0 or more, and so has threads.")
 
