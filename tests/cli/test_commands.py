@@ -18,6 +18,7 @@ VERBS = [
     "build",
     "index",
     "retrieve",
+    "fetch",
     "generate",
     "refine",
     "export",

@@ -16,6 +16,7 @@ from pairwright.cli import (
     demo,
     doctor,
     export,
+    fetch,
     generate,
     index,
     init,
@@ -41,6 +42,7 @@ app.command("init", short_help="Write a commented build config.")(init.init)
 app.command("build", short_help="Build a dataset as a config says.")(build.build)
 app.add_typer(index.app, name="index")
 app.command("retrieve", short_help="Search an index with queries.")(retrieve.retrieve)
+app.command("fetch", short_help="Download the images of pairs.")(fetch.fetch)
 app.add_typer(generate.app, name="generate")
 app.command("refine", short_help="Drop negatives that text alone betrays.")(refine.refine)
 app.command("export", short_help="Write another tool's layout.")(export.export)

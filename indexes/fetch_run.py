@@ -1,0 +1,116 @@
+"""One run of img2dataset, watched: started in a process group of its own, ended whole.
+
+Known ways in which it hangs: a worker that is killed (memory) leaves its pool waiting for ever. Since every download
+is bounded in time (`fetch_opener.py`), a run in which nothing has come for longer than that has died, and is ended.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.errors import MissingResource, StorageError
+from pairwright.indexes.fetch_opener import PATIENCE, Manners
+from pairwright.indexes.fetch_worker import JOB
+
+NEEDED = (1, 47)
+PIP = "pip install 'pairwright[download]', then pip uninstall dataclasses (`pairwright doctor` says why)"
+START = 60.0  # seconds that processes may need to start on a busy machine
+LOOK = 0.1
+
+# img2dataset's albumentations would ask PyPI for newer versions of itself.
+_QUIET = {"NO_ALBUMENTATIONS_UPDATE": "1", "WANDB_MODE": "disabled", "PYTHONWARNINGS": "ignore"}
+
+
+def check_img2dataset() -> str:
+    """Return the version of img2dataset.
+
+    Raises:
+        MissingResource: when it is not there, or so old that it ignores the wishes of sites.
+    """
+    try:
+        version = metadata.version("img2dataset")
+    except metadata.PackageNotFoundError:
+        raise MissingResource(f"img2dataset is not installed. {PIP}.") from None
+    numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if numbers < NEEDED:
+        wanted = ".".join(map(str, NEEDED))
+        raise MissingResource(
+            f"img2dataset {version} is too old: before {wanted} it ignores that sites opt out. {PIP}; "
+            "a pandas of version 3 makes pip choose the old one."
+        )
+    return version
+
+
+def run_img2dataset(
+    arguments: Mapping[str, Any], manners: Manners, log: Path, watch: Callable[[int], None], *, patience: float = 0.0
+) -> bool:
+    """Run ``img2dataset.download``, and leave no process behind.
+
+    Args:
+        arguments: of the call.
+        manners: how to ask; its ``progress`` file is watched.
+        log: what it prints.
+        watch: hears how many answers have come.
+        patience: seconds without an answer after which it is taken for dead; 0 for the time one answer may take
+            and a minute.
+
+    Returns:
+        True when it came to its end, false when it had to be ended.
+
+    Raises:
+        StorageError: when it fails by itself.
+    """
+    environment = {**os.environ, **_QUIET, JOB: json.dumps({"arguments": arguments, "manners": asdict(manners)})}
+    command = [sys.executable, "-P", "-m", "pairwright.indexes.fetch_worker"]
+    with log.open("wb") as printed:
+        process = subprocess.Popen(  # noqa: S603 - our own module
+            command,
+            stdin=subprocess.PIPE,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+    try:
+        finished = _wait(process, Path(manners.progress), watch, patience or (PATIENCE + 1) * manners.timeout + START)
+    finally:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+    if finished and process.returncode != 0:
+        raise StorageError(f"img2dataset failed: {_last_line(log)}. All that it printed: {log}")
+    return finished
+
+
+def _wait(process: "subprocess.Popen[bytes]", progress: Path, watch: Callable[[int], None], patience: float) -> bool:
+    seen, since = 0, time.monotonic()
+    while not _has_ended(process):
+        time.sleep(LOOK)
+        answers = progress.stat().st_size if progress.exists() else 0
+        if answers != seen:
+            seen, since = answers, time.monotonic()
+            watch(answers)
+        elif time.monotonic() - since > patience:
+            return False
+    return True
+
+
+def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Say whether the process has ended, and leave it unreaped where the system can: its group has its number."""
+    if hasattr(os, "waitid"):
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    return process.poll() is not None
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"

@@ -1,0 +1,83 @@
+"""The process in which img2dataset runs: ``python -m pairwright.indexes.fetch_worker``.
+
+img2dataset is run in a process of its own, because it takes over the signal handlers, prints, and starts processes that
+it does not always end. Those are spawned, and a spawned process begins with the main module of the process that
+started it, which is this one. So what is prepared here holds in each of them:
+
+- the opener that guards addresses and time (`fetch_opener.py`);
+- no torch: webdataset would load it, 1.7 s and 200 MB a process, for its data loaders, which nobody uses here;
+- an empty module under the name of ``wandb``, which img2dataset imports and, with ``enable_wandb`` off, never uses:
+  what is not loaded does not call home, and a second of every start is saved;
+- an end when the starter ends: this process is the head of a process group, and ends the group when its standard input
+  closes, which happens whatever way the starter dies; the spawned ones end when this one does.
+
+The job comes in the environment variable `JOB`, as JSON: ``arguments`` of ``img2dataset.download`` and ``manners``.
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import types
+import urllib.request
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+JOB = "PAIRWRIGHT_FETCH_JOB"
+
+
+class _Without(MetaPathFinder):
+    """Says that torch is not installed."""
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002 - as the protocol has it
+        if fullname == "torch":
+            raise ModuleNotFoundError("torch is not loaded in a downloader", name="torch")
+
+
+def prepare(job: dict[str, Any]) -> None:
+    """Make this process one that img2dataset may run in."""
+    from pairwright.indexes.fetch_opener import FetchOpener, Manners
+
+    sys.meta_path.insert(0, _Without())
+    nothing = types.ModuleType("wandb")
+    nothing.__spec__ = ModuleSpec("wandb", None)  # who asks whether it is there shall get an answer
+    sys.modules["wandb"] = nothing
+    urllib.request.install_opener(FetchOpener(Manners(**job["manners"])))
+
+
+def _end_with_starter() -> None:
+    while os.read(0, 1):
+        pass
+    os.killpg(0, signal.SIGKILL)
+
+
+def _end_with_parent(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)
+
+
+def main() -> None:
+    """Download as the job says."""
+    if os.getpgrp() != os.getpid():
+        sys.exit("fetch_worker: started by hand; use `pairwright fetch`")
+    threading.Thread(target=_end_with_starter, daemon=True).start()
+    from img2dataset import download  # type: ignore[import-untyped, import-not-found, unused-ignore]  # no types; an extra
+
+    download(**_job()["arguments"])
+
+
+def _job() -> dict[str, Any]:
+    job: dict[str, Any] = json.loads(os.environ[JOB])
+    return job
+
+
+if __name__ in {"__main__", "__mp_main__"}:
+    prepare(_job())
+if __name__ == "__mp_main__":
+    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""``pairwright fetch``: download the images of pairs that hold URLs."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from pairwright.cli.console import columns, emit, note
+from pairwright.cli.reading import (
+    ColumnsOption,
+    ExplodeOption,
+    FormatOption,
+    JsonOption,
+    OnErrorOption,
+    text_options,
+)
+
+_EVERY = 10.0  # seconds between two lines where there is no terminal
+
+
+def fetch(
+    input_: Annotated[
+        str, typer.Argument(metavar="PAIRS", help="Pairs whose images are URLs: .parquet, .jsonl, .csv, .tsv, ...")
+    ],
+    *,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the downloads; give it again to go on.")],
+    image_size: Annotated[int, typer.Option("--image-size", min=16, help="Pixels that --resize-mode aims at.")] = 512,
+    resize_mode: Annotated[
+        Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border", "no"],
+        typer.Option(help="Size of the shorter side, of the longer one, or a square."),
+    ] = "keep_ratio",
+    only_if_bigger: Annotated[
+        bool, typer.Option("--only-if-bigger/--always-resize", help="Leave smaller pictures at their size.")
+    ] = True,
+    image_format: Annotated[Literal["jpg", "png", "webp"], typer.Option(help="Of the copies.")] = "jpg",
+    quality: Annotated[
+        int, typer.Option(help="1-100; for png 0-9, the effort; -1: 95 for jpg, 90 for webp, 6 for png.")
+    ] = -1,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, help="Seconds for each wait on the network; an image may take 6 times that.")
+    ] = 10.0,
+    retries: Annotated[
+        int, typer.Option(min=0, help="Further tries for what may pass: timeouts, busy servers, lost connections.")
+    ] = 1,
+    processes: Annotated[int, typer.Option(min=0, help="At most; 0: one a core.")] = 0,
+    threads: Annotated[int, typer.Option(min=1, help="Downloads at a time in each process.")] = 32,
+    shard_size: Annotated[int, typer.Option("--shard-size", min=2, help="Images a tar.")] = 1000,
+    min_success: Annotated[
+        float, typer.Option("--min-success", min=0, max=1, help="Exit 3 when a smaller share of the pairs is fetched.")
+    ] = 0.0,
+    ignore_opt_outs: Annotated[
+        bool, typer.Option("--ignore-opt-outs", help="Fetch what a site keeps from AI training (X-Robots-Tag).")
+    ] = False,
+    allow_loopback: Annotated[
+        bool, typer.Option("--allow-loopback", help="Fetch from this machine's own servers too.")
+    ] = False,
+    proxy: Annotated[
+        str, typer.Option("--proxy", help="http://host:port; else http_proxy, https_proxy and no_proxy count.")
+    ] = "",
+    user_agent: Annotated[
+        str, typer.Option("--user-agent", help="Who asks, such as 'lab/1.0 (mail@example.org)'.")
+    ] = "",
+    columns_: ColumnsOption = "",
+    format_: FormatOption = "",
+    explode: ExplodeOption = False,
+    on_error: OnErrorOption = "stop",
+    as_json: JsonOption = False,
+) -> None:
+    """Download the images of pairs with img2dataset, and write the pairs with their local copies.
+
+    In OUT, fetched.parquet holds the pairs whose images came, for `build` and `generate` to read, and rejected.parquet
+    the others, each with its reason. The same command again asks only for what is missing.
+
+    Only http and https, and only public addresses, are asked, after redirects too. Through a proxy the proxy
+    resolves names and connects, and has to refuse private addresses itself.
+
+    \b
+    Examples:
+      pairwright fetch hits.parquet --out images
+      pairwright fetch pool.csv --columns image=URL,caption=TEXT --out images --image-size 336 --retries 3
+    """
+    from pairwright.datasets.reading import read_pairs
+    from pairwright.indexes.fetch_options import FetchOptions
+    from pairwright.indexes.fetching import fetch_images
+
+    options = FetchOptions(
+        image_size=image_size,
+        resize_mode=resize_mode,
+        only_if_bigger=only_if_bigger,
+        image_format=image_format,
+        quality=quality,
+        timeout=timeout,
+        processes=processes,
+        threads=threads,
+        shard_size=shard_size,
+        retries=retries,
+        ignore_opt_outs=ignore_opt_outs,
+        allow_loopback=allow_loopback,
+        proxy=proxy,
+        user_agent=user_agent,
+    )
+    reading = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
+    progress = _Progress()
+    result = fetch_images(read_pairs(reading), out, options, progress).as_json()
+    progress.end()
+    emit(result, _lines(result), as_json=as_json)
+    if not result["fetched"]:
+        note("Nothing was fetched. rejected.parquet tells why, image by image.")
+        raise typer.Exit(1)
+    if result["fetched"] < min_success * result["pairs"]:
+        note(f"Fewer than {min_success:.0%} of the pairs were fetched (--min-success).")
+        raise typer.Exit(3)
+
+
+def _lines(result: dict[str, Any]) -> list[str]:
+    from pairwright.datasets.rejects import REASONS
+
+    shown = ("pairs", "fetched", "urls", "asked", "reused", "bytes", "seconds", "out")
+    lines = columns([[name, result[name]] for name in shown], indent="")
+    if result["rejected"]:
+        rows = [[reason, count, REASONS[reason]] for reason, count in result["rejected"].items()]
+        lines += ["", f"Rejected ({sum(result['rejected'].values()):,}):", *columns(rows)]
+    return lines
+
+
+class _Progress:
+    """Draws what is going on: one line, rewritten in place on a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+        self._what, self._drawn = "", 0.0
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        now = time.monotonic()
+        if what == self._what and not self._live and now - self._drawn < _EVERY:
+            return
+        if what != self._what:
+            self.end()
+        self._what, self._drawn = what, now
+        start, end = ("\r\x1b[2K", "") if self._live else ("", "\n")
+        text = f"{start}  {what}: {done:,} of {of:,}"
+        print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
+
+    def end(self) -> None:
+        """Leave the line as it stands."""
+        if self._live and self._what:
+            print(file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
