@@ -8,7 +8,7 @@ Johnson-Lindenstrauss transform, Kane and Nelson 2014): no matrix is kept, and n
 
 Dot products are those of the full TF-IDF vectors up to an error of about 1/sqrt(dim), 0.044 at the default 512. So two
 unrelated texts do not score exactly 0, and the best of 100,000 unrelated ones may reach 0.2;
-`benchmarks/lexical_recall.py` measures what that costs. A feature that the pool never held counts as the rarest: a
+`benchmarks/caption_retrieval.py` measures what that costs. A feature that the pool never held counts as the rarest: a
 query about something unknown scores low instead of matching its template words alone.
 
 Rows are equal on every machine up to the last bits of float32, since sums of other builds of NumPy may differ there; on
@@ -90,6 +90,11 @@ class LexicalEncoder:
     def version(self) -> int:
         """Of the method."""
         return VERSION
+
+    @property
+    def truncated(self) -> int:
+        """Always 0: a text of any length is read whole."""
+        return 0
 
     @cached_property
     def fingerprint(self) -> str:
