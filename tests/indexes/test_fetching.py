@@ -36,7 +36,7 @@ from pairwright.indexes.fetch_folder import FetchFolder, open_folder
 from pairwright.indexes.fetch_guard import address_problem, clean_url, literal_problem
 from pairwright.indexes.fetch_hosts import judge_hosts
 from pairwright.indexes.fetch_opener import FetchOpener, Manners
-from pairwright.indexes.fetch_options import FetchOptions
+from pairwright.indexes.fetch_options import FetchOptions, arguments_of
 from pairwright.indexes.fetch_reasons import Refusal, explain
 from pairwright.indexes.fetch_run import run_img2dataset
 from pairwright.indexes.fetching import Fetched, fetch_images
@@ -44,6 +44,14 @@ from tests.servers.images import ImageServer, image_server, picture
 
 needs_img2dataset = pytest.mark.skipif(find_spec("img2dataset") is None, reason="img2dataset is not installed")
 needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="the system has no /proc to look at")
+
+
+@pytest.fixture(autouse=True)
+def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may sit behind a proxy, which does not know our server."""
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
 
 
 @pytest.fixture
@@ -555,6 +563,39 @@ def test_impossible_options_are_wrong_usage(options: dict[str, Any]) -> None:
         FetchOptions(**options)
 
 
+def test_places_of_pictures_do_not_depend_on_the_number_of_processes() -> None:
+    told = [arguments_of(FetchOptions(processes=n), Path("urls"), Path("shards"), 2500) for n in (1, 2, 3, 16)]
+    assert {one["number_sample_per_shard"] for one in told} == {1000}
+    assert [one["processes_count"] for one in told] == [1, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("written", "used"),
+    [
+        ("http://proxy", "http://proxy:80"),
+        ("http://me:secret@proxy:3128", "http://me:secret@proxy:3128"),
+        ("https://proxy", "https://proxy:443"),
+        ("proxy:8080", "http://proxy:8080"),
+    ],
+)
+def test_the_environments_proxy_counts_when_none_is_named(
+    written: str, used: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", written)
+    assert FetchOptions().proxies == {"https": used}
+    assert FetchOptions(proxy="http://other:1").proxies == dict.fromkeys(("http", "https"), "http://other:1")
+
+
+def test_a_full_disk_and_a_missing_module_are_told(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("x\nshard 3 failed with error [Errno 28] No space left on device\ntotal - success: 0.1")
+    with pytest.raises(StorageError, match="disk is full"):
+        fetch_run.check_log(log, failed=False)
+    log.write_text("Traceback\nModuleNotFoundError: No module named 'imghdr'\n")
+    with pytest.raises(MissingResource, match="standard-imghdr"):
+        fetch_run.check_log(log, failed=True)
+
+
 # Whole runs
 
 
@@ -624,6 +665,7 @@ def test_a_killed_fetch_leaves_no_process_and_goes_on_where_it_was(server: Image
         _, said = running.communicate(timeout=30)
         assert b"Traceback" not in said
         assert eventually(lambda: not processes_of(out)), "processes are left"
+    (out / "sizes.json").write_text("{}")  # of another tool; img2dataset would stumble over it
     server.stopped.set()  # from now on what is slow is answered with nothing
     result = fetch(given_, out)
     assert (result.reused, result.fetched, result.asked) == (4, 4, 2)
