@@ -92,10 +92,13 @@ class Pass:
         """
         path = self.folder / "outcomes.parquet"
         try:
-            return pl.read_parquet(path).match_to_schema(OUTCOMES)
+            frame = pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError) as error:
             what = str(error).partition("\n")[0]
-            raise StorageError(f"{path}: not whole ({what}). Delete sealed.json beside it and run again.") from None
+            raise StorageError(f"{path}: not whole ({what}). Delete it and run again.") from None
+        if frame.schema != OUTCOMES:
+            raise StorageError(f"{path}: written by another version. Fetch into another folder with --out.")
+        return frame
 
     def settle(self, *, ended: bool) -> pl.DataFrame:
         """Repair what img2dataset left, and write down every outcome.
@@ -280,7 +283,7 @@ def _claim(root: Path, settings: dict[str, Any]) -> None:
     wanted = {"format": FORMAT, **settings}
     try:
         if not path.exists():
-            if root.is_dir() and any(root.iterdir()):
+            if root.is_dir() and any(not path.name.startswith(".") for path in root.iterdir()):
                 raise StorageError(
                     f"{root}: holds files, and no downloads of ours. Choose a new or empty folder: --out."
                 )

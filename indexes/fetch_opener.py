@@ -97,7 +97,7 @@ class Clock:
             time.sleep(_TICK)
             now = time.monotonic()
             with self._lock:
-                late = [self._sockets.pop(thread) for thread in [*self._sockets] if self._ends[thread] <= now]
+                late = [self._sockets.pop(thread) for thread in [*self._sockets] if self._ends.get(thread, 0) <= now]
             for connection in late:
                 with suppress(OSError):  # it may have closed by itself
                     # Not the SSL socket's own method, which would talk to the other side first.

@@ -9,7 +9,7 @@ from urllib.request import getproxies
 
 import pairwright
 from pairwright.datasets.errors import UsageError
-from pairwright.indexes.fetch_guard import SCHEMES
+from pairwright.indexes.fetch_guard import PORTS, SCHEMES
 from pairwright.indexes.fetch_opener import Manners
 
 ResizeMode = Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border", "no"]
@@ -17,7 +17,6 @@ ImageFormat = Literal["jpg", "png", "webp"]
 
 DIRECTIVES = ["noai", "noimageai", "noml", "noindex", "noimageindex"]
 QUALITY = {"jpg": (1, 100, 95), "png": (0, 9, 6), "webp": (1, 100, 90)}  # least, most, default
-A_PROCESS = 500  # URLs that make a further process worth its start
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,8 @@ class FetchOptions:
     @property
     def proxies(self) -> dict[str, str]:
         """Scheme to proxy."""
-        if self.proxy:
-            return dict.fromkeys(SCHEMES, self.proxy)
-        return {scheme: url for scheme, url in getproxies().items() if scheme in SCHEMES}
+        given = dict.fromkeys(SCHEMES, self.proxy) if self.proxy else getproxies()
+        return {scheme: _with_port(url) for scheme, url in given.items() if scheme in SCHEMES}
 
     @property
     def encode_quality(self) -> int:
@@ -88,6 +86,15 @@ class FetchOptions:
             "quality": self.encode_quality,
             "ignore_opt_outs": self.ignore_opt_outs,
         }
+
+
+def _with_port(proxy: str) -> str:
+    """Return a proxy's URL with scheme and port; urllib would guess the port by the scheme of what is fetched."""
+    url = proxy if "://" in proxy else f"http://{proxy}"
+    parts = urlsplit(url)
+    port = PORTS.get(parts.scheme, PORTS["http"])
+    place = parts.netloc if parts.port else f"{parts.netloc.rstrip(':')}:{port}"
+    return f"{parts.scheme}://{place}"
 
 
 def manners_of(options: FetchOptions, progress: Path) -> Manners:
@@ -113,17 +120,17 @@ def arguments_of(options: FetchOptions, urls: Path, shards: Path, count: int) ->
         options: the user's.
         urls: Parquet with a column ``url``.
         shards: folder to write to.
-        count: how many URLs there are.
+        count: how many URLs there are, at least 1.
     """
-    most = options.processes or os.cpu_count() or 1
-    processes = max(1, min(most, -(-count // A_PROCESS)))
+    # The shards, and so the places of the pictures, must not depend on how many processes there are.
+    processes = min(options.processes or os.cpu_count() or 1, -(-count // options.shard_size))
     return {
         "url_list": str(urls.absolute()),
         "input_format": "parquet",
         "url_col": "url",
         "output_folder": str(shards.absolute()),
         "output_format": "webdataset",
-        "number_sample_per_shard": max(2, min(options.shard_size, -(-count // processes))),
+        "number_sample_per_shard": options.shard_size,
         "processes_count": processes,
         "thread_count": options.threads,
         "timeout": options.timeout,

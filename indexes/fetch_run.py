@@ -25,6 +25,7 @@ NEEDED = (1, 47)
 PIP = "pip install 'pairwright[download]', then pip uninstall dataclasses (`pairwright doctor` says why)"
 START = 60.0  # seconds that processes may need to start on a busy machine
 LOOK = 0.1
+FULL = "No space left on device"
 
 # img2dataset's albumentations would ask PyPI for newer versions of itself.
 _QUIET = {"NO_ALBUMENTATIONS_UPDATE": "1", "WANDB_MODE": "disabled", "PYTHONWARNINGS": "ignore"}
@@ -67,7 +68,7 @@ def run_img2dataset(
         True when it came to its end, false when it had to be ended.
 
     Raises:
-        StorageError: when it fails by itself.
+        MissingResource, StorageError: as `check_log`.
     """
     environment = {**os.environ, **_QUIET, JOB: json.dumps({"arguments": arguments, "manners": asdict(manners)})}
     command = [sys.executable, "-P", "-m", "pairwright.indexes.fetch_worker"]
@@ -86,9 +87,32 @@ def run_img2dataset(
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
-    if finished and process.returncode != 0:
-        raise StorageError(f"img2dataset failed: {_last_line(log)}. All that it printed: {log}")
+    check_log(log, failed=finished and process.returncode != 0)
     return finished
+
+
+def check_log(log: Path, *, failed: bool) -> None:
+    """Look at what img2dataset printed; it ends well although the disk was full.
+
+    Args:
+        log: its output.
+        failed: it ended with an error.
+
+    Raises:
+        MissingResource: when a module that it needs is not there.
+        StorageError: when the disk was full, or it failed otherwise.
+    """
+    text = log.read_text(encoding="utf-8", errors="replace").strip()
+    if FULL in text:
+        raise StorageError(f"{log.parent}: the disk is full. Make room and start again; what came is kept.")
+    if not failed:
+        return
+    last = text.rpartition("\n")[2] or "it said nothing"
+    if "No module named" in last:
+        raise MissingResource(
+            f"img2dataset does not start ({last}). From Python 3.13 on it needs `pip install standard-imghdr`; else: {PIP}."
+        )
+    raise StorageError(f"img2dataset failed: {last}. All that it printed: {log}")
 
 
 def _wait(process: "subprocess.Popen[bytes]", progress: Path, watch: Callable[[int], None], patience: float) -> bool:
@@ -109,8 +133,3 @@ def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return process.poll() is not None
-
-
-def _last_line(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it said nothing"

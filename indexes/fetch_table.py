@@ -8,6 +8,7 @@ of the table, so that the folder may be moved), ``width`` and ``height`` those o
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import polars as pl
 
@@ -27,7 +28,7 @@ class Asked:
     urls: list[str]
     flaws: dict[int, Refused]
 
-    @property
+    @cached_property
     def distinct(self) -> list[str]:
         """The URLs, each once, in order."""
         return list(dict.fromkeys(filter(None, self.urls)))

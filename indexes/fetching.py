@@ -7,7 +7,7 @@ it leaves is repaired and remembered (`fetch_folder.py`), and the result is join
 A URL is asked for once, however many pairs hold it, and once more for each of `retries` while it fails for reasons that
 may pass. A second call with the same folder asks only for what has no outcome yet.
 
-Limits: pairs, URLs and outcomes are held in memory (about a kilobyte a pair). Pictures that are decoded and encoded again
+Limits: pairs, URLs and outcomes are held in memory (about two kilobytes a pair). Pictures that are decoded and encoded again
 lose their EXIF data.
 """
 
