@@ -1,0 +1,75 @@
+"""What the model says: a callable's answer, a rule's, or one made from the request itself.
+
+The made answer is the same for the same request: the schema's example where one is asked for, else the end of the
+user's text again. It is cheap and looks like nothing a model would say, so that no test leans on it by accident.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pairwright.generators.llm.server.chat_request import ChatRequest, tokens_of
+from pairwright.generators.llm.server.schemas import example_of
+
+ECHO = 200  # letters
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of the model. What is left empty is filled in: finish reason and usage from the text.
+
+    ``text`` becomes the arguments of the tool call where the request asks for one. A ``fault`` (a kind of
+    `faults.KINDS`) befalls the request instead of, or on top of, the text.
+    """
+
+    text: str = ""
+    refusal: str = ""
+    finish_reason: str = ""
+    usage: tuple[int, int] | None = None
+    fault: str = ""
+
+
+Answerer = Callable[[ChatRequest], Answer | None]
+
+
+def made_answer(request: ChatRequest, choice: int = 0) -> Answer:
+    """Return the answer made from the request: valid for its schema, else an echo.
+
+    Raises:
+        Problem: 400, when no example of the schema can be made.
+    """
+    if request.wants in {"schema", "tool"}:
+        return Answer(orjson.dumps(example_of(request.schema, request.key + choice)).decode())
+    echo = f"You said: {request.user[-ECHO:]}" + (f" ({choice + 1})" if choice else "")
+    return Answer(orjson.dumps({"answer": echo}).decode() if request.wants == "json" else echo)
+
+
+def completion(request: ChatRequest, answers: list[Answer], created: int) -> dict[str, Any]:
+    """Return the chat completion in which each answer is a choice."""
+    identity = f"chatcmpl-{request.key:016x}{request.attempt:02x}"
+    given = next((answer.usage for answer in answers if answer.usage), None)
+    asked, said = given or (request.prompt_tokens, sum(tokens_of(a.text or a.refusal) for a in answers))
+    return {
+        "id": identity,
+        "object": "chat.completion",
+        "created": created,
+        "model": request.model,
+        "choices": [_choice(request, answer, at) for at, answer in enumerate(answers)],
+        "usage": {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said},
+    }
+
+
+def _choice(request: ChatRequest, answer: Answer, at: int) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": answer.refusal or None}
+    reason = "stop"
+    if answer.refusal:
+        message["content"] = answer.text or None
+    elif request.wants == "tool":
+        function = {"name": request.tool()["name"], "arguments": answer.text}
+        message["content"] = None
+        message["tool_calls"] = [{"id": f"call_{request.key:016x}_{at}", "type": "function", "function": function}]
+        # A call that the request itself demands by name ends with "stop"; one that the model chose, not.
+        reason = "stop" if isinstance(request.body.get("tool_choice"), Mapping) else "tool_calls"
+    return {"index": at, "finish_reason": answer.finish_reason or reason, "logprobs": None, "message": message}

@@ -1,0 +1,254 @@
+"""``/batches``: create, retrieve, list, cancel. A batch moves on when it is looked at.
+
+So many retrievals and so many seconds (`Script.batch_polls`, `Script.batch_delay_s`) take it from *validating* to
+*completed*; on the way its lines are worked on in step, in an order that chance gives, as OpenAI promises none.
+Lines with status 200 stand in the output file, all others in the error file. The input is checked as OpenAI checks
+it: each line JSON with custom_id, method, url and body, no custom_id twice, one endpoint, not too many lines.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.chance import stream
+from pairwright.generators.llm.server.chat import Chat
+from pairwright.generators.llm.server.chat_request import key_of
+from pairwright.generators.llm.server.files import Files, json_reply, page_of, query_of
+from pairwright.generators.llm.server.problems import Problem
+from pairwright.generators.llm.server.wire import Reply, Request
+
+ENDPOINTS = ("/v1/chat/completions", "/chat/completions")
+DAY = 24 * 60 * 60
+_ENDED = {"completed", "failed", "expired", "cancelled"}
+_NOT_DONE = {
+    "batch_expired": "the batch's time was over before this line was worked on",
+    "batch_cancelled": "the batch was cancelled before this line was worked on",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the input."""
+
+    custom_id: str
+    body: dict[str, Any]
+
+
+@dataclass(slots=True)
+class Batch:
+    """A batch under way. ``at`` holds the seconds since 1970 of each status it has had."""
+
+    id: str
+    number: int
+    input_file_id: str
+    endpoint: str
+    window: str
+    metadata: dict[str, Any] | None
+    lines: list[Line]
+    errors: list[dict[str, Any]]
+    began: float = field(default_factory=time.monotonic)
+    status: str = "validating"
+    at: dict[str, int] = field(default_factory=dict)
+    polls: int = 0
+    done: int = 0
+    output: list[bytes] = field(default_factory=list)
+    failed: list[bytes] = field(default_factory=list)
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+
+    def become(self, status: str) -> None:
+        """Change the status, noting when."""
+        self.status = status
+        self.at[status] = int(time.time())
+
+    def summary(self) -> dict[str, Any]:
+        """Return the batch object of the API."""
+        stamps = ("in_progress", "finalizing", "completed", "failed", "expired", "cancelling", "cancelled")
+        created = self.at["validating"]
+        return {
+            "id": self.id,
+            "object": "batch",
+            "endpoint": self.endpoint,
+            "errors": {"object": "list", "data": self.errors} if self.status == "failed" else None,
+            "input_file_id": self.input_file_id,
+            "completion_window": self.window,
+            "status": self.status,
+            "output_file_id": self.output_file_id,
+            "error_file_id": self.error_file_id,
+            "created_at": created,
+            "expires_at": created + DAY,
+            **{f"{status}_at": self.at.get(status) for status in stamps},
+            "request_counts": {"total": len(self.lines), "completed": len(self.output), "failed": len(self.failed)},
+            "metadata": self.metadata,
+        }
+
+
+class Batches:
+    """All batches of a server."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+        self._batches: dict[str, Batch] = {}
+
+    def handle(self, request: Request, rest: list[str], chat: Chat) -> Reply:
+        """Answer a request; ``rest`` is the path after ``/batches``, in steps.
+
+        Raises:
+            Problem: 400, 404 or 405, saying what is wrong.
+        """
+        match (request.method, rest):
+            case ("POST", []):
+                return json_reply(self._create(request.body, chat).summary())
+            case ("GET", []):
+                return json_reply(page_of([b.summary() for b in self._batches.values()][::-1], query_of(request)))
+            case ("GET", [identity]):
+                batch = self._get(identity)
+                batch.polls += 1
+                self._go_on(batch, chat)
+                return json_reply(batch.summary())
+            case ("POST", [identity, "cancel"]):
+                return json_reply(self._cancel(self._get(identity)).summary())
+        raise Problem(405, "batches know POST and GET")
+
+    def _get(self, identity: str) -> Batch:
+        found = self._batches.get(identity)
+        if found is None:
+            raise Problem(404, f"there is no batch {identity!r}", param="id")
+        return found
+
+    def _create(self, data: bytes, chat: Chat) -> Batch:
+        try:
+            given = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            raise Problem(400, "the body is not JSON") from None
+        if not isinstance(given, dict) or given.get("endpoint") not in ENDPOINTS:
+            raise Problem(400, f"endpoint must be one of {', '.join(ENDPOINTS)}", param="endpoint")
+        if given.get("completion_window") != "24h":
+            raise Problem(400, "completion_window must be 24h", param="completion_window")
+        file = self._files.get(str(given.get("input_file_id")))
+        if file.purpose != "batch":
+            raise Problem(400, f"{file.id} was not uploaded with the purpose batch", param="input_file_id")
+        lines, errors = _read_lines(file.data, given["endpoint"], chat.script.batch_lines_max)
+        number = len(self._batches) + 1
+        if chat.plan.befalls("batch_failed", key_of(given), number):
+            chat.stats.faults["batch_failed"] += 1
+            errors = [_flaw("server_error", "the input could not be checked (injected)", None)]
+        identity = f"batch_{number:06d}"
+        batch = Batch(identity, number, file.id, given["endpoint"], "24h", given.get("metadata"), lines, errors)
+        batch.become("validating")
+        self._batches[identity] = batch
+        return batch
+
+    def _go_on(self, batch: Batch, chat: Chat) -> None:
+        if batch.status in _ENDED:
+            return
+        if batch.errors:
+            batch.become("failed")
+        elif batch.status == "cancelling":
+            for line in self._left(batch, chat, len(batch.lines)):
+                batch.failed.append(_not_done(batch, line, "batch_cancelled"))
+            self._close(batch, "cancelled")
+        else:
+            self._work(batch, chat)
+
+    def _work(self, batch: Batch, chat: Chat) -> None:
+        if batch.status == "validating":
+            batch.become("in_progress")
+        script = chat.script
+        share = min(1.0, batch.polls / script.batch_polls) if script.batch_polls else 1.0
+        if script.batch_delay_s:
+            share = min(share, (time.monotonic() - batch.began) / script.batch_delay_s)
+        for line in self._left(batch, chat, int(share * len(batch.lines))):
+            self._do(batch, line, chat)
+        if share >= 1:
+            batch.become("finalizing")
+            self._close(batch, "expired" if any(b'"batch_expired"' in row for row in batch.failed) else "completed")
+
+    def _left(self, batch: Batch, chat: Chat, until: int) -> Iterator[Line]:
+        order = list(range(len(batch.lines)))
+        stream(chat.script.seed, "batch order", batch.number).shuffle(order)
+        for at in order[batch.done : until]:
+            batch.done += 1
+            yield batch.lines[at]
+
+    def _do(self, batch: Batch, line: Line, chat: Chat) -> None:
+        if chat.plan.befalls("batch_expired", key_of(line.body), batch.number):
+            chat.stats.faults["batch_expired"] += 1
+            batch.failed.append(_not_done(batch, line, "batch_expired"))
+            return
+        status, body = chat.line(orjson.dumps(line.body))
+        response = {
+            "status_code": status,
+            "request_id": f"req_{batch.number}_{batch.done}",
+            "body": orjson.Fragment(body),
+        }
+        (batch.output if status == 200 else batch.failed).append(_row(batch, line, response, None))
+
+    def _close(self, batch: Batch, status: str) -> None:
+        if batch.output:
+            name = f"{batch.id}_output.jsonl"
+            batch.output_file_id = self._files.add(name, "batch_output", b"".join(batch.output)).id
+        if batch.failed:
+            name = f"{batch.id}_error.jsonl"
+            batch.error_file_id = self._files.add(name, "batch_output", b"".join(batch.failed)).id
+        batch.become(status)
+
+    @staticmethod
+    def _cancel(batch: Batch) -> Batch:
+        if batch.status in _ENDED:
+            raise Problem(400, f"the batch is {batch.status} and cannot be cancelled")
+        batch.become("cancelling")
+        return batch
+
+
+def _read_lines(data: bytes, endpoint: str, most: int) -> tuple[list[Line], list[dict[str, Any]]]:
+    """Return the lines of an input file, and what is wrong with it."""
+    lines: list[Line] = []
+    errors: list[dict[str, Any]] = []
+    seen: set[str] = set()
+    for number, text in enumerate(data.splitlines(), start=1):
+        if not text.strip():
+            continue
+        try:
+            row = orjson.loads(text)
+        except orjson.JSONDecodeError:
+            errors.append(_flaw("invalid_json_line", "the line is not JSON", number))
+            continue
+        flaw = _line_flaw(row, endpoint, seen)
+        if flaw:
+            errors.append(_flaw(*flaw, number))
+        else:
+            seen.add(row["custom_id"])
+            lines.append(Line(row["custom_id"], row["body"]))
+    if not lines and not errors:
+        errors.append(_flaw("empty_file", "the input holds no line", None))
+    if len(lines) > most:
+        errors.append(_flaw("too_many_tasks", f"the input holds {len(lines)} lines, more than {most}", None))
+    return lines, errors
+
+
+def _line_flaw(row: Any, endpoint: str, seen: set[str]) -> tuple[str, str] | None:
+    if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
+        return "missing_required_parameter", "the line has no custom_id"
+    if row["custom_id"] in seen:
+        return "duplicate_custom_id", f"the custom_id {row['custom_id']!r} stands on an earlier line too"
+    if row.get("method") != "POST" or row.get("url") != endpoint:
+        return "mismatched_endpoint", f"the line must have the method POST and the url {endpoint}"
+    return None if isinstance(row.get("body"), dict) else ("missing_required_parameter", "the line has no body")
+
+
+def _flaw(code: str, message: str, line: int | None) -> dict[str, Any]:
+    return {"code": code, "message": message, "param": None, "line": line}
+
+
+def _not_done(batch: Batch, line: Line, code: str) -> bytes:
+    return _row(batch, line, None, {"code": code, "message": _NOT_DONE[code]})
+
+
+def _row(batch: Batch, line: Line, response: dict[str, Any] | None, error: dict[str, str] | None) -> bytes:
+    identity = f"batch_req_{batch.number}_{batch.done}"
+    row = {"id": identity, "custom_id": line.custom_id, "response": response, "error": error}
+    return orjson.dumps(row) + b"\n"
