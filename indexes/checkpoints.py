@@ -5,10 +5,11 @@ weights that are stored in several formats only the first that is wanted is fetc
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from pairwright.datasets.errors import InputError, MissingResource
+from pairwright.datasets.errors import InputError, MissingResource, PairwrightError
 
 CONFIGS = ("*.json", "*.txt", "*/config.json")  # small files: settings and tokenizers; the last are modules' own
 
@@ -54,6 +55,18 @@ def weights_file(model: str, folder: Path, wanted: Sequence[str]) -> Path:
         if (folder / name).is_file() and any(folder.glob(parts)):
             return folder / name
     raise InputError("no weights", where=f"checkpoint {model}", mend=f"It has to hold one of: {', '.join(wanted)}.")
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Turn whatever a library raises on a damaged checkpoint within the block into InputError."""
+    try:
+        yield
+    except PairwrightError:
+        raise
+    except Exception as error:  # noqa: BLE001 - tokenizers raises the bare Exception on a torn file, safetensors its own
+        reason = str(error).strip().split("\n")[0]
+        raise InputError(f"cannot be loaded ({reason})", where=where, mend="Fetch it again.") from None
 
 
 def _parts_of(name: str) -> str:

@@ -5,16 +5,14 @@ A folder in Hugging Face's format holds ``config.json`` (``model_type`` is ``cli
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.errors import InputError
-from pairwright.indexes.checkpoints import weights_file
+from pairwright.indexes.checkpoints import translated, weights_file
 from pairwright.indexes.pixels import Pixels, pixels_of_transformers
 from pairwright.indexes.quiet import quiet_transformers
 
@@ -137,15 +135,3 @@ def read_json(path: Path) -> dict[str, Any]:
             f"cannot be read ({error})", where=str(path), mend="Name a folder with a whole checkpoint."
         ) from None
     return content
-
-
-@contextmanager
-def translated(where: str) -> Iterator[None]:
-    """Turn what libraries raise on a damaged checkpoint into InputError."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (OSError, ValueError, KeyError, RuntimeError, TypeError, UnpicklingError, SafetensorError) as error:
-        reason = str(error).strip().split("\n")[0]
-        raise InputError(f"cannot be loaded ({reason})", where=where, mend="Fetch it again.") from None

@@ -11,13 +11,14 @@ On one machine the same call gives the same bytes. In other batches a text's row
 import importlib.util
 from collections.abc import Sequence
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pairwright.datasets.errors import InputError, MissingResource
-from pairwright.indexes.checkpoints import checkpoint_folder, weights_file
+from pairwright.indexes.checkpoints import checkpoint_folder, translated, weights_file
 from pairwright.indexes.encoders import Vectors
 from pairwright.indexes.models import (
     SavedModel,
@@ -169,14 +170,7 @@ def _load(model: str) -> "SentenceTransformer":
             mend="Name one that is.",
         )
     weights_file(model, folder, _WEIGHTS)
-    with quiet_transformers():
-        from sentence_transformers import SentenceTransformer
-
-        try:
-            network = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-        except (OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
-            reason = str(error).strip().split("\n")[0]
-            raise InputError(
-                f"cannot be loaded ({reason})", where=f"checkpoint {model}", mend="Fetch it again."
-            ) from None
-    return network.float()
+    with quiet_transformers(), translated(f"checkpoint {model}"):
+        kind: Any = import_module("sentence_transformers").SentenceTransformer
+        network: SentenceTransformer = kind(str(folder), device="cpu", local_files_only=True)
+        return network.float()

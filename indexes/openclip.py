@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.errors import InputError, MissingResource
-from pairwright.indexes.checkpoints import weights_file
-from pairwright.indexes.clip_parts import ClipParts, Tokens, load_network, read_json, tokens_of, translated
+from pairwright.indexes.checkpoints import translated, weights_file
+from pairwright.indexes.clip_parts import ClipParts, Tokens, load_network, read_json, tokens_of
 from pairwright.indexes.pixels import pixels_of_openclip
 from pairwright.indexes.quiet import quiet_transformers
 
