@@ -14,6 +14,7 @@ from pairwright import __version__
 from pairwright.cli import (
     build,
     demo,
+    dev,
     doctor,
     export,
     fetch,
@@ -49,6 +50,7 @@ app.command("export", short_help="Write another tool's layout.")(export.export)
 app.command("inspect", short_help="Look at a dataset.")(inspect.inspect)
 app.command("verify", short_help="Check shards.")(verify.verify)
 app.command("plugins", short_help="List generators, readers, encoders, exports.")(plugins.plugins)
+app.add_typer(dev.app, name="dev")
 app.command("doctor", short_help="Tell what is installed, and mend it.")(doctor.doctor)
 
 

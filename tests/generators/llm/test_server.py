@@ -22,7 +22,7 @@ from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.chat_request import ChatRequest, key_of
 from pairwright.generators.llm.server.faults import KINDS, parse_fault
-from pairwright.generators.llm.server.script import Script, load_script, parse_script
+from pairwright.generators.llm.server.script import Rule, Script, load_script, parse_script
 from pairwright.generators.llm.server.serving import Server, in_thread, listening
 
 Start = Callable[..., Server]
@@ -794,3 +794,12 @@ def test_a_large_upload_is_told_to_go_on(start: Start) -> None:
         assert line.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
         line.sendall(body)
         assert line.recv(65536).startswith(b"HTTP/1.1 200 OK")
+
+
+def test_the_page_names_every_fault_and_every_setting() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "verbs" / "dev.md").read_text(encoding="utf-8")
+    for name, (_, meaning) in KINDS.items():
+        assert f"| `{name}` |" in page
+        assert meaning in page
+    names = [field.alias or name for model in (Script, Rule) for name, field in model.model_fields.items()]
+    assert [name for name in names if f"| `{name}` |" not in page] == []

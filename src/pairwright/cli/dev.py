@@ -1,0 +1,88 @@
+"""``pairwright dev``: tools for testing what talks to a language model."""
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from pairwright.generators.llm.server.serving import Server
+
+app = typer.Typer(help="Tools for testing.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def _group() -> None:
+    """Tools for testing."""
+
+
+@app.command("llm-server")
+def llm_server(
+    *,
+    host: Annotated[str, typer.Option(help="Address to listen on; as it is, only this machine can ask.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")] = 0,
+    script: Annotated[
+        Path | None, typer.Option("--script", help="YAML or JSON of answers and settings; options go before it.")
+    ] = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option("--fault", metavar="KIND=RATE", help="A fault and the share of requests it hits; repeatable."),
+    ] = None,
+    latency_ms: Annotated[float | None, typer.Option("--latency-ms", min=0, help="Before each answer.")] = None,
+    jitter_ms: Annotated[float | None, typer.Option("--jitter-ms", min=0, help="Up to so much is added.")] = None,
+    max_concurrency: Annotated[
+        int | None, typer.Option("--max-concurrency", min=0, help="More at once get a 429; 0: no limit.")
+    ] = None,
+    requests_per_minute: Annotated[
+        int | None, typer.Option("--requests-per-minute", min=0, help="More get a 429; 0: no limit.")
+    ] = None,
+    tokens_per_minute: Annotated[
+        int | None, typer.Option("--tokens-per-minute", min=0, help="More get a 429; 0: no limit.")
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option("--model", help="A model that there is; none: any.")] = None,
+    replay: Annotated[Path | None, typer.Option("--replay", help="JSONL of recorded answers to give.")] = None,
+    record: Annotated[Path | None, typer.Option("--record", help="JSONL that answers are appended to.")] = None,
+    api_key: Annotated[
+        str,
+        typer.Option("--api-key", envvar="PAIRWRIGHT_DEV_KEY", show_envvar=True, help="Key to bring; empty: any."),
+    ] = "",
+    seed: Annotated[int | None, typer.Option("--seed", help="Of faults and jitter.")] = None,
+    exit_with_parent: Annotated[
+        bool, typer.Option("--exit-with-parent", help="End when the process that started this one ends.")
+    ] = False,
+) -> None:
+    """Serve the OpenAI API without a model, for tests: scripted answers, faults, counts.
+
+    The first line says where: {"url": ..., "pid": ...}. GET /_stats counts what came. SIGTERM or Ctrl-C ends it.
+
+    \b
+    Examples:
+      pairwright dev llm-server --port 8000 --latency-ms 100
+      pairwright dev llm-server --fault 429=0.01 --fault reset=0.005 --seed 7
+      pairwright dev llm-server --script answers.yaml --record tape.jsonl
+    """
+    from pairwright.generators.llm.server.app import App
+    from pairwright.generators.llm.server.faults import parse_fault
+    from pairwright.generators.llm.server.script import Script, load_script
+    from pairwright.generators.llm.server.serving import serve_until_signal
+
+    given: dict[str, Any] = {
+        "latency_ms": latency_ms,
+        "jitter_ms": jitter_ms,
+        "max_concurrency": max_concurrency,
+        "requests_per_minute": requests_per_minute,
+        "tokens_per_minute": tokens_per_minute,
+        "models": model or None,
+        "seed": seed,
+        "faults": dict(map(parse_fault, fault)) if fault else None,
+    }
+    told = load_script(script) if script else Script()
+    settings = told.changed({name: value for name, value in given.items() if value is not None}, where="options")
+    served = App(settings, replay=replay, record=record, api_key=api_key)
+    serve_until_signal(served, _announce, host=host, port=port, with_parent=exit_with_parent)
+
+
+def _announce(server: "Server") -> None:
+    print(json.dumps({"url": server.url, "pid": os.getpid()}), flush=True)  # noqa: T201 - stdout is where results go
