@@ -47,7 +47,7 @@ def calls(text: str) -> Iterator[tuple[str, list[str]]]:
     for match in CALL.finditer("\n".join(shown)):
         words = match["rest"].split()
         command = "pairwright"
-        while words and re.fullmatch("[a-z]+", words[0]) and tool_has_deeper(command):
+        while words and re.fullmatch("[a-z][a-z-]*", words[0]) and tool_has_deeper(command):
             command += f" {words.pop(0)}"
         yield command, [word.partition("=")[0] for word in words if word.startswith("--")]
 
