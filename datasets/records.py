@@ -161,7 +161,9 @@ class Example:
     reason: str = ""
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # json.dumps would make one each call
+# json.dumps would make an encoder at each call.
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode_sorted = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def _hash(*parts: object) -> str:
@@ -180,7 +182,7 @@ def annotation_id(key: str, kind: str, origin: Origin, ordinal: str, text: str) 
 
 def compact_json(value: Any) -> str:
     """Return ``value`` as JSON with sorted keys and no spaces: equal values give equal bytes."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _encode_sorted(value)
 
 
 def edit_dict(edit: Edit) -> dict[str, Any]:

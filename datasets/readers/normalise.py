@@ -228,7 +228,8 @@ def _meta(plan: Plan, fields: Mapping[str, Any]) -> str:
         values.update(stored)
     elif stored is not None:
         values["meta"] = stored
-    values.update((name, fields[name]) for name in plan.extra)
+    for name in plan.extra:
+        values[name] = fields[name]
     try:
         text = compact_json({name: json_of(value) for name, value in values.items()})
     except RecursionError:
