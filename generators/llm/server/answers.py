@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from pairwright.generators.llm.server.chat_request import ChatRequest, tokens_of
-from pairwright.generators.llm.server.schemas import example_of
+from pairwright.generators.llm.server.schemas import example_json
 
 ECHO = 200  # letters
 
@@ -41,7 +41,7 @@ def made_answer(request: ChatRequest, choice: int = 0) -> Answer:
         Problem: 400, when no example of the schema can be made.
     """
     if request.wants in {"schema", "tool"}:
-        return Answer(orjson.dumps(example_of(request.schema, request.key + choice)).decode())
+        return Answer(example_json(request.schema, request.key + choice))
     echo = f"You said: {request.user[-ECHO:]}" + (f" ({choice + 1})" if choice else "")
     return Answer(orjson.dumps({"answer": echo}).decode() if request.wants == "json" else echo)
 

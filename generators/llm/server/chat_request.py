@@ -80,8 +80,8 @@ class ChatRequest:
         """Return the function that is to be called: the one that ``tool_choice`` names, or the first."""
         functions = [tool["function"] for tool in self.body["tools"]]
         choice = self.body.get("tool_choice")
-        named = choice.get("function", {}).get("name") if isinstance(choice, dict) else None
-        found: Mapping[str, Any] = next((f for f in functions if f.get("name") == named), functions[0])
+        named = choice["function"]["name"] if isinstance(choice, dict) else None
+        found: Mapping[str, Any] = next((f for f in functions if f["name"] == named), functions[0])
         return found
 
 
@@ -110,6 +110,8 @@ def read_chat(body: Any, key: int, attempt: int, deployment: str = "") -> ChatRe
     count = body.get("n", 1)
     if count is not None and (not isinstance(count, int) or not 1 <= count <= 128):
         raise Problem(400, "n must be a whole number from 1 to 128", param="n")
+    if not isinstance(body.get("stream_options") or {}, dict):
+        raise Problem(400, "stream_options must be an object", param="stream_options")
     user = next((m for m in reversed(messages) if m.get("role") == "user"), messages[-1])
     return ChatRequest(body, key, attempt, model, text_of(user.get("content")), _wanted(body))
 
@@ -119,6 +121,10 @@ def _wanted(body: Mapping[str, Any]) -> Wanted:
     if tools and body.get("tool_choice") != "none":
         if not isinstance(tools, list) or not all(_is_function(tool) for tool in tools):
             raise Problem(400, "tools must be a list of functions, each with a name", param="tools")
+        choice = body.get("tool_choice")
+        names = [tool["function"]["name"] for tool in tools]
+        if isinstance(choice, dict) and not (_is_function(choice) and choice["function"]["name"] in names):
+            raise Problem(400, "tool_choice must name one of the tools", param="tool_choice")
         return "tool"
     form = body.get("response_format")
     if form is None:
@@ -126,9 +132,9 @@ def _wanted(body: Mapping[str, Any]) -> Wanted:
     kind = form.get("type") if isinstance(form, dict) else None
     if kind == "json_schema" and not _has_schema(form):
         raise Problem(400, "json_schema must hold a name and a schema", param="response_format.json_schema")
-    kinds: dict[object, Wanted] = {"text": "text", "json_object": "json", "json_schema": "schema"}
-    if kind not in kinds:
-        raise Problem(400, f"response_format.type must be one of {', '.join(map(str, kinds))}", param="response_format")
+    kinds: dict[str, Wanted] = {"text": "text", "json_object": "json", "json_schema": "schema"}
+    if not isinstance(kind, str) or kind not in kinds:
+        raise Problem(400, f"response_format.type must be one of {', '.join(kinds)}", param="response_format")
     return kinds[kind]
 
 

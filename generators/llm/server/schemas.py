@@ -13,10 +13,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from pairwright.generators.llm.server.problems import Problem
 
 DEPTH = 6  # below it optional members and items are left out
 DEEPEST = 40
+LARGEST = 10_000  # letters, items or members that a schema may demand
 
 _FORMATS = {
     "date": "2024-01-31",
@@ -49,6 +52,19 @@ def example_of(schema: Mapping[str, Any], salt: int) -> Any:
         raise _cannot(f"it is not well formed ({type(error).__name__})") from None
 
 
+def example_json(schema: Mapping[str, Any], salt: int) -> str:
+    """Return an instance of ``schema`` as JSON text.
+
+    Raises:
+        Problem: 400, as `example_of`.
+    """
+    made = example_of(schema, salt)
+    try:
+        return orjson.dumps(made).decode()
+    except TypeError:
+        raise _cannot("a number in it is beyond 64 bits, or a name is no text") from None
+
+
 class _Maker:
     def __init__(self, root: Mapping[str, Any], salt: int) -> None:
         self._root, self._salt, self._made = root, salt, 0
@@ -61,6 +77,8 @@ class _Maker:
         if not isinstance(schema, Mapping):
             raise _cannot("a part of it allows nothing, or is no schema")
         schema = self._merged(schema, depth)
+        if any(schema.get(least, 0) > LARGEST for least in ("minLength", "minItems", "minProperties")):
+            raise _cannot(f"it demands more than {LARGEST} of something")
         if "const" in schema:
             return schema["const"]
         if schema.get("enum"):

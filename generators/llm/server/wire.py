@@ -1,7 +1,8 @@
 """HTTP/1.1 as far as a test server needs it: one connection, its requests one after another, answers that may break.
 
-A bare ``asyncio.Protocol`` rather than a web framework, for two reasons. It costs a fraction of the CPU, so the
-server is not what a fast client waits for. And half of what this server is for happens below a framework:
+A bare ``asyncio.Protocol`` rather than a web framework, for two reasons. It costs less CPU (measured: 36 µs a
+request with everything counted, against 53-70 for an aiohttp.web handler that only echoes), so the server is not
+what a fast client waits for. And half of what this server is for happens below a framework:
 resetting a connection, closing it in mid-body, dripping a body byte by byte.
 
 - `Request`: one request, whole.

@@ -14,6 +14,8 @@ from typing import Any, Literal
 import httpx2
 import openai
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from openai import AsyncOpenAI, AzureOpenAI, OpenAI
 from pydantic import BaseModel
 
@@ -22,8 +24,10 @@ from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.chat_request import ChatRequest, key_of
 from pairwright.generators.llm.server.faults import KINDS, parse_fault
+from pairwright.generators.llm.server.limits import Bucket
 from pairwright.generators.llm.server.script import Rule, Script, load_script, parse_script
 from pairwright.generators.llm.server.serving import Server, in_thread, listening
+from pairwright.generators.llm.server.wire import Request
 
 Start = Callable[..., Server]
 PATIENCE = 5.0  # seconds; nothing here should need it
@@ -206,6 +210,8 @@ def test_a_server_can_be_without_a_feature(start: Start, feature: str) -> None:
         (chat(response_format={"type": "yaml"}), "response_format"),
         (chat(response_format={"type": "json_schema", "json_schema": {}}), "response_format.json_schema"),
         (chat(tools=[{"type": "function"}]), "tools"),
+        (chat(tools=[{"function": {"name": "a"}}], tool_choice={"function": {"name": "b"}}), "tool_choice"),
+        (chat(stream=True, stream_options="all"), "stream_options"),
         ([], None),
         (b"{", None),
     ],
@@ -214,6 +220,43 @@ def test_a_malformed_request_is_a_400_that_names_the_member(start: Start, body: 
     status, _, answer = post(start(), "/v1/chat/completions", body)
     assert status == 400
     assert json.loads(answer)["error"]["param"] == param
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path to every member of a JSON value."""
+    if path:
+        yield path
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, inner in members:
+        yield from places(inner, (*path, name))
+
+
+FULL = chat(
+    messages=[{"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "image_url"}]}],
+    tools=[{"type": "function", "function": {"name": "f", "parameters": Edit.model_json_schema()}}],
+    tool_choice={"type": "function", "function": {"name": "f"}},
+    stream=True,
+    stream_options={"include_usage": True},
+    n=2,
+)
+SCHEMA = chat(response_format={"type": "json_schema", "json_schema": {"name": "e", "schema": Edit.model_json_schema()}})
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.sampled_from([FULL, SCHEMA]), st.data())
+def test_no_malformed_request_makes_the_server_fail(body: dict[str, Any], data: st.DataObject) -> None:
+    body = json.loads(json.dumps(body))
+    *way, last = data.draw(st.sampled_from(list(places(body))))
+    place: Any = body
+    for step in way:
+        place = place[step]
+    place[last] = data.draw(JSON)
+    reply = App().handle(Request("POST", "/v1/chat/completions", "", {}, json.dumps(body).encode()))
+    assert reply.status in {200, 400}
 
 
 # --- who may ask, and where ----------------------------------------------------------------------------------
@@ -437,6 +480,20 @@ def test_a_limit_of_requests_answers_429_with_every_hint(start: Start) -> None:
     status, headers, _ = post(server, "/v1/chat/completions", chat())
     assert (status, headers["retry-after"], headers["x-ratelimit-remaining-requests"]) == (429, "1", "0")
     assert server.stats()["limited"] == {"requests": 1}
+
+
+@given(st.integers(1, 6000), st.floats(0.1, 60), st.lists(st.floats(0, 2), max_size=60))
+def test_no_more_passes_a_limit_than_its_rate_and_burst_allow(rate: int, burst: float, gaps: list[float]) -> None:
+    bucket, now, passed = Bucket(rate, burst, 0.0), 0.0, 0
+    for gap in gaps:
+        now += gap
+        if not (wait := bucket.wait(1, now)):
+            bucket.take(1)
+            passed += 1
+        else:
+            assert bucket.wait(1, now + wait + 1e-6) == 0  # the hint is true
+            now += wait + 1e-6
+    assert passed <= max(1.0, rate / 60 * burst) + rate / 60 * now + 1e-3
 
 
 def test_a_limit_can_be_silent(start: Start) -> None:

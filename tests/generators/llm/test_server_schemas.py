@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from pairwright.generators.llm.server.problems import Problem
-from pairwright.generators.llm.server.schemas import example_of
+from pairwright.generators.llm.server.schemas import example_json, example_of
 
 
 def leaves() -> st.SearchStrategy[dict[str, Any]]:
@@ -98,8 +98,12 @@ def test_unique_items_differ() -> None:
         {"type": "integer", "minimum": "x"},
         {"type": "object", "properties": 3},
         {"type": "strange"},
+        {"type": "string", "minLength": 10**18},
+        {"type": "array", "minItems": 10**9},
+        {"type": "object", "required": [1]},
+        {"const": 2**70},
     ],
 )
 def test_what_cannot_be_made_is_refused_and_says_to_script_it(schema: dict[str, Any]) -> None:
     with pytest.raises(Problem, match="Script the answer"):
-        example_of(schema, 1)
+        example_json(schema, 1)
