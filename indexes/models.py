@@ -6,7 +6,8 @@ is part of the fingerprint and the device is not.
 
 *Fingerprint.* Over the method's name and version, the weights' bytes as float32, and the settings that change a row.
 Files are not hashed but what was loaded from them: a checkpoint keeps its fingerprint when it is stored in another
-format, moved, or loaded by another version of a library.
+format, moved, or loaded by another version of a library. It takes 0.6 seconds a gigabyte of float32 weights, each time
+an encoder is loaded.
 """
 
 import hashlib

