@@ -240,3 +240,19 @@ def test_a_device_that_is_not_there_is_wrong_usage(folder: Path) -> None:
 def test_loading_prints_nothing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     ClipEncoder(str(folder), device="cpu").encode_texts(["word " * 100])
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("prefix", ["", "hf-hub:"])
+def test_a_hub_name_is_read_from_the_files_that_were_downloaded(
+    folder: Path, encoder: ClipEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    stored, commit = tmp_path / "models--somebody--tiny-clip", "0" * 40
+    shutil.copytree(folder, stored / "snapshots" / commit)
+    (stored / "refs").mkdir()
+    (stored / "refs" / "main").write_text(commit)
+    named = ClipEncoder(f"{prefix}somebody/tiny-clip", device="cpu")
+    assert named.fingerprint == encoder.fingerprint
+    named.save(tmp_path / "encoder.json")
+    assert ClipEncoder.load(tmp_path / "encoder.json", device="cpu").model == f"{prefix}somebody/tiny-clip"
