@@ -19,10 +19,8 @@ from typing import Any
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.report_figures import bar_rows, histogram, share_bar
 from pairwright.datasets.report_gallery import gallery
+from pairwright.datasets.report_page import page, section, tiles
 from pairwright.datasets.samples import Sample
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_STYLE = Path(__file__).with_name("report.css")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +54,17 @@ def report(manifest: Mapping[str, Any], samples: Sequence[Sample] = (), gaps: Se
         gaps: one a scorer.
     """
     sections = [
-        _tiles(manifest),
-        _section("Stages", "Candidates are kept, or rejected with a reason.", _stages(manifest)),
-        _section("Texts by type", _types_note(manifest), _types(manifest)),
-        _section("Before and after refinement", _GAPS_NOTE, _gaps(gaps)),
-        _section("Checked against the truth", _ORACLE_NOTE, _oracle(manifest)),
-        _section("Time", "Wall clock by stage.", _times(manifest)),
-        _section("Samples", f"{len(samples)} drawn by seed and key.", gallery(samples) if samples else ""),
+        _headline(manifest),
+        section("Stages", "Candidates are kept, or rejected with a reason.", _stages(manifest)),
+        section("Texts by type", _types_note(manifest), _types(manifest)),
+        section("Before and after refinement", _GAPS_NOTE, _gaps(gaps)),
+        section("Checked against the truth", _ORACLE_NOTE, _oracle(manifest)),
+        section("Time", "Wall clock by stage.", _times(manifest)),
+        section("Samples", f"{len(samples)} drawn by seed and key.", gallery(samples) if samples else ""),
     ]
-    name = escape(str(manifest.get("name", "dataset")))
-    about = " · ".join(
-        escape(text)
-        for text in (
-            f"pairwright {manifest['version']}" if manifest.get("version") else "",
-            str(manifest.get("created", "")),
-        )
-        if text
-    )
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{name}: build report</title>\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        f"<style>\n{_STYLE.read_text(encoding='utf-8')}</style>\n</head>\n<body>\n<main>\n"
-        f'<h1>{name}</h1>\n<p class="sub">{about}</p>\n{"".join(sections)}\n</main>\n</body>\n</html>\n'
-    )
+    name = str(manifest.get("name", "dataset"))
+    version = f"pairwright {manifest['version']}" if manifest.get("version") else ""
+    return page(name, "build report", (version, str(manifest.get("created", ""))), sections)
 
 
 _GAPS_NOTE = (
@@ -92,27 +77,17 @@ _ORACLE_NOTE = (
 )
 
 
-def _section(title: str, note: str, body: str) -> str:
-    if not body:
-        return ""
-    return f'\n<section>\n<h2>{escape(title)}</h2>\n<p class="note">{escape(note)}</p>\n{body}\n</section>'
-
-
-def _tiles(manifest: Mapping[str, Any]) -> str:
+def _headline(manifest: Mapping[str, Any]) -> str:
     contents, shards = manifest.get("contents", {}), manifest.get("shards", {})
     texts = contents.get("texts", {})
-    tiles = [("pairs" if contents.get("with_image") else "captions", contents.get("samples", shards.get("samples")))]
-    tiles += [(name.replace("_", " "), count) for name, count in texts.items() if count]
-    tiles.append(("shards", shards.get("files")))
+    counts = [("pairs" if contents.get("with_image") else "captions", contents.get("samples", shards.get("samples")))]
+    counts += [(name.replace("_", " "), count) for name, count in texts.items() if count]
+    counts.append(("shards", shards.get("files")))
     seconds = sum(stage.get("seconds", 0.0) for stage in manifest.get("stages", {}).values())
-    shown = [(name, f"{count:,}") for name, count in tiles if count is not None]
+    shown = [(name, f"{count:,}") for name, count in counts if count is not None]
     shown += [("size on disk", size(shards["bytes"]))] if "bytes" in shards else []
     shown += [("in all stages", duration(seconds))] if seconds else []
-    return (
-        '<div class="tiles">'
-        + "".join(f'<div class="tile"><b>{v}</b><span>{escape(n)}</span></div>' for n, v in shown)
-        + "</div>"
-    )
+    return tiles(shown)
 
 
 def _legend(*names: str) -> str:
