@@ -1,0 +1,135 @@
+"""Why a request got no answer, in words of a closed set.
+
+A `Failure` is one row's, unless it is *fatal*: then no request of the run can fare better, and the run stops with
+its one line. A *transient* one may pass by itself, so the request is sent again. Everything else is the row's own
+fault, and sending it again would be paid for in vain.
+
+An answer that came whole is no failure here, even when it is a refusal or breaks off: it was paid for and is kept.
+What to make of it is for the reader of answers to say.
+
+    from pairwright.generators.llm.failures import Failure
+
+    raise Failure("rate_limited", "429: too many requests", status=429, retry_after=2.0)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pairwright.datasets.errors import PairwrightError
+
+Kind = Literal["transient", "row", "fatal"]
+
+MOST = 300  # letters of detail
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What a word means (a clause), whom it concerns, and how to mend it (a sentence)."""
+
+    kind: Kind
+    means: str
+    mend: str
+
+
+WORDS: Mapping[str, Word] = {
+    "rate_limited": Word(
+        "transient",
+        "the server refuses more requests for now",
+        "Lower the concurrency or the rate, or run again later.",
+    ),
+    "overloaded": Word("transient", "the server is overloaded", "Lower the concurrency, or run again later."),
+    "server_error": Word("transient", "the server had an error", "Run again; if it stays, look at the server's log."),
+    "timeout": Word("transient", "no whole answer came in time", "Raise the timeout, or lower the concurrency."),
+    "unreachable": Word("transient", "no connection could be made", "Check the base URL, and that the server runs."),
+    "connection_lost": Word("transient", "the connection broke before an answer", "Run again."),
+    "cut_off": Word("transient", "the answer ended before it was whole", "Run again."),
+    "not_json": Word(
+        "transient", "the answer is not JSON", "Check that the base URL is that of the API and not of a page."
+    ),
+    "wrong_shape": Word(
+        "transient", "the answer's JSON is no chat completion", "Check that the server speaks the OpenAI chat API."
+    ),
+    "no_choices": Word("transient", "the answer holds no choice", "Run again; if it stays, look at the server's log."),
+    "bad_request": Word("row", "the server calls the request invalid", "Mend the prompt, the parameters or the row."),
+    "unsupported": Word(
+        "row", "the server does not support something in the request", "Leave that parameter or the schema out."
+    ),
+    "context_too_long": Word(
+        "row", "the messages are longer than the model's context", "Shorten the row or the prompt, or lower max_tokens."
+    ),
+    "request_too_large": Word(
+        "row", "the request is larger than the server ever takes", "Shorten the row, or send smaller images."
+    ),
+    "content_filter": Word(
+        "row", "the server's content filter stopped the request", "Leave the row out, or reword it."
+    ),
+    "answer_too_large": Word("row", "the answer is larger than any that is read", "Set max_tokens."),
+    "bad_key": Word("fatal", "the server does not accept the key", "Set OPENAI_API_KEY to a key of this server."),
+    "forbidden": Word("fatal", "the key may not do this", "Ask for access, or use another key or model."),
+    "unknown_model": Word("fatal", "the server has no such model", "Name one with --model that the server has."),
+    "wrong_url": Word(
+        "fatal",
+        "the base URL leads to no chat API",
+        "Give the part that stands before /chat/completions, for example http://localhost:8000/v1.",
+    ),
+    "no_quota": Word(
+        "fatal", "the account has no quota left", "Raise the account's limit or wait, then run again: answers are kept."
+    ),
+    "bad_certificate": Word(
+        "fatal", "the server's certificate is not trusted", "Point SSL_CERT_FILE at the authority's certificates."
+    ),
+    "server_down": Word(
+        "fatal", "the server stayed away", "Start it, then run again: answers are kept and not asked for twice."
+    ),
+    "over_budget": Word(
+        "fatal", "the budget is spent", "Raise it, then run again: answers are kept and not paid twice."
+    ),
+}
+
+
+class Failure(PairwrightError):  # noqa: N818 - it is data as well as an error: rows end in it
+    """A request that got no answer. ``detail`` is safe to show: whoever makes it has taken secrets out.
+
+    Attributes:
+        word: one of `WORDS`.
+        detail: what the server or the network said, at most 300 letters on one line.
+        status: the HTTP status; 0 where there was none.
+        retry_after: seconds that the server asks to wait; None where it did not say.
+    """
+
+    def __init__(self, word: str, detail: str = "", *, status: int = 0, retry_after: float | None = None) -> None:
+        entry = WORDS[word]
+        detail = " ".join(detail.split())
+        if len(detail) > MOST:
+            detail = detail[:MOST] + "…"
+        super().__init__(f"{entry.means}{f' ({detail})' if detail else ''}. {entry.mend}")
+        self.word, self.detail, self.status, self.retry_after = word, detail, status, retry_after
+
+    @property
+    def transient(self) -> bool:
+        """Whether the same request may fare better later."""
+        return WORDS[self.word].kind == "transient"
+
+    @property
+    def fatal(self) -> bool:
+        """Whether no request of this run can fare better."""
+        return WORDS[self.word].kind == "fatal"
+
+    @property
+    def of_row(self) -> bool:
+        """Whether this request itself is the cause."""
+        return WORDS[self.word].kind == "row"
+
+    @property
+    def mend(self) -> str:
+        """What to do, in a sentence."""
+        return WORDS[self.word].mend
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions are rebuilt from positional arguments when they come back from a worker process.
+        return _failure, (self.word, self.detail, self.status, self.retry_after)
+
+
+def _failure(word: str, detail: str, status: int, retry_after: float | None) -> Failure:
+    return Failure(word, detail, status=status, retry_after=retry_after)
