@@ -11,7 +11,7 @@ of the relevant ones among the ten best; where scores tie at the tenth place, it
 Each encoder is searched exactly and through its index, built at the defaults in one `index_pairs`. The peers are
 exact: TF-IDF (scikit-learn's defaults) and BM25 (bm25s, with and without its English stop words). Differences are to
 plain TF-IDF, on the same queries, with a paired bootstrap 95% interval. Peers and encoders that are not installed
-are left out, with a note. Seconds: to fit, encode and index the pool, and to answer a query.
+are left out, with a note. Times: seconds to fit, encode and index the pool, milliseconds to encode a query and answer it.
 
 MiniLM encodes a few hundred captions a second on a CPU: ``--images 4000`` draws that many images for the pool of all
 methods. ``--half`` draws the queries from one half of the images, so that weights may be tuned on the first and
@@ -32,7 +32,8 @@ from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.indexes.building import EncoderOptions, index_pairs, open_index_folder
+from pairwright.indexes.building import index_pairs, open_index_folder
+from pairwright.indexes.encoder_table import EncoderOptions
 from pairwright.indexes.search import Hits
 
 K = 10
@@ -130,6 +131,10 @@ def encoder_rows(task: Task, options: EncoderOptions, label: str) -> list[Row]:
         opened = open_index_folder(Path(folder) / "index")
         encoder = opened.encoder
         assert encoder is not None
+        started, used = time.perf_counter(), time.process_time()
+        encoder.encode_texts(task.asked)
+        wall, cpu = (now / len(task.asked) for now in (time.perf_counter() - started, time.process_time() - used))
+        print(f"{label}: {1 / wall:,.0f} captions/s encoded, {1e6 * cpu:,.0f} us of one core a caption")
 
         def answer(search: Callable[..., Hits], depth: int) -> Answer:
             return lambda _: lists(search(encoder.encode_texts(task.asked), depth), number_of, len(task.queries), depth)
