@@ -89,7 +89,6 @@ class Copies:
         Returns:
             int64 (n,).
         """
-        rows = np.ascontiguousarray(rows, np.float32) + np.float32(0)  # -0.0 becomes 0.0: equal vectors, equal bytes
         before = self.vectors
         answers = np.empty(len(rows), np.int64)
         new = np.empty(0, np.int64)  # rows of this call that are stored, which `stored` does not know yet
@@ -104,7 +103,7 @@ class Copies:
         done = 0
         while done < len(rows):
             first = self.vectors
-            found = self._settle(rows[done : done + _BLOCK], known)
+            found = self._settle(_plain(rows[done : done + _BLOCK]), known)
             answers[done : done + len(found)] = found
             new = np.concatenate([new, done + np.flatnonzero(new_rows(found, first))])
             done += len(found)
@@ -112,10 +111,9 @@ class Copies:
 
     def remember(self, rows: Vectors) -> None:
         """Take the next stored vectors of an index that is extended, as they are read back, without looking for copies."""
-        rows = np.ascontiguousarray(rows, np.float32) + np.float32(0)
         start = 0
         while start < len(rows):
-            piece = rows[start : start + self._room]
+            piece = _plain(rows[start : start + self._room])
             self._store(piece, _digests(piece))
             start += len(piece)
 
@@ -229,6 +227,11 @@ def new_rows(answers: NDArray[np.int64], before: int) -> NDArray[np.bool_]:
     """
     highest = np.maximum.accumulate(np.concatenate([[before - 1], answers]))
     return np.asarray(answers > highest[:-1])
+
+
+def _plain(rows: Vectors) -> Vectors:
+    """Return rows in one piece, with -0.0 as 0.0: equal vectors, equal bytes."""
+    return np.ascontiguousarray(rows, np.float32) + np.float32(0)
 
 
 def _digests(rows: Vectors) -> NDArray[np.uint64]:
