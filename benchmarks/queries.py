@@ -20,7 +20,7 @@ import polars as pl
 from benchmarks.measuring import Measured, measured
 from pairwright.indexes.building import open_index_folder
 from pairwright.indexes.queries import read_queries
-from pairwright.indexes.retrieval import retrieve
+from pairwright.indexes.retrieval import RetrieveOptions, retrieve
 
 PAIRWRIGHT = [sys.executable, "-m", "pairwright"]
 
@@ -74,7 +74,7 @@ def coverage(index: Path, queries: Path, show: int) -> None:
         return
     opened = open_index_folder(index)
     by_concept = {query.concept: query for query in read_queries(queries)}  # one query a concept is enough to look at
-    found = retrieve(opened.index, opened.encoder, list(by_concept.values()), 1)
+    found = retrieve(opened.index, opened.encoder, list(by_concept.values()), RetrieveOptions(k=1))
     table = found.coverage.sort("name_score", "concept")
     covered = table["covered"].sum()
     print(f"\ncoverage by bare name: {covered} of {table.height} concepts; the {show} least and best covered")
