@@ -2,7 +2,7 @@
 
 An *equal* copy has the same bytes as a stored vector and is found by a digest. A *near* copy has a cosine of at least
 ``near`` to one: those worth comparing are looked up by their sign bits (`sketches.py`) and compared truly; the first
-2,048 vectors, and the last 256 or fewer, are compared with all. How many are found was measured on pairs of exactly the
+2,048 vectors are compared with all. How many are found was measured on pairs of exactly the
 cosine ``near``, of which the lookup is least certain, in 20,000 vectors (real captions; a cone of mean cosine 0.6, as CLIP's):
 
     near        0.999    0.995    0.99    0.98    0.95
@@ -20,24 +20,47 @@ a stored vector, so no chain of small steps joins two vectors that differ.
 
 import hashlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pairwright.indexes.chains import Chains, Growing
 from pairwright.indexes.encoders import Vectors
-from pairwright.indexes.sketches import WORDS, Sketcher, sketch_keys
+from pairwright.indexes.sketches import WORDS, Sketcher, differing_bits, sketch_keys
 
 Stored = Callable[[NDArray[np.int64]], Vectors]
 _Within = tuple[int, NDArray[np.int64], NDArray[np.bool_]]
 
 _NONE = np.iinfo(np.int64).max
 _FIRST = 2048  # stored vectors that the planes' centre is taken from
-_BLOCK = 256  # stored vectors that wait to be sketched, and rows that are worked on at a time
+_BLOCK = 256  # stored vectors that wait to be linked by their keys, and rows that are worked on at a time
 _STEPS = 48  # that are taken in a bucket: this and the next bound the cost of thousands of vectors in one place
 _COMPARED = 32  # stored vectors that a row is compared with at most, those whose bits differ least
 _LENGTH = 3e-3  # products of two vectors whose length is 1 to 1e-3 are this near to their cosine
 _SURELY = 0.98  # what a digest says is equal and is not even this near is a clash of digests
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Rows and what they are compared by; words and keys are empty before there is a sketcher."""
+
+    rows: Vectors
+    digests: NDArray[np.uint64]
+    words: NDArray[np.uint32]
+    keys: NDArray[np.uint64]
+
+    def taken(self, numbers: NDArray[np.intp]) -> "_Rows":
+        return _Rows(self.rows[numbers], self.digests[numbers], self.words[numbers], self.keys[numbers])
+
+    def joined(self, more: "_Rows") -> "_Rows":
+        return _Rows(
+            np.concatenate([self.rows, more.rows]),
+            np.concatenate([self.digests, more.digests]),
+            np.concatenate([self.words, more.words]),
+            np.concatenate([self.keys, more.keys]),
+        )
 
 
 class Copies:
@@ -65,7 +88,7 @@ class Copies:
         self._words = Growing(np.uint32, WORDS)
         self._by_words = Chains(WORDS)
         self._sketcher: Sketcher | None = None
-        self._waiting = np.empty((0, dim), np.float32)  # the last stored ones, which have no sketch yet
+        self._waiting = self._described(np.empty((0, dim), np.float32))  # the last stored ones, not found by keys yet
 
     @property
     def vectors(self) -> int:
@@ -103,7 +126,7 @@ class Copies:
         done = 0
         while done < len(rows):
             first = self.vectors
-            found = self._settle(_plain(rows[done : done + _BLOCK]), known)
+            found = self._settle(self._described(rows[done : done + _BLOCK]), known)
             answers[done : done + len(found)] = found
             new = np.concatenate([new, done + np.flatnonzero(new_rows(found, first))])
             done += len(found)
@@ -113,23 +136,31 @@ class Copies:
         """Take the next stored vectors of an index that is extended, as they are read back, without looking for copies."""
         start = 0
         while start < len(rows):
-            piece = _plain(rows[start : start + self._room])
-            self._store(piece, _digests(piece))
-            start += len(piece)
+            piece = self._described(rows[start : start + self._room])
+            self._store(piece)
+            start += len(piece.rows)
 
     @property
     def _room(self) -> int:
-        return (_FIRST if self._sketcher is None else _BLOCK) - len(self._waiting)
+        return (_FIRST if self._sketcher is None else _BLOCK) - len(self._waiting.rows)
 
-    def _settle(self, rows: Vectors, known: Stored) -> NDArray[np.int64]:
+    def _described(self, rows: Vectors) -> _Rows:
+        """Return rows with what they are compared by."""
+        rows = np.ascontiguousarray(rows, np.float32) + np.float32(0)  # -0.0 becomes 0.0: equal vectors, equal bytes
+        count = len(rows)
+        words, keys = np.empty((count, 0), np.uint32), np.empty((count, 0, 2), np.uint64)
+        if self._sketcher is not None:
+            words, keys = self._sketcher.sketch(rows)
+        return _Rows(rows, _digests(rows), words, keys)
+
+    def _settle(self, piece: _Rows, known: Stored) -> NDArray[np.int64]:
         """Answer for rows up to the one that fills what waits: what is found after it depends on it."""
-        digests = _digests(rows)
-        same = self._same(rows, digests, known)
-        answers = np.where(same < _NONE, same, self._oldest_near(rows, known))
+        same = self._same(piece, known)
+        answers = np.where(same < _NONE, same, self._oldest_near(piece, known))
         equal = same < _NONE
         new = answers == _NONE
         copy_of = {}  # of the new ones of these rows, those that are copies of new ones after all
-        for row, earlier, exact in self._within(rows, digests):
+        for row, earlier, exact in self._within(piece):
             others = earlier[new[earlier]]
             if new[row] and len(others):
                 exactly = exact[new[earlier]]
@@ -143,52 +174,64 @@ class Copies:
             answers, new, equal = answers[:end], new[:end], equal[:end]
         self.equal += int(equal.sum())
         self.near += int((~new & ~equal).sum())
-        self._store(rows[: len(new)][new], digests[: len(new)][new])
+        self._store(piece.taken(np.flatnonzero(new)))
         return answers
 
-    def _same(self, rows: Vectors, digests: NDArray[np.uint64], known: Stored) -> NDArray[np.int64]:
+    def _same(self, piece: _Rows, known: Stored) -> NDArray[np.int64]:
         """Return for each row the stored number that it equals, or `_NONE`."""
-        table = np.zeros(len(rows), np.int64)
+        count = len(piece.rows)
         stored = self._digests.rows[:, 0]
-        row, number = self._by_digest.find(
-            digests, table, lambda i, n: np.asarray(stored[n] == digests[i]), len(stored)
-        )
-        return _lowest(len(rows), row, number, _cosines(rows[row], known(number)) >= _SURELY)
-
-    def _oldest_near(self, rows: Vectors, known: Stored) -> NDArray[np.int64]:
-        """Return for each row the oldest stored number found that it is near to, or `_NONE`."""
-        if self._near == 1:
-            return np.full(len(rows), _NONE)
-        row, column = np.nonzero(rows @ self._waiting.T >= self._near - _LENGTH)
-        number = column + self.vectors - len(self._waiting)
-        if self._sketcher is not None:
-            sketched_row, sketched = self._by_sketch(rows, self._sketcher)
-            row, number = np.concatenate([row, sketched_row]), np.concatenate([number, sketched])
-        return _lowest(len(rows), row, number, _cosines(rows[row], known(number)) >= self._near)
-
-    def _by_sketch(self, rows: Vectors, sketcher: Sketcher) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return rows and the stored numbers whose sign bits are nearly theirs."""
-        words, keys = sketcher.sketch(rows)
-        row, table, _ = np.indices(keys.shape).reshape(3, -1)
-        stored, flips = self._words.rows, sketcher.flips(self._near)
 
         def alike(index: NDArray[np.int64], number: NDArray[np.int32]) -> NDArray[np.bool_]:
-            differing = np.bitwise_count(stored[number] ^ words[row[index]]).sum(axis=1)
-            return np.asarray(differing <= flips)
+            return np.asarray(stored[number] == piece.digests[index])
 
-        index, number = self._by_words.find(keys.ravel(), table, alike, _STEPS)
+        row, number = self._by_digest.find(piece.digests, np.zeros(count, np.int64), alike, len(stored))
+        return _lowest(count, row, number, _cosines(piece.rows[row], known(number)) >= _SURELY)
+
+    def _oldest_near(self, piece: _Rows, known: Stored) -> NDArray[np.int64]:
+        """Return for each row the oldest stored number found that it is near to, or `_NONE`."""
+        count = len(piece.rows)
+        if self._near == 1:
+            return np.full(count, _NONE)
+        row, column = np.nonzero(self._alike(piece, self._waiting))
+        number = column + self.vectors - len(self._waiting.rows)
+        if self._sketcher is not None:
+            sketched_row, sketched = self._by_sketch(piece, self._sketcher.flips(self._near))
+            row, number = np.concatenate([row, sketched_row]), np.concatenate([number, sketched])
+        return _lowest(count, row, number, _cosines(piece.rows[row], known(number)) >= self._near)
+
+    def _by_sketch(self, piece: _Rows, flips: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return rows and the stored numbers whose sign bits are nearly theirs, as far as a key is shared."""
+        row, table, _ = np.indices(piece.keys.shape).reshape(3, -1)
+        stored = self._words.rows
+
+        def differing(rows: NDArray[np.int64], number: NDArray[Any]) -> NDArray[np.int64]:
+            return np.asarray(np.bitwise_count(stored[number] ^ piece.words[rows]).sum(axis=1, dtype=np.int64))
+
+        index, number = self._by_words.find(
+            piece.keys.ravel(), table, lambda i, n: np.asarray(differing(row[i], n) <= flips), _STEPS
+        )
         found, number = np.unique(np.stack([row[index], number]), axis=1)  # met in several tables
-        differing = np.bitwise_count(stored[number] ^ words[found]).sum(axis=1)
-        order = np.lexsort((number, differing, found))
+        order = np.lexsort((number, differing(found, number), found))
         found, number = found[order], number[order]
         nearest = np.arange(len(found)) - np.searchsorted(found, found) < _COMPARED
         return found[nearest], number[nearest]
 
-    def _within(self, rows: Vectors, digests: NDArray[np.uint64]) -> Iterator[_Within]:
-        """Yield each row that is a copy of an earlier one of ``rows``, with those in order and which of them equal it."""
-        alike = digests[:, None] == digests[None, :]
+    def _alike(self, some: _Rows, others: _Rows) -> NDArray[np.bool_]:
+        """Return which of ``some`` and ``others``, (s, o), may be near."""
+        alike = np.ones((len(some.rows), len(others.rows)), np.bool_)
+        if self._sketcher is not None:
+            alike = differing_bits(some.words, others.words) <= self._sketcher.flips(self._near)
+        if self._sketcher is None or alike.sum() > _COMPARED * len(alike):
+            alike &= some.rows @ others.rows.T >= self._near - _LENGTH
+        return alike
+
+    def _within(self, piece: _Rows) -> Iterator[_Within]:
+        """Yield each row that is a copy of an earlier one of its piece, with those in order and which of them equal it."""
+        rows = piece.rows
+        alike = piece.digests[:, None] == piece.digests[None, :]
         if self._near < 1:
-            alike |= rows @ rows.T >= self._near - _LENGTH
+            alike |= self._alike(piece, piece)
         row, earlier = np.nonzero(np.tril(alike, -1))
         exact = (rows[row] == rows[earlier]).all(axis=1)
         true = exact | ((_cosines(rows[row], rows[earlier]) >= self._near) & (self._near < 1))
@@ -197,25 +240,26 @@ class Copies:
         for number, start, end in zip(found.tolist(), starts, np.append(starts, len(row))[1:], strict=True):
             yield number, earlier[start:end], exact[start:end]
 
-    def _store(self, rows: Vectors, digests: NDArray[np.uint64]) -> None:
-        """Number ``rows``, at most as many as there is room for, and sketch what waits when that is full."""
-        self._digests.append(digests[:, None])
-        self._by_digest.append(digests[:, None])
+    def _store(self, piece: _Rows) -> None:
+        """Number rows, at most as many as there is room for; when that is full, those that wait are looked up by keys."""
+        self._digests.append(piece.digests[:, None])
+        self._by_digest.append(piece.digests[:, None])
         if self._by_digest.crowded:
             self._by_digest.rebuild(lambda part: self._digests.rows[part])
         if self._near == 1:
             return
-        full = len(rows) == self._room
-        self._waiting = np.concatenate([self._waiting, rows])
+        full = len(piece.rows) == self._room
+        self._waiting = self._waiting.joined(piece)
         if not full:
             return
-        self._sketcher = self._sketcher or Sketcher(self._waiting, self._seed)
-        words, keys = self._sketcher.sketch(self._waiting)
-        self._waiting = self._waiting[:0].copy()
-        self._words.append(words)
-        self._by_words.append(keys[:, :, 0])
+        if self._sketcher is None:
+            self._sketcher = Sketcher(self._waiting.rows, self._seed)
+            self._waiting = self._described(self._waiting.rows)
+        self._words.append(self._waiting.words)
+        self._by_words.append(self._waiting.keys[:, :, 0])
         if self._by_words.crowded:
             self._by_words.rebuild(lambda part: sketch_keys(self._words.rows[part]))
+        self._waiting = self._waiting.taken(np.arange(0))
 
 
 def new_rows(answers: NDArray[np.int64], before: int) -> NDArray[np.bool_]:
@@ -227,11 +271,6 @@ def new_rows(answers: NDArray[np.int64], before: int) -> NDArray[np.bool_]:
     """
     highest = np.maximum.accumulate(np.concatenate([[before - 1], answers]))
     return np.asarray(answers > highest[:-1])
-
-
-def _plain(rows: Vectors) -> Vectors:
-    """Return rows in one piece, with -0.0 as 0.0: equal vectors, equal bytes."""
-    return np.ascontiguousarray(rows, np.float32) + np.float32(0)
 
 
 def _digests(rows: Vectors) -> NDArray[np.uint64]:

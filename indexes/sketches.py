@@ -17,6 +17,7 @@ from pairwright.indexes.encoders import Vectors
 
 WORDS = 4
 BITS = 24  # of a word's 32 that make its key
+_ONE_THREAD = 2**18  # multiplications that OpenBLAS does not share out among threads
 _SCALE = np.float32(2**16)
 
 
@@ -33,11 +34,20 @@ class Sketcher:
 
     def sketch(self, rows: Vectors) -> tuple[NDArray[np.uint32], NDArray[np.uint64]]:
         """Return the words, uint32 (n, WORDS), and for each word the two keys to look up, uint64 (n, WORDS, 2)."""
-        sides = ((_whole(rows) - self._centre) @ self._planes).reshape(len(rows), WORDS, 32)
+        sides = self._sides(_whole(rows) - self._centre).reshape(len(rows), WORDS, 32)
         words = np.packbits(sides >= 0, axis=2, bitorder="little").view("<u4")[:, :, 0].astype(np.uint32)
         doubtful = np.abs(sides[:, :, :BITS]).argmin(axis=2).astype(np.uint64)
         first = sketch_keys(words)
         return words, np.stack([first, first ^ (np.uint64(1) << doubtful)], axis=2)
+
+    def _sides(self, rows: Vectors) -> Vectors:
+        """Multiply a few rows at a time, which NumPy's BLAS does in this thread: its others would wait in a busy loop."""
+        dim, planes = self._planes.shape
+        few = max(_ONE_THREAD // (dim * planes), 1)
+        filled = np.zeros((-(-len(rows) // few), few, dim), np.float32)
+        filled.reshape(-1, dim)[: len(rows)] = rows
+        sides: Vectors = np.matmul(filled, self._planes).reshape(-1, planes)[: len(rows)]
+        return sides
 
     def flips(self, near: float) -> int:
         """Return how many of the bits two vectors of cosine ``near`` differ in at most, but for one pair in 10,000."""
@@ -49,6 +59,15 @@ class Sketcher:
 def sketch_keys(words: NDArray[np.uint32]) -> NDArray[np.uint64]:
     """Return the key of each word."""
     return (words & np.uint32(2**BITS - 1)).astype(np.uint64)
+
+
+def differing_bits(some: NDArray[np.uint32], others: NDArray[np.uint32]) -> NDArray[np.uint8]:
+    """Return in how many bits each of ``some`` (s, WORDS) differs from each of ``others`` (o, WORDS), uint8 (s, o)."""
+    wide, other = np.ascontiguousarray(some).view(np.uint64), np.ascontiguousarray(others).view(np.uint64)
+    differing = np.zeros((len(some), len(others)), np.uint8)
+    for column in range(wide.shape[1]):
+        differing += np.bitwise_count(wide[:, None, column] ^ other[None, :, column])
+    return differing
 
 
 def _whole(rows: Vectors) -> Vectors:
