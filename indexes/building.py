@@ -1,141 +1,286 @@
 """From pairs to an index folder with its encoder in it, and back: what ``pairwright index build`` calls.
 
-The captions are read twice, once to fit the encoder and once to encode, so that no more than a batch of pairs is held.
-A pair is indexed under its ``caption``. The 500 pairs with the smallest keys (keys are hashes: a random sample that no
-order or worker changes) give the *probes*, queries on which ef_search is tuned and recall is checked: another caption
-of the same image where there is one, else the first half of the caption.
+The pairs are read once: they are written beside the index to come, the encoder is fitted on their captions as they pass,
+and the 500 pairs with the smallest keys are put aside (keys are hashes: a random sample that no order or worker changes).
+Then each part is built of a range of them (`part_jobs.py`), and ``index.json`` makes the index whole.
+
+The sample gives the *probes*, queries on which a search's effort is tuned and recall is checked. For captions: another
+caption of the same image where there is one, else the first half of the caption. For images: the same texts, since text
+is what images will be asked with, and text lies elsewhere than images do. Vectors from elsewhere without an encoder
+are asked with text vectors of the sample where there are any, else with stored ones.
 """
 
 import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import polars as pl
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.records import Pair
-from pairwright.indexes.encoders import TextEncoder
-from pairwright.indexes.hnsw import Batch, build_index
-from pairwright.indexes.lexical import DEFAULT_DIM, LexicalEncoder
+from pairwright.datasets.rejects import Reject
+from pairwright.indexes.arrays import map_array
+from pairwright.indexes.encoder_table import EncoderOptions, encoder_file, fit_encoder, load_encoder
+from pairwright.indexes.encoders import TextEncoder, Vectors
+from pairwright.indexes.kept_pairs import PairFiles, PairWriter, find_pairs
+from pairwright.indexes.keys import KeysOf, key_bytes, refuse_repeated
+from pairwright.indexes.part_jobs import PartBuilt, PartJob, Watch, build_parts
+from pairwright.indexes.probes import PROBES
 from pairwright.indexes.search import Index, open_index
-from pairwright.indexes.sidecar import ENCODER, SIDECAR, IndexInfo, IndexOptions
-
-ENCODERS: dict[str, type[LexicalEncoder]] = {"lexical": LexicalEncoder}
-
-_PROBES = 500
+from pairwright.indexes.sidecar import (
+    KEYS,
+    MODALITIES,
+    PAIRS_FOLDER,
+    READ_FOLDER,
+    IndexInfo,
+    IndexOptions,
+    Modality,
+    PartInfo,
+    described,
+    part_name,
+    prepare_folder,
+    remove_folder,
+    with_seconds,
+    write_sidecar,
+)
+from pairwright.indexes.storage import choose_storage
+from pairwright.indexes.vectors import EncodedPairs, PairVectors
 
 PairBatches = Callable[[], Iterable[list[Pair]]]
-
-
-@dataclass(frozen=True)
-class EncoderOptions:
-    """Which encoder to fit, and how.
-
-    Attributes:
-        name: in `ENCODERS`.
-        dim: length of the vectors.
-        seed: of the encoder's chance.
-    """
-
-    name: str = "lexical"
-    dim: int = DEFAULT_DIM
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.name not in ENCODERS:
-            raise UsageError(f"encoder {self.name!r}: not known. There are: {', '.join(ENCODERS)}.")
+Rejected = Callable[[Reject], None]
 
 
 @dataclass(frozen=True)
 class IndexFolder:
-    """An open index over captions and the encoder that its queries need."""
+    """An open index, and the encoder that its queries need; None when its vectors came from elsewhere without one."""
 
     index: Index
-    encoder: TextEncoder
+    encoder: TextEncoder | None
+
+    @property
+    def query_encoder(self) -> TextEncoder:
+        """The encoder.
+
+        Raises:
+            StorageError: when there is none.
+        """
+        if self.encoder is None:
+            raise StorageError(
+                f"{self.index.directory}: an index of vectors without an encoder. Give the vectors of the queries."
+            )
+        return self.encoder
+
+    def pairs(self, keys: Sequence[str]) -> pl.DataFrame | None:
+        """Return the pairs of ``keys`` in their order, columns of `PAIRS`; None when the index keeps no pairs."""
+        files = [self.index.directory / name for name in self.index.info.pairs_files]
+        return find_pairs(files, keys) if files else None
 
 
-def index_pairs(
+def index_pairs(  # noqa: PLR0913 - keywords, each told of below
     pairs: PairBatches,
     directory: Path,
     *,
     encoder: EncoderOptions | None = None,
+    vectors: PairVectors | None = None,
+    modalities: Sequence[Modality] = ("text",),
     options: IndexOptions | None = None,
+    shards: int = 1,
+    workers: int = 1,
+    like: Path | None = None,
+    keep_pairs: bool = True,
+    rejected: Rejected = lambda _: None,
+    watch: Watch = lambda _what, _done, _total: None,
 ) -> IndexInfo:
-    """Fit an encoder on the captions of ``pairs`` and build their index in ``directory``.
+    """Build the index of ``pairs`` in ``directory``, replacing one that is there.
 
     Args:
-        pairs: gives the batches anew each time it is called; it is called twice.
-        directory: folder of the index; an index that is there is replaced.
-        encoder: which encoder; the lexical one when not given.
+        pairs: gives the batches; called once, when the folder is ready.
+        directory: folder of the index; made when missing.
+        encoder: which encoder; the lexical one when neither this nor ``vectors`` is given. With ``vectors`` it is what
+            encodes queries: the one that made them.
+        vectors: of the pairs, when they are there already.
+        modalities: what to index.
         options: of the index.
+        shards: parts a modality, of equal size.
+        workers: processes that build parts side by side.
+        like: folder of an index whose encoder is used as it is, so that the two can be merged.
+        keep_pairs: whether the index keeps the pairs, so that what is retrieved can be shown and written.
+        rejected: gets each pair that has no vector in a modality, when its part is built.
+        watch: hears what is going on ("pairs", "vectors"), how much is done, and of how much; 0 when unknown.
 
     Returns:
-        What was built; ``seconds`` counts fitting and encoding, too.
+        What was built; ``seconds`` counts everything.
 
     Raises:
         UsageError: when an option is not possible.
-        InputError: when there is no pair, a key comes twice, or the second reading differs from the first.
+        InputError: when there is no pair, a key comes twice, or no pair has a vector in a modality.
+        MissingResource: when a package or a checkpoint is not there.
     """
     started = time.perf_counter()
-    encoder = encoder or EncoderOptions()
-    sample = _Sample()
-    fitted = ENCODERS[encoder.name].fit(sample.watch(pairs()), dim=encoder.dim, seed=encoder.seed)
-    probes = fitted.encode_texts(sample.queries())
-    info = build_index(_encoded(pairs(), fitted), directory, options=options, encoder=fitted, probes=probes)
-    if info.pairs != fitted.captions:
-        (directory / SIDECAR).unlink()
-        raise InputError(
-            f"{fitted.captions} pairs at first and {info.pairs} when read again",
-            where="index",
-            mend="Leave the input unchanged while the index is built.",
-        )
-    return replace(info, seconds=round(time.perf_counter() - started, 3))
+    options = options or IndexOptions()
+    if shards < 1 or workers < 1 or not modalities:
+        raise UsageError("shards and workers have to be at least 1, and modalities name at least one.")
+    if vectors is not None:
+        check_modalities(vectors.modalities, modalities)
+    elif like is None:
+        of_images = encoder is not None and encoder.of_images
+        check_modalities(("text", "image") if of_images else ("text",), modalities)
+    prepare_folder(directory)
+    survey = Survey(directory / (PAIRS_FOLDER if keep_pairs else READ_FOLDER), watch)
+    asked = _encoder(survey.captions(pairs()), encoder, like, needed=vectors is None)
+    stored = survey.finish()
+    if asked is not None:
+        asked.save(directory / encoder_file(asked))
+    source = _source(vectors, asked, directory, encoder)
+    check_modalities(source.modalities, modalities)
+    choice = choose_storage(stored.count * len(modalities), source.dim, options)
+    jobs = [
+        PartJob(directory / part_name(modality, number), modality, stored, first, end, choice, options, probes)
+        for modality in MODALITIES
+        if modality in modalities
+        for probes in [probes_of(survey.sample, modality, source, asked)]
+        for number, (first, end) in enumerate(_ranges(stored.count, shards))
+    ]
+    built = build_parts(jobs, source, workers, watch)
+    counts = told_rejects(built, rejected)
+    parts = tuple(one.info for one in built if one.info is not None)
+    for modality in {job.modality for job in jobs} - {part.modality for part in parts}:
+        told = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
+        raise InputError(f"no pair has a vector of modality {modality} ({told})", where="index", mend="Leave it out.")
+    own = [encoder_file(asked)] if asked else []
+    if keep_pairs:
+        own += [f"{PAIRS_FOLDER}/{name}" for name in stored.names]
+    else:
+        remove_folder(stored.folder)
+    info = IndexInfo(
+        parts=parts,
+        pairs=stored.count,
+        dim=source.dim,
+        encoder=asked.fingerprint if asked else "",
+        encoder_name=asked.name if asked else "",
+        options=options,
+        why=choice.why,
+        rejected=dict(sorted(counts.items())),
+        files=described(directory, own) | {name: file for one in built for name, file in one.files.items()},
+        versions={"faiss": faiss_version()},
+    )
+    commit(directory, info)
+    return with_seconds(info, time.perf_counter() - started)
 
 
-def open_index_folder(directory: Path) -> IndexFolder:
+def open_index_folder(directory: Path, *, device: str = "", model: str = "") -> IndexFolder:
     """Open an index that `index_pairs` built, with its encoder.
+
+    Args:
+        directory: of the index.
+        device: where a model runs, see `EncoderOptions`.
+        model: where its checkpoint is now, when it has been moved.
 
     Raises:
         StorageError: when a file is missing, truncated, or the encoder is not the index's.
+        MissingResource: when a package or the checkpoint is not there.
     """
     index = open_index(directory)
-    if ENCODER not in index.info.files:
-        raise StorageError(f"{directory}: an index of vectors without an encoder. Open it with `open_index`.")
-    encoder = LexicalEncoder.load(directory / ENCODER)
-    if encoder.fingerprint != index.info.encoder:
-        raise StorageError(f"{directory / ENCODER}: not the encoder of this index. Build the index again.")
+    if not index.info.encoder:
+        return IndexFolder(index, None)
+    encoder = load_encoder(directory, device=device, model=model)
+    if encoder is None or encoder.fingerprint != index.info.encoder:
+        raise StorageError(f"{directory}: its encoder file is not the encoder of this index. Build the index again.")
     return IndexFolder(index, encoder)
 
 
-def _encoded(batches: Iterable[list[Pair]], encoder: TextEncoder) -> Iterator[Batch]:
-    for batch in batches:
-        if batch:
-            yield [pair.key for pair in batch], encoder.encode_texts([pair.caption for pair in batch])
+def probes_of(
+    sample: Sequence[Pair], modality: Modality, source: PairVectors, encoder: TextEncoder | None
+) -> Vectors | None:
+    """Return queries of the kind that a modality will be asked with, float32 (q, dim); see the module."""
+    if encoder is not None:
+        return encoder.encode_texts([_query_of(pair) for pair in sample])
+    return source.rows(sample, "text" if "text" in source.modalities else modality).vectors
 
 
-class _Sample:
-    """Keeps the pairs with the smallest keys of those that pass by."""
+def check_modalities(there: Sequence[Modality], wanted: Sequence[Modality]) -> None:
+    """Refuse modalities that there are no vectors of.
 
-    def __init__(self) -> None:
-        self._heap: list[tuple[int, str]] = []  # (-key, query text): the largest key on top
+    Raises:
+        UsageError: naming one.
+    """
+    missing = [modality for modality in wanted if modality not in there]
+    if missing:
+        raise UsageError(
+            f"no vectors of modality {missing[0]} here, only of {' and '.join(there)}."
+            " An encoder of images is needed, or a folder of image embeddings."
+        )
 
-    def watch(self, batches: Iterable[list[Pair]]) -> Iterator[str]:
-        """Yield the captions of ``batches``."""
-        for batch in batches:
-            for pair in batch:
-                self._offer(pair)
-                yield pair.caption
 
-    def queries(self) -> list[str]:
-        """Return the query texts, in order of their pairs' keys."""
-        return [text for _, text in sorted(self._heap, reverse=True)]
+def told_rejects(built: Sequence[PartBuilt], rejected: Rejected) -> Counter[str]:
+    """Tell of each pair without a vector, and count them by reason."""
+    counts: Counter[str] = Counter()
+    for one in built:
+        for reject in one.rejects:
+            counts[reject.reason] += 1
+            rejected(reject)
+    return counts
 
-    def _offer(self, pair: Pair) -> None:
-        rank = -int(pair.key, 16)
-        if len(self._heap) < _PROBES:
-            heapq.heappush(self._heap, (rank, _query_of(pair)))
-        elif rank > self._heap[0][0]:
-            heapq.heapreplace(self._heap, (rank, _query_of(pair)))
+
+def commit(directory: Path, info: IndexInfo) -> None:
+    """Make the folder the index that ``info`` describes, if no key comes twice in it.
+
+    Raises:
+        InputError: naming a key that does.
+    """
+    for modality in info.modalities:
+        refuse_repeated(keys_of(directory, info.parts_of(modality)))
+    write_sidecar(directory, info)
+
+
+def keys_of(directory: Path, parts: Sequence[PartInfo]) -> list[KeysOf]:
+    """Return the mapped keys of parts."""
+    return [KeysOf(directory / part.name, map_array(directory / part.name / KEYS)) for part in parts]
+
+
+def faiss_version() -> str:
+    """Return the version that shapes the bytes."""
+    import faiss
+
+    return str(faiss.__version__)
+
+
+def _encoder(
+    captions: Iterator[str], options: EncoderOptions | None, like: Path | None, *, needed: bool
+) -> TextEncoder | None:
+    """Return the encoder to use, if any, having read the captions to their end."""
+    if like is None and (options is not None or needed):
+        return fit_encoder(options or EncoderOptions(), captions)
+    deque(captions, maxlen=0)
+    if like is None:
+        return None
+    encoder = load_encoder(like, device=options.device if options else "", model=options.model if options else "")
+    if encoder is None and needed:
+        raise UsageError(f"{like}: no encoder there. Name an index that was built with one.")
+    return encoder
+
+
+def _source(
+    vectors: PairVectors | None, encoder: TextEncoder | None, directory: Path, options: EncoderOptions | None
+) -> PairVectors:
+    if vectors is None:
+        if encoder is None:
+            raise UsageError("neither vectors nor an encoder.")
+        options = options or EncoderOptions()
+        return EncodedPairs(encoder, directory, device=options.device, model=options.model)
+    if encoder is not None and (encoder.dim != vectors.dim or encoder.name == "lexical"):
+        raise UsageError(
+            f"encoder {encoder.name} of length {encoder.dim} cannot ask for vectors of length {vectors.dim} that another made."
+        )
+    return vectors
+
+
+def _ranges(count: int, shards: int) -> list[tuple[int, int]]:
+    size = -(-count // shards)
+    return [(first, min(first + size, count)) for first in range(0, count, size)]
 
 
 def _query_of(pair: Pair) -> str:
@@ -143,3 +288,46 @@ def _query_of(pair: Pair) -> str:
         return pair.captions[0]
     words = pair.caption.split()
     return " ".join(words[: (len(words) + 1) // 2])
+
+
+class Survey:
+    """The one reading of the pairs: writes them to files, and keeps those with the smallest keys."""
+
+    def __init__(self, folder: Path, watch: Watch, first: int = 0) -> None:
+        """Begin; the files' names count from ``first``."""
+        self._writer = PairWriter(folder, first)
+        self._watch = watch
+        self._count = 0
+        self._heap: list[tuple[int, int, Pair]] = []  # (-key, -place, pair): the largest key on top
+
+    def captions(self, batches: Iterable[list[Pair]]) -> Iterator[str]:
+        """Yield the captions of ``batches``."""
+        for batch in batches:
+            self._writer.add(batch)
+            for pair in batch:
+                self._offer(pair)
+                yield pair.caption
+            self._watch("pairs", self._count, 0)
+
+    def finish(self) -> PairFiles:
+        """Return the files.
+
+        Raises:
+            InputError: when there was no pair.
+        """
+        if not self._count:
+            raise InputError("no pairs", where="index", mend="Give at least one pair.")
+        return self._writer.finish()
+
+    @property
+    def sample(self) -> list[Pair]:
+        """The pairs with the smallest keys, in order of their keys."""
+        return [pair for _, _, pair in sorted(self._heap, reverse=True)]
+
+    def _offer(self, pair: Pair) -> None:
+        self._count += 1
+        item = (-int.from_bytes(key_bytes([pair.key]).tobytes(), "big"), -self._count, pair)
+        if len(self._heap) < PROBES:
+            heapq.heappush(self._heap, item)
+        elif item > self._heap[0]:
+            heapq.heapreplace(self._heap, item)

@@ -1,10 +1,15 @@
-"""Checking an index folder: its bytes against their checksums, its answers against exact search.
+"""Checking an index folder: its bytes against their checksums, its answers against the truth.
 
 Recall is the share of the true k nearest that a search finds, ties counting whichever is named. It is measured on
-queries of the kind that will be asked, since vectors of the pool itself are easier to find than new ones: the queries
-given, else the sample that was put aside when the index was built, else stored vectors. When recall falls short,
-ef_search is raised step by step until it does not. Speeds are of one thread, the queries being asked in one batch; a
-batch flatters exact search, which is slower than the graph only from some ten thousand vectors on.
+queries of the kind that will be asked, since vectors of the pool itself are easier to find than new ones:
+
+- the queries given, against exact search among the vectors as they are stored;
+- else the sample that was put aside when the index was built, against the true nearest that were found before anything
+  was rounded. Parts that were built together share their sample and are measured together, others by themselves;
+- else stored vectors, against exact search.
+
+When recall falls short, the effort is raised step by step until it does not. Speeds are of one thread, the queries being
+asked in one batch; a batch flatters exact search, which is slower than the graph only from some ten thousand vectors on.
 """
 
 import time
@@ -15,28 +20,60 @@ from typing import Any
 
 import numpy as np
 
-from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.errors import UsageError
 from pairwright.indexes.encoders import Vectors
-from pairwright.indexes.search import EF_SEARCH_LADDER, Index, open_index, recall, search_graph, stored_vectors
-from pairwright.indexes.sidecar import PROBES, sha256
+from pairwright.indexes.graph import Found
+from pairwright.indexes.probes import DEPTH, Truth, joined, read_truth
+from pairwright.indexes.search import Index, Part, Pool, open_index, recall
+from pairwright.indexes.sidecar import PROBES, Modality, sha256
 from pairwright.indexes.threads import omp_threads
 
 _SAMPLE = 500
+_TIMED = 100  # queries that exact search is timed on when the truth is known: it reads the whole index
+
+
+@dataclass(frozen=True)
+class PoolCheck:
+    """What was measured on parts that are searched together.
+
+    Attributes:
+        modality: of the parts.
+        parts: their names.
+        recall: recall@k at ``ef_search``, 0 to 1.
+        ef_search: the highest of the parts' own, or the higher one that was needed; nprobe for ivfpq, 0 for exact search.
+        qps: queries a second through the index, one thread.
+        exact_qps: queries a second by comparing with every vector, one thread.
+        k: that recall was measured at.
+        queries: how many were asked.
+        queries_from: given, probes or stored.
+    """
+
+    modality: Modality
+    parts: tuple[str, ...]
+    recall: float
+    ef_search: int
+    qps: float
+    exact_qps: float
+    k: int
+    queries: int
+    queries_from: str
 
 
 @dataclass(frozen=True)
 class IndexCheck:
-    """What `check_index` measured.
+    """What `check_index` measured: the pool of the worst recall, and all of them.
 
     Attributes:
-        recall: recall@k at ``ef_search``, 0 to 1.
-        ef_search: the index's own, or the higher one that was needed; 0 for a flat index.
-        qps: queries a second through the index, one thread.
-        exact_qps: queries a second by comparing with every vector, one thread.
+        recall: as in `PoolCheck`, of the pool where it is lowest; so are the others that are named there.
+        ef_search: of that pool.
+        qps: of that pool.
+        exact_qps: of that pool.
         checksum_ok: whether every file has the bytes it was written with.
-        k: that recall was measured at.
-        queries: how many were asked.
-        queries_from: given, probes or stored.
+        k: of that pool.
+        queries: of that pool.
+        queries_from: of that pool.
+        damaged: files that have not the bytes they were written with.
+        pools: every one.
     """
 
     recall: float
@@ -47,62 +84,134 @@ class IndexCheck:
     k: int
     queries: int
     queries_from: str
+    damaged: tuple[str, ...]
+    pools: tuple[PoolCheck, ...]
 
     def summary(self) -> dict[str, Any]:
         """Return what ``pairwright index check --json`` prints."""
         return asdict(self)
 
 
-def check_index(directory: Path, k: int = 10, *, queries: Vectors | None = None, wanted: float = 0.95) -> IndexCheck:
+def check_index(
+    directory: Path,
+    k: int = 10,
+    *,
+    queries: Vectors | None = None,
+    modality: Modality | None = None,
+    wanted: float = 0.95,
+) -> IndexCheck:
     """Measure the index in ``directory``.
 
     Args:
         directory: an index folder.
-        k: neighbours that recall looks at.
+        k: neighbours that recall looks at, at least 1; stored vectors count, aliases do not.
         queries: unit rows of the encoder that the index was built with, float32 (n, dim).
-        wanted: recall that ef_search is raised for.
+        modality: to measure; all when not given.
+        wanted: recall that the effort is raised for.
 
     Raises:
         StorageError: when the index cannot be opened.
-        UsageError: when ``k`` is below 1, or the queries do not fit.
+        UsageError: when ``k`` is below 1, or the queries do not fit, or there is no such modality.
     """
     if k < 1:
         raise UsageError(f"k {k}: has to be at least 1.")
     index = open_index(directory)
-    vectors, source = _queries(index, directory, queries)
-    k = min(k, index.info.vectors)
-    ladder = [index.info.ef_search, *(step for step in EF_SEARCH_LADDER if step > index.info.ef_search > 0)]
+    if queries is not None and (queries.ndim != 2 or queries.shape[1] != index.info.dim or not len(queries)):
+        raise UsageError(f"queries of shape {queries.shape}: give rows of length {index.info.dim}.")
     with omp_threads(1):
-        (exact, _), exact_seconds = _timed(stored_vectors(index.faiss_index).search, vectors, k)
-        for ef_search in ladder:
-            (found, _), seconds = _timed(search_graph, index.faiss_index, vectors, k, ef_search)
-            reached = recall(found, exact)
-            if reached >= wanted:
-                break
+        pools = []
+        for name in [modality] if modality else index.info.modalities:
+            for pool, truth in _pools(index, name, k, queries):
+                most = min(k, pool.vectors)
+                asked = _by_truth(pool, truth, most) if truth else _by_exact_search(pool, queries, most)
+                pools.append(_measured(pool, asked, most, wanted))
+    worst = min(pools, key=lambda pool: pool.recall)
+    damaged = tuple(name for name, file in index.info.files.items() if sha256(directory / name) != file["sha256"])
     return IndexCheck(
-        recall=round(reached, 4),
-        ef_search=ef_search,
-        qps=round(len(vectors) / seconds, 1),
-        exact_qps=round(len(vectors) / exact_seconds, 1),
-        checksum_ok=all(sha256(directory / name) == file["sha256"] for name, file in index.info.files.items()),
-        k=k,
-        queries=len(vectors),
-        queries_from=source,
+        recall=worst.recall,
+        ef_search=worst.ef_search,
+        qps=worst.qps,
+        exact_qps=worst.exact_qps,
+        checksum_ok=not damaged,
+        k=worst.k,
+        queries=worst.queries,
+        queries_from=worst.queries_from,
+        damaged=damaged,
+        pools=tuple(pools),
     )
 
 
-def _queries(index: Index, directory: Path, given: Vectors | None) -> tuple[Vectors, str]:
-    if given is not None:
-        if given.ndim != 2 or given.shape[1] != index.info.dim or not len(given):
-            raise UsageError(f"queries of shape {given.shape}: give rows of length {index.info.dim}.")
-        return given, "given"
-    if PROBES in index.info.files:
-        try:
-            return np.load(directory / PROBES, allow_pickle=False), "probes"
-        except (OSError, ValueError) as error:
-            raise StorageError(f"{directory / PROBES}: damaged ({error}). Build the index again.") from None
-    numbers = np.unique(np.linspace(0, index.info.vectors - 1, _SAMPLE).astype(np.int64))
-    return stored_vectors(index.faiss_index).reconstruct_batch(numbers), "stored"
+def _pools(index: Index, modality: Modality, k: int, queries: Vectors | None) -> list[tuple[Pool, Truth | None]]:
+    """Return what is measured together, with its truth if that is to be used."""
+    whole = index.pool(modality)
+    probed = [part for part in whole.parts if (part.folder / PROBES).exists()]
+    if queries is not None or k > DEPTH or not probed:
+        return [(whole, None)]
+    groups: dict[bytes, list[tuple[Part, Truth]]] = {}
+    for part in probed:
+        truth = read_truth(part.folder / PROBES)
+        groups.setdefault(truth.queries.tobytes(), []).append((part, truth))
+    pools: list[tuple[Pool, Truth | None]] = []
+    for group in groups.values():
+        pool = Pool(tuple(part for part, _ in group))
+        firsts = pool.firsts[:-1].tolist()
+        pools.append((pool, joined([(truth, first) for (_, truth), first in zip(group, firsts, strict=True)])))
+    return pools
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Queries, and how to judge what was found for them."""
+
+    queries: Vectors
+    recall: Callable[[Found], float]
+    exact_seconds: float  # a query
+    source: str
+
+
+def _by_truth(pool: Pool, truth: Truth, k: int) -> _Asked:
+    some = truth.queries[:_TIMED]
+    _, seconds = _timed(pool.exact, some, k)
+    return _Asked(truth.queries, lambda found: truth.recall(found[1]), seconds / len(some), "probes")
+
+
+def _by_exact_search(pool: Pool, given: Vectors | None, k: int) -> _Asked:
+    queries = _stored(pool) if given is None else given
+    (exact, _), seconds = _timed(pool.exact, queries, k)
+    source = "stored" if given is None else "given"
+    return _Asked(queries, lambda found: recall(found[0], exact), seconds / len(queries), source)
+
+
+def _measured(pool: Pool, asked: _Asked, k: int, wanted: float) -> PoolCheck:
+    """Search with the parts' own efforts, and then with greater ones until recall is reached."""
+    own = max(part.info.effort for part in pool.parts)
+    for effort in (0, *(step for step in pool.efforts if step > own)):
+        found, seconds = _timed(pool.search, asked.queries, k, effort)
+        reached = asked.recall(found)
+        if reached >= wanted:
+            break
+    return PoolCheck(
+        modality=pool.parts[0].info.modality,
+        parts=tuple(part.info.name for part in pool.parts),
+        recall=round(reached, 4),
+        ef_search=effort or own,
+        qps=round(len(asked.queries) / seconds, 1),
+        exact_qps=round(1 / asked.exact_seconds, 1),
+        k=k,
+        queries=len(asked.queries),
+        queries_from=asked.source,
+    )
+
+
+def _stored(pool: Pool) -> Vectors:
+    """Return some hundred stored vectors, spread over the parts."""
+    numbers = np.unique(np.linspace(0, pool.vectors - 1, _SAMPLE).astype(np.int64))
+    rows = []
+    for part, first in zip(pool.parts, pool.firsts.tolist(), strict=False):
+        mine = numbers[(numbers >= first) & (numbers < first + part.info.vectors)] - first
+        if len(mine):
+            rows.append(part.stored.stored(mine))
+    return np.concatenate(rows)
 
 
 def _timed(search: Callable[..., Any], *arguments: Any) -> tuple[Any, float]:

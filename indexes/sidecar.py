@@ -1,11 +1,18 @@
 """What an index folder says about itself: ``index.json``, written last, so that its presence means a whole index.
 
-    index.json     how the index was built, and size and SHA-256 of each file beside it
-    vectors.faiss  the FAISS index over the distinct vectors
-    keys.npy       16 bytes a pair: first the pairs whose vectors are stored, in order, then the aliases
-    aliases.npy    for each alias the number of the stored vector that it shares, ascending
-    probes.npy     vectors of sample queries, if any: ef_search is tuned and recall is checked on them
-    encoder.npz    the encoder that the vectors came from, if any
+    index.json           how the index was built, its parts, and size and SHA-256 of every other file
+    encoder.npz | .json  the encoder that queries need, if any
+    pairs/00000.parquet  the indexed pairs, if they were kept, some ten thousand a file
+    text-00000/          a *part*: FAISS's index over vectors of captions; image-00000/ over those of images
+        vectors.faiss    the vectors
+        raw.f16.npy      ivfpq only: the vectors in half precision, that searches are rescored from
+        keys.npy         16 bytes a pair: first the pairs whose vectors are stored, in order, then the aliases
+        aliases.npy      for each alias the number of the stored vector that it is a copy of, ascending
+        probes.npz       vectors of sample queries and their true nearest, if any: to tune and to check
+
+A part never changes once it is whole: an addition writes a new one (``text-00000-1``) and then index.json, so that a
+kill leaves the old index or the new one. Folders that index.json does not name are leavings, and are cleared away
+by the next build or addition.
 
 The same pairs, options and program versions give the same bytes on the same kind of processor. Opening compares sizes,
 which finds a torn copy at once; `pairwright index check` compares the checksums.
@@ -13,7 +20,8 @@ which finds a torn copy at once; `pairwright index check` compares the checksums
 
 import hashlib
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,13 +30,21 @@ from pairwright.datasets.atomic import write_text
 from pairwright.datasets.errors import StorageError, UsageError
 
 SIDECAR = "index.json"
-VECTORS, KEYS, ALIASES = "vectors.faiss", "keys.npy", "aliases.npy"
+VECTORS, KEYS, ALIASES, PROBES = "vectors.faiss", "keys.npy", "aliases.npy", "probes.npz"
 RAW = "raw.f16.npy"
-ENCODER, PROBES = "encoder.npz", "probes.npy"
-FORMAT = 1
+PAIRS_FOLDER, READ_FOLDER = "pairs", "pairs-read"  # kept, and only for the time of a build
+FORMAT = 2
 
 Kind = Literal["flat", "hnsw", "ivfpq"]
 Storage = Literal["flat", "fp16", "int8", "ivfpq"]
+Modality = Literal["text", "image"]
+Files = dict[str, dict[str, Any]]
+
+MODALITIES: tuple[Modality, ...] = ("text", "image")
+
+_PART = re.compile(r"(text|image)-(\d{5,})(?:-(\d+))?")
+_OURS = re.compile(r"vectors\.faiss|raw\.f16\.npy|keys\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+")
+_ENCODER = re.compile(r"encoder\.(npz|json)")
 
 
 @dataclass(frozen=True)
@@ -38,8 +54,8 @@ class IndexOptions:
     Attributes:
         m: links of a vector at each upper level of the HNSW graph (twice that at the lowest), 2 to 128.
         ef_construction: candidates that are kept while a vector's links are sought; at least ``m``.
-        flat_below: pools with fewer distinct vectors are searched exactly, without a graph.
-        recall: share of the true ten nearest that ``ef_search`` is raised for, on sample queries, above 0 to 1.
+        flat_below: parts of fewer pairs are searched exactly, without a graph.
+        recall: share of the true ten nearest that a part's effort is raised for, on sample queries, above 0 to 1.
         storage: how a vector is stored: flat (float32), fp16, int8, ivfpq (codes in memory, rows on disk), or auto for
             the form that loses least within ``memory_gib``.
         memory_gib: what the whole index may take in memory, for auto; a fixed default, not this machine's memory, so
@@ -76,60 +92,173 @@ class IndexOptions:
 
 
 @dataclass(frozen=True)
+class PartInfo:
+    """What a part is.
+
+    Attributes:
+        name: of its folder.
+        modality: what its vectors are of.
+        kind: flat (exact), hnsw or ivfpq.
+        storage: how a vector is stored.
+        dim: length of a vector.
+        vectors: that are stored.
+        duplicates: further pairs whose vectors equal a stored one to the last bit, kept as aliases.
+        near_duplicates: further pairs whose vectors are nearly a stored one, kept as aliases.
+        m: links a vector; 0 unless hnsw.
+        ef_construction: 0 unless hnsw.
+        ef_search: candidates that a search keeps by default; 0 unless hnsw.
+        nprobe: lists that a search looks into by default; 0 unless ivfpq.
+        recall: of the ten nearest of the sample queries at that effort, 0 to 1; 0 when there were no such queries.
+    """
+
+    name: str
+    modality: Modality
+    kind: Kind
+    storage: Storage
+    dim: int
+    vectors: int
+    duplicates: int
+    near_duplicates: int
+    m: int = 0
+    ef_construction: int = 0
+    ef_search: int = 0
+    nprobe: int = 0
+    recall: float = 0.0
+
+    @property
+    def aliases(self) -> int:
+        """Pairs that share a stored vector with an earlier pair."""
+        return self.duplicates + self.near_duplicates
+
+    @property
+    def pairs(self) -> int:
+        """Pairs that can be found."""
+        return self.vectors + self.aliases
+
+    @property
+    def effort(self) -> int:
+        """What a search spends by default: ef_search or nprobe; 0 when it is exact."""
+        return self.ef_search or self.nprobe
+
+
+@dataclass(frozen=True)
 class IndexInfo:
     """What an index is and how it was built.
 
     Attributes:
-        kind: flat (exact) or hnsw.
+        parts: text parts first, each modality in order of the pairs.
+        pairs: that were given.
+        rejected: reason to how many of them have no vector in a modality that was asked for.
         dim: length of a vector.
-        vectors: distinct vectors that are stored.
-        duplicates: further pairs whose vectors equal a stored one to the last bit, kept as aliases.
-        m: links a vector; 0 when flat.
-        ef_construction: 0 when flat.
-        ef_search: candidates that are kept in a search by default; 0 when flat.
         encoder: fingerprint of the encoder; empty when the vectors came from elsewhere.
+        encoder_name: empty likewise.
+        options: what it was built with, and additions will be.
+        why: why the vectors are stored as they are, one line.
         metric: always inner_product, which of unit vectors is the cosine.
-        files: name to size in bytes and SHA-256.
+        files: path in the folder to size in bytes and SHA-256.
         versions: of the programs that shaped the bytes.
         seconds: of building; 0.0 when opened, since time is not part of the stored bytes.
     """
 
-    kind: Kind
+    parts: tuple[PartInfo, ...]
+    pairs: int
     dim: int
-    vectors: int
-    duplicates: int
-    m: int
-    ef_construction: int
-    ef_search: int
     encoder: str
+    encoder_name: str
+    options: IndexOptions
+    why: str = ""
+    rejected: dict[str, int] = field(default_factory=dict)
     metric: str = "inner_product"
-    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    files: Files = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
     @property
-    def pairs(self) -> int:
-        """Pairs that can be found: vectors and their aliases."""
-        return self.vectors + self.duplicates
+    def modalities(self) -> tuple[Modality, ...]:
+        """What can be searched for."""
+        return tuple(name for name in MODALITIES if any(part.modality == name for part in self.parts))
+
+    @property
+    def vectors(self) -> int:
+        """Stored vectors, all modalities together; so are the counts of duplicates."""
+        return sum(part.vectors for part in self.parts)
+
+    @property
+    def duplicates(self) -> int:
+        """Pairs whose vectors equal a stored one."""
+        return sum(part.duplicates for part in self.parts)
+
+    @property
+    def near_duplicates(self) -> int:
+        """Pairs whose vectors are nearly a stored one."""
+        return sum(part.near_duplicates for part in self.parts)
+
+    @property
+    def kind(self) -> Kind:
+        """Of the largest part."""
+        return max(self.parts, key=lambda part: part.vectors).kind
+
+    @property
+    def storage(self) -> Storage:
+        """Of the largest part."""
+        return max(self.parts, key=lambda part: part.vectors).storage
+
+    @property
+    def ef_search(self) -> int:
+        """The highest default of a part; 0 when none is an HNSW graph."""
+        return max(part.ef_search for part in self.parts)
+
+    @property
+    def nprobe(self) -> int:
+        """The highest default of a part; 0 when none is ivfpq."""
+        return max(part.nprobe for part in self.parts)
 
     @property
     def bytes(self) -> int:
         """Size of the files together, without the sidecar."""
         return sum(int(file["bytes"]) for file in self.files.values())
 
+    @property
+    def pairs_files(self) -> tuple[str, ...]:
+        """Names of the files of kept pairs, in order; empty when they were not kept."""
+        return tuple(sorted(name for name in self.files if name.startswith(f"{PAIRS_FOLDER}/")))
+
+    def parts_of(self, modality: Modality) -> tuple[PartInfo, ...]:
+        """Return the parts of a modality, in order."""
+        return tuple(part for part in self.parts if part.modality == modality)
+
     def summary(self) -> dict[str, Any]:
         """Return what ``pairwright index build --json`` prints."""
-        names = ("vectors", "duplicates", "seconds", "bytes", "kind", "dim", "ef_search", "encoder")
-        return {name: getattr(self, name) for name in names}
+        names = ("vectors", "duplicates", "near_duplicates", "pairs", "rejected", "seconds", "bytes", "kind", "storage")
+        named = {
+            name: getattr(self, name) for name in (*names, "dim", "ef_search", "nprobe", "encoder", "encoder_name")
+        }
+        return {**named, "parts": len(self.parts), "modalities": list(self.modalities), "why": self.why}
 
 
-def write_sidecar(directory: Path, info: IndexInfo, names: Sequence[str]) -> IndexInfo:
-    """Describe the named files of ``directory`` and write the sidecar, which makes the index whole."""
-    files = {name: {"bytes": (directory / name).stat().st_size, "sha256": sha256(directory / name)} for name in names}
-    info = replace(info, files=files)
-    stored = {"format": FORMAT, **{name: value for name, value in asdict(info).items() if name != "seconds"}}
-    write_text(directory / SIDECAR, json.dumps(stored, indent=2, sort_keys=True) + "\n")
-    return info
+def part_name(modality: Modality, number: int, revision: int = 0) -> str:
+    """Return the name of a part's folder; ``revision`` counts how often it was extended."""
+    return f"{modality}-{number:05d}" + (f"-{revision}" if revision else "")
+
+
+def part_place(name: str) -> tuple[Modality, int, int]:
+    """Return modality, number and revision of the part of that name."""
+    found = _PART.fullmatch(name)
+    if found is None:
+        raise ValueError(f"{name!r} is not the name of a part")
+    return "text" if found[1] == "text" else "image", int(found[2]), int(found[3] or 0)
+
+
+def described(directory: Path, names: Iterable[str]) -> Files:
+    """Return size and SHA-256 of the named files of ``directory``."""
+    return {name: {"bytes": (directory / name).stat().st_size, "sha256": sha256(directory / name)} for name in names}
+
+
+def write_sidecar(directory: Path, info: IndexInfo) -> None:
+    """Write the sidecar, which makes the index whole, or replaces one index by the next."""
+    stored = asdict(info)
+    del stored["seconds"], stored["options"]["threads"]
+    write_text(directory / SIDECAR, json.dumps({"format": FORMAT, **stored}, indent=2, sort_keys=True) + "\n")
 
 
 def read_sidecar(directory: Path) -> IndexInfo:
@@ -143,20 +272,65 @@ def read_sidecar(directory: Path) -> IndexInfo:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if stored.pop("format") != FORMAT:
             raise StorageError(f"{path}: an index of another version. Build it again.")
-        info = IndexInfo(**stored)
+        parts = tuple(PartInfo(**part) for part in stored.pop("parts"))
+        info = IndexInfo(parts=parts, options=IndexOptions(**stored.pop("options")), **stored)
         sizes = {name: int(file["bytes"]) for name, file in info.files.items()}
     except (FileNotFoundError, NotADirectoryError):
         raise StorageError(
             f"{directory}: no index here, or one that was not finished. Build it: pairwright index build INPUT --out {directory}"
         ) from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
         raise StorageError(f"{path}: not a whole sidecar ({error}). Build the index again.") from None
+    if not parts:
+        raise StorageError(f"{path}: names no parts. Build the index again.")
     for name, size in sizes.items():
         found = (directory / name).stat().st_size if (directory / name).is_file() else -1
         if found != size:
             state = "is missing" if found < 0 else f"has {found} bytes instead of {size}"
             raise StorageError(f"{directory / name}: {state}. Copy the index again or build it again.")
     return info
+
+
+def prepare_folder(directory: Path) -> None:
+    """Make the folder, and take away what would make it an index: the sidecar first, then the files that it named.
+
+    Raises:
+        UsageError: when there is a file in its place.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"{directory}: not a folder. Name a folder for the index.") from None
+    (directory / SIDECAR).unlink(missing_ok=True)
+    clear_leavings(directory, ())
+
+
+def clear_leavings(directory: Path, named: Collection[str]) -> None:
+    """Remove parts and files of ours that are not among the ``named`` paths: what a kill or an older index left."""
+    parts = {name.partition("/")[0] for name in named}
+    for path in sorted(directory.iterdir()):
+        if _PART.fullmatch(path.name) and path.name not in parts:
+            remove_folder(path)
+        elif _ENCODER.fullmatch(path.name) and path.name not in named:
+            path.unlink()
+    remove_folder(directory / READ_FOLDER)
+    remove_folder(directory / PAIRS_FOLDER, [name for name in named if name.startswith(f"{PAIRS_FOLDER}/")])
+
+
+def remove_folder(folder: Path, but: Collection[str] = ()) -> None:
+    """Remove our files in a folder of an index, but for some, and the folder when it is empty then."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if _OURS.fullmatch(path.name) and f"{folder.name}/{path.name}" not in but:
+            path.unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def with_seconds(info: IndexInfo, seconds: float) -> IndexInfo:
+    """Return ``info`` with the time that it took, in seconds, rounded to milliseconds."""
+    return replace(info, seconds=round(seconds, 3))
 
 
 def sha256(path: Path) -> str:

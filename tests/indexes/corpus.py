@@ -1,12 +1,16 @@
 """A small caption corpus with an obvious structure, and unit vectors in clusters."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pairwright.datasets.chance import array_stream
 from pairwright.datasets.records import Pair, pair_key
+from pairwright.datasets.rejects import reject
 from pairwright.indexes.encoders import Vectors
+from pairwright.indexes.sidecar import Modality
+from pairwright.indexes.vectors import Rows
 
 ANIMALS = ["dog", "cat", "horse", "sheep", "zebra", "giraffe", "parrot", "elephant"]
 PLACES = ["on the beach", "in a kitchen", "beside a river", "under a table", "near a bus stop", "behind a fence"]
@@ -42,3 +46,34 @@ def mixture(count: int, dim: int = 32, clusters: int = 40, *names: str) -> Vecto
 
 def keys(count: int) -> list[str]:
     return [f"{number:032x}" for number in range(count)]
+
+
+def numbered(count: int, first: int = 0) -> list[Pair]:
+    """Pairs that `Given` finds the rows of: their keys are numbers."""
+    return [Pair(f"{number:032x}", f"caption {number}") for number in range(first, first + count)]
+
+
+@dataclass(frozen=True)
+class Given:
+    """Vectors of `numbered` pairs: a row a pair and modality; a row of NaN stands for none."""
+
+    text: Vectors
+    image: Vectors | None = None
+
+    @property
+    def modalities(self) -> tuple[Modality, ...]:
+        """Of the rows that are given."""
+        return ("text",) if self.image is None else ("text", "image")
+
+    @property
+    def dim(self) -> int:
+        """Of a row."""
+        return int(self.text.shape[1])
+
+    def rows(self, pairs: Sequence[Pair], modality: Modality) -> Rows:
+        """Find the rows by the numbers that the keys are."""
+        of = self.image if modality == "image" and self.image is not None else self.text
+        rows = of[[int(pair.key, 16) for pair in pairs]]
+        has = np.asarray(np.isfinite(rows).all(axis=1))
+        rejects = [reject(pair.key, "not_finite", "no vector") for pair, one in zip(pairs, has, strict=True) if not one]
+        return Rows(has, rows[has], rejects)

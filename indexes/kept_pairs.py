@@ -1,0 +1,98 @@
+"""The pairs beside their index: Parquet files of 50,000, by which parts are built and hits are looked up.
+
+Every build goes through them, since parts are built of ranges, by several processes, in two modalities, from an input that
+may be a stream; a caller that keeps the pairs elsewhere has them removed when the index is whole.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pairwright.datasets.records import Pair
+from pairwright.datasets.tables import PAIRS
+
+_A_FILE = 50_000  # pairs
+BATCH = 1024  # that are turned into vectors at a time
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """Whole files of pairs.
+
+    Attributes:
+        folder: that they are in.
+        names: in order.
+        ends: number of the first pair after each file.
+    """
+
+    folder: Path
+    names: tuple[str, ...]
+    ends: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Pairs together."""
+        return self.ends[-1] if self.ends else 0
+
+    def batches(self, first: int, end: int) -> Iterator[list[Pair]]:
+        """Yield the pairs with numbers from ``first`` to before ``end``, `BATCH` at a time within a file."""
+        start = 0
+        for name, after in zip(self.names, self.ends, strict=True):
+            if start < end and after > first:
+                frame = PAIRS.read_frame(self.folder / name)
+                low, high = max(first - start, 0), min(end, after) - start
+                for place in range(low, high, BATCH):
+                    yield PAIRS.records(frame[place : min(place + BATCH, high)])
+            start = after
+
+    def chosen(self, numbers: NDArray[np.int64]) -> Iterator[list[Pair]]:
+        """Yield the pairs of ``numbers``, which ascend, at most `BATCH` at a time."""
+        start = 0
+        for name, after in zip(self.names, self.ends, strict=True):
+            rows = numbers[(numbers >= start) & (numbers < after)] - start
+            start = after
+            if not len(rows):
+                continue
+            frame = PAIRS.read_frame(self.folder / name)
+            for place in range(0, len(rows), BATCH):
+                yield PAIRS.records(frame[rows[place : place + BATCH]])
+
+
+class PairWriter:
+    """Writes pairs to files whose names count from ``first``."""
+
+    def __init__(self, folder: Path, first: int = 0) -> None:
+        """Begin in ``folder``, which is made when there is something to write."""
+        self._folder, self._first = folder, first
+        self._names: list[str] = []
+        self._ends: list[int] = []
+        self._waiting: list[Pair] = []
+
+    def add(self, pairs: Sequence[Pair]) -> None:
+        """Take pairs."""
+        self._waiting += pairs
+        while len(self._waiting) >= _A_FILE:
+            self._write(self._waiting[:_A_FILE])
+            self._waiting = self._waiting[_A_FILE:]
+
+    def finish(self) -> PairFiles:
+        """Write what is left, and return all files."""
+        if self._waiting:
+            self._write(self._waiting)
+        return PairFiles(self._folder, tuple(self._names), tuple(self._ends))
+
+    def _write(self, pairs: list[Pair]) -> None:
+        self._names.append(f"{self._first + len(self._names):05d}.parquet")
+        self._ends.append((self._ends[-1] if self._ends else 0) + len(pairs))
+        PAIRS.write(pairs, self._folder / self._names[-1])
+
+
+def find_pairs(files: Sequence[Path], keys: Sequence[str]) -> pl.DataFrame:
+    """Return those pairs of ``keys`` that are in ``files``, in the order of the keys; columns of `PAIRS`."""
+    wanted = pl.DataFrame({"key": keys}, schema={"key": pl.String}).unique(maintain_order=True).with_row_index()
+    found = pl.scan_parquet(list(files)).filter(pl.col("key").is_in(wanted["key"].implode())).collect()
+    return found.join(wanted, on="key").sort("index").drop("index").select(list(PAIRS.schema))

@@ -1,0 +1,201 @@
+"""Building the parts of an index, one after the other or side by side in processes.
+
+A part is built of a range of the kept pairs and depends on that range alone, so any number of workers gives the same
+bytes (a model's rows apart, where its library rounds otherwise with fewer threads). Each worker builds whole parts
+with its share of the cores; memory is that of as many parts as there are workers.
+"""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairwright.datasets.chance import array_stream
+from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.rejects import Reject
+from pairwright.indexes.encoders import Vectors
+from pairwright.indexes.kept_pairs import PairFiles
+from pairwright.indexes.parts import PartBuilder, extended_part, new_part
+from pairwright.indexes.sidecar import Files, IndexOptions, Modality, PartInfo, Storage, described, remove_folder
+from pairwright.indexes.storage import StorageChoice, training_rows
+from pairwright.indexes.threads import build_threads, omp_threads
+from pairwright.indexes.vectors import PairVectors
+
+Watch = Callable[[str, int, int], None]
+
+_POLL = 0.2  # seconds between looks at how far the workers are
+
+
+class Queue(Protocol):
+    """Where a worker tells how many pairs it has done."""
+
+    def put(self, item: int, /) -> None:
+        """Tell of ``item`` more pairs."""
+        ...
+
+    def get_nowait(self) -> int:
+        """Return what was told, or raise `queue.Empty`."""
+        ...
+
+
+@dataclass(frozen=True)
+class PartJob:
+    """A part to build.
+
+    Attributes:
+        folder: of the part.
+        modality: of its vectors.
+        pairs: files that the pairs are in.
+        first: number of its first pair there.
+        end: number of the pair after its last.
+        choice: how vectors are stored.
+        options: of the index.
+        probes: sample queries, float32 (q, dim), or none.
+        old: folder and description of the part that this one extends, if it does.
+    """
+
+    folder: Path
+    modality: Modality
+    pairs: PairFiles
+    first: int
+    end: int
+    choice: StorageChoice
+    options: IndexOptions
+    probes: Vectors | None = None
+    old: tuple[Path, PartInfo] | None = None
+
+
+@dataclass(frozen=True)
+class PartBuilt:
+    """What became of a job.
+
+    Attributes:
+        info: of the part; None when no pair had a vector.
+        files: its files, by their path in the index folder.
+        rejects: pairs that have no vector.
+    """
+
+    info: PartInfo | None
+    files: Files
+    rejects: list[Reject]
+
+
+def build_parts(jobs: Sequence[PartJob], vectors: PairVectors, workers: int, watch: Watch) -> list[PartBuilt]:
+    """Build all parts, in order of ``jobs``.
+
+    Args:
+        jobs: what to build.
+        vectors: of the pairs; pickled when there are several workers.
+        workers: processes; 1 builds in this one.
+        watch: hears "vectors", how many pairs are done, and of how many.
+
+    Raises:
+        PairwrightError: what building raises, or when a worker was killed.
+    """
+    total = sum(job.end - job.first for job in jobs)
+    workers = min(workers, len(jobs))
+    if workers <= 1:
+        done = _Counter(watch, total)
+        return [built for job in jobs for built in _built([job], vectors, done, 0)]
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, (os.cpu_count() or 1) // workers)
+    with context.Manager() as manager, ProcessPoolExecutor(workers, mp_context=context) as pool:
+        queue: Any = manager.Queue()
+        shares = [list(jobs[worker::workers]) for worker in range(workers)]
+        futures = [pool.submit(_built, share, vectors, queue, threads) for share in shares]
+        _watched(futures, queue, _Counter(watch, total))
+        try:
+            done_by = [future.result() for future in futures]
+        except BrokenProcessPool:
+            raise PairwrightError(
+                "index: a worker process was ended from outside, perhaps for want of memory. Use fewer workers, or more shards."
+            ) from None
+    return [done_by[number % workers][number // workers] for number in range(len(jobs))]
+
+
+class _Counter:
+    """Adds up what is told and passes the sum on; a `Queue` that is empty at once."""
+
+    def __init__(self, watch: Watch, total: int) -> None:
+        self._watch, self._total, self._done = watch, total, 0
+
+    def put(self, item: int, /) -> None:
+        self._done += item
+        self._watch("vectors", self._done, self._total)
+
+    def get_nowait(self) -> int:
+        raise Empty
+
+
+def _watched(futures: "Sequence[Future[list[PartBuilt]]]", queue: Queue, counter: _Counter) -> None:
+    """Pass on what the workers tell until all are done or one failed."""
+    running = set(futures)
+    while running:
+        finished, running = wait(running, timeout=_POLL)
+        try:
+            while True:
+                counter.put(queue.get_nowait())
+        except Empty:
+            pass
+        if any(future.exception() for future in finished):
+            for future in running:
+                future.cancel()
+            return
+
+
+def _built(jobs: list[PartJob], vectors: PairVectors, told: Queue, threads: int) -> list[PartBuilt]:
+    """Build parts in this process, with so many threads; 0 for as many as the options say."""
+    if threads:
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # for libraries that are loaded later, as models are
+    found = []
+    for job in jobs:
+        with omp_threads(build_threads(job.options.threads or threads)):
+            found.append(_build(job, vectors, told))
+    return found
+
+
+def _build(job: PartJob, vectors: PairVectors, told: Queue) -> PartBuilt:
+    builder = _begun(job, vectors)
+    rejects: list[Reject] = []
+    for pairs in job.pairs.batches(job.first, job.end):
+        rows = vectors.rows(pairs, job.modality)
+        rejects += rows.rejects
+        builder.add([pair.key for pair, has in zip(pairs, rows.has.tolist(), strict=True) if has], rows.vectors)
+        told.put(len(pairs))
+    info = builder.finish()
+    if info is None:
+        remove_folder(job.folder)
+        return PartBuilt(None, {}, rejects)
+    names = [f"{job.folder.name}/{path.name}" for path in sorted(job.folder.iterdir())]
+    return PartBuilt(info, described(job.folder.parent, names), rejects)
+
+
+def _begun(job: PartJob, vectors: PairVectors) -> PartBuilder:
+    count = job.end - job.first
+    if job.old is not None:
+        old, info = job.old
+        becomes_graph = info.kind == "flat" and info.vectors + count >= job.options.flat_below
+        sample = _sample(job, vectors, info.storage) if becomes_graph else None
+        return extended_part(job.folder, old, info, job.options, count=count, sample=sample)
+    sample = _sample(job, vectors, job.choice.storage)
+    return new_part(job.folder, job.choice, job.options, count=count, sample=sample, probes=job.probes)
+
+
+def _sample(job: PartJob, vectors: PairVectors, storage: Storage) -> Vectors | None:
+    """Return rows of the part to train on, spread over it by chance; None when there is nothing to train."""
+    count = job.end - job.first
+    wanted = training_rows(storage, count)
+    if not wanted:
+        return None
+    chance = array_stream("training rows", job.modality, job.first)
+    numbers: NDArray[np.int64] = job.first + np.sort(chance.choice(count, wanted, replace=False))
+    rows = [vectors.rows(pairs, job.modality).vectors for pairs in job.pairs.chosen(numbers)]
+    return np.concatenate(rows)

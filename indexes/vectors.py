@@ -1,0 +1,163 @@
+"""From pairs to vectors: what an index is built from, whether an encoder makes them or they are there already.
+
+A *modality* is what a vector is of: a pair's caption (text) or its image. A pair may have a vector of one and not of the
+other; then it stands in the parts of the one, and is a rejected row with a reason for the other.
+"""
+
+import io
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.images import DECODER_ERRORS, FORMATS, UnusableImage, check_image, is_url, open_image
+from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import Reject, reject
+from pairwright.indexes.encoder_table import image_encoder, load_encoder
+from pairwright.indexes.encoders import TextEncoder, Vectors
+from pairwright.indexes.sidecar import Modality
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+_THREADS = 4  # that open images: Pillow decodes without Python's lock; more would hold more pixels at a time
+_OPENED = 16  # images that are opened between looks at how many pixels are held
+_IMAGES, _PIXELS = 128, 50_000_000  # from which on what was decoded is encoded: 150 MB at three bytes a pixel
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The vectors of some pairs.
+
+    Attributes:
+        has: which of the pairs have a vector, bool (n,).
+        vectors: of those, in their order, float32 (has.sum(), dim), of length 1.
+        rejects: one for each of the others, in their order.
+    """
+
+    has: NDArray[np.bool_]
+    vectors: Vectors
+    rejects: list[Reject]
+
+
+class PairVectors(Protocol):
+    """Gives pairs their vectors. It can be pickled: each worker process gets one of its own."""
+
+    @property
+    def modalities(self) -> tuple[Modality, ...]:
+        """What there are vectors of."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector; the same for all modalities."""
+        ...
+
+    def rows(self, pairs: Sequence[Pair], modality: Modality) -> Rows:
+        """Return the vectors of ``pairs``. A pair's row does not depend on the others, but for a model's rounding.
+
+        Raises:
+            UsageError: when there are none of that modality.
+        """
+        ...
+
+
+class EncodedPairs:
+    """Captions and images through an encoder.
+
+    A worker process loads the encoder anew from the index folder, so it has to be saved there before.
+    """
+
+    def __init__(
+        self, encoder: TextEncoder, directory: Path | None = None, *, device: str = "", model: str = ""
+    ) -> None:
+        """Take an encoder.
+
+        Args:
+            encoder: of captions; of images, too, when those are asked for.
+            directory: index folder that it is saved in; needed for worker processes only.
+            device: where a worker process runs it, see `EncoderOptions`.
+            model: where its checkpoint is, see `load_encoder`.
+        """
+        self.encoder = encoder
+        self._reopened = (directory, device, model)
+
+    @property
+    def modalities(self) -> tuple[Modality, ...]:
+        """Text, and image when the encoder reads images."""
+        return ("text", "image") if hasattr(self.encoder, "encode_images") else ("text",)
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+        return self.encoder.dim
+
+    def rows(self, pairs: Sequence[Pair], modality: Modality) -> Rows:
+        """Encode captions, which all pairs have, or those images that can be opened and decoded."""
+        if modality == "text":
+            return Rows(np.ones(len(pairs), np.bool_), self.encoder.encode_texts([pair.caption for pair in pairs]), [])
+        encoder = image_encoder(self.encoder)
+        has: list[bool] = []
+        vectors: list[Vectors] = []
+        rejects: list[Reject] = []
+        images: list[Image.Image] = []
+        with ThreadPoolExecutor(_THREADS) as threads:
+            for start in range(0, len(pairs), _OPENED):
+                for opened in threads.map(_opened, pairs[start : start + _OPENED]):
+                    has.append(not isinstance(opened, Reject))
+                    if isinstance(opened, Reject):
+                        rejects.append(opened)
+                    else:
+                        images.append(opened)
+                if len(images) >= _IMAGES or sum(image.width * image.height for image in images) >= _PIXELS:
+                    vectors.append(encoder.encode_images(images))
+                    images = []
+        vectors.append(encoder.encode_images(images))
+        return Rows(np.array(has, np.bool_), np.concatenate(vectors), rejects)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return where a worker process finds the encoder."""
+        if self._reopened[0] is None:
+            raise UsageError("an encoder that is not saved in an index folder cannot go to worker processes.")
+        return {"_reopened": self._reopened}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Load the encoder in a worker process."""
+        directory, device, model = self._reopened = state["_reopened"]
+        encoder = load_encoder(directory, device=device, model=model)
+        if encoder is None:
+            raise StorageError(f"{directory}: no encoder here. Build the index again.")
+        self.encoder = encoder
+
+
+def _opened(pair: Pair) -> "Image.Image | Reject":
+    """Return the decoded image of a pair, or why there is none."""
+    place = f"pair {pair.key}"
+    if not pair.image:
+        return reject(place, "missing_image", "the pair names no image", pair.caption)
+    if is_url(pair.image):
+        return reject(place, "not_fetched", "a URL, not a file", pair.image)
+    try:
+        return _decoded(open_image(pair.image), pair.image)
+    except UnusableImage as error:
+        return reject(place, error.reason, error.what, pair.image)
+
+
+def _decoded(data: bytes, where: str) -> "Image.Image":
+    from PIL import Image
+
+    check_image(data, "header", where)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            image = Image.open(io.BytesIO(data), formats=FORMATS)
+            image.load()
+    except DECODER_ERRORS as error:
+        raise UnusableImage("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
+    return image
