@@ -52,6 +52,7 @@ WORDS: Mapping[str, Word] = {
     ),
     "no_choices": Word("transient", "the answer holds no choice", "Run again; if it stays, look at the server's log."),
     "bad_request": Word("row", "the server calls the request invalid", "Mend the prompt, the parameters or the row."),
+    "bad_image": Word("row", "an image of the request cannot be used", "Replace the image file, or leave the row out."),
     "unsupported": Word(
         "row", "the server does not support something in the request", "Leave that parameter or the schema out."
     ),
@@ -125,6 +126,10 @@ class Failure(PairwrightError):  # noqa: N818 - it is data as well as an error: 
     def mend(self) -> str:
         """What to do, in a sentence."""
         return WORDS[self.word].mend
+
+    def again(self) -> "Failure":
+        """Return the same failure, to be raised for another row: a shared one would gather every row's traceback."""
+        return _failure(self.word, self.detail, self.status, self.retry_after)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from positional arguments when they come back from a worker process.

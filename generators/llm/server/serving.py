@@ -12,8 +12,6 @@ Only this machine can reach it unless another host is named.
 
 import asyncio
 import concurrent.futures
-import importlib
-import importlib.util
 import os
 import signal
 import threading
@@ -22,6 +20,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.loops import new_loop
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.wire import Connection
 
@@ -158,14 +157,6 @@ async def _waited(stop: asyncio.Event, seconds: float | None) -> None:
         await asyncio.wait_for(stop.wait(), seconds)
     except TimeoutError:
         return
-
-
-def new_loop() -> asyncio.AbstractEventLoop:
-    """Return a new event loop: uvloop's where it is installed."""
-    if importlib.util.find_spec("uvloop"):
-        loop: asyncio.AbstractEventLoop = importlib.import_module("uvloop").new_event_loop()
-        return loop
-    return asyncio.new_event_loop()
 
 
 def _run(loop: asyncio.AbstractEventLoop, serve: Callable[[], Any]) -> None:

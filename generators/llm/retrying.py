@@ -1,0 +1,181 @@
+"""Asking again: what may pass by itself is waited out, what may not ends the row or the run.
+
+- A fault of one answer (a reset, half a body, an answer that is no JSON, a 500, a timeout) is asked again so many times,
+  each wait twice as long, and jittered by a chance that the request's key and the attempt fix.
+- A refusal for now (429, 503) and a server that cannot be reached say nothing about the row. They use up no tries: they
+  are waited out, as long as Retry-After says where it says anything, for `Retries.patience` seconds in all. A server that has
+  answered nobody in that time is down, and the run stops; it can be taken up again, since answers are kept.
+- A fatal failure (`Failure.fatal`) stops all at once: rows that wait end in it, and nothing more is sent.
+
+A row that waits holds no place of the limiter's, so others go on: retries are mixed into the flow.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pairwright.datasets.chance import stream
+from pairwright.generators.llm.failures import Failure
+from pairwright.generators.llm.messages import Model, Reply, Request
+
+FIRST_S, LONGEST_S = 0.5, 30.0  # waits, before jitter
+SPREAD = 0.1  # of what Retry-After says, added so that not all come back at once
+NOTICED_S = 1.0  # a server away for less is not worth a word
+
+_WAITED_OUT = {"rate_limited", "overloaded", "unreachable"}
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How long a run goes on hoping.
+
+    Attributes:
+        most: how often a row's own faults are met by asking again.
+        patience: seconds that refusals and an unreachable server are waited out.
+        seed: of the jitter.
+    """
+
+    most: int = 6
+    patience: float = 300.0
+    seed: int = 0
+
+
+class RetryingModel:
+    """A model that is asked again."""
+
+    def __init__(
+        self,
+        model: Model,
+        retries: Retries,
+        *,
+        say: Callable[[str], None] = _log.warning,
+        on_stop: Callable[[Failure], None] | None = None,
+    ) -> None:
+        """Wrap a model.
+
+        Args:
+            model: asked; each attempt anew.
+            retries: how often and how long.
+            say: told, in one line, that the server is away, and that it is back.
+            on_stop: told the fatal failure that stops the run, once.
+        """
+        self._model, self._retries = model, retries
+        self._say, self._on_stop = say, on_stop
+        self._stopped: Failure | None = None
+        self._sleepers: dict[asyncio.Future[None], bool] = {}  # whether the server's return ends the sleep
+        self._answered_at: float | None = None  # when the server last answered anybody; at first, when first asked
+        self._away_since: float | None = None
+        self._said = False
+
+    async def ask(self, request: Request) -> Reply:
+        """Ask until there is an answer, or no hope for one.
+
+        Raises:
+            Failure: the row's, after the last retry; or the run's.
+        """
+        loop = asyncio.get_running_loop()
+        if self._answered_at is None:
+            self._answered_at = loop.time()
+        tries = refusals = 0
+        waited = 0.0  # for refusals; time in the limiter's queue is not the server's doing
+        while True:
+            if self._stopped is not None:
+                raise self._stopped.again()
+            try:
+                reply = await self._model.ask(request)
+            except Failure as failure:
+                met = failure
+            else:
+                self._alive(loop.time())
+                return reply
+            if not met.transient:
+                raise self._ended(met, loop.time())
+            refused = met.word in _WAITED_OUT
+            tries, refusals = tries + (not refused), refusals + refused
+            if met.word == "unreachable":
+                self._away(met, loop.time())
+            if tries > self._retries.most or waited > self._retries.patience:
+                raise self._gone(met, loop.time()) or met
+            wait = self._pause(request, tries + refusals, met)
+            if wait > self._retries.patience:
+                raise self._stop(_too_long(met, wait))
+            waited += wait * refused
+            await self._sleep(wait, until_back=met.word == "unreachable")
+
+    def _pause(self, request: Request, attempt: int, failure: Failure) -> float:
+        chance = stream(self._retries.seed, "retry", request.key(""), attempt).random()
+        if failure.retry_after is not None:
+            return failure.retry_after * (1 + SPREAD * chance) + 0.05 * chance
+        backoff: float = min(FIRST_S * 2.0 ** (min(attempt, 30) - 1), LONGEST_S)
+        return backoff * (0.5 + chance)
+
+    def _alive(self, now: float) -> None:
+        self._answered_at = now
+        if self._away_since is None:
+            return
+        if self._said:
+            self._say(f"the server is back after {now - self._away_since:.0f} s")
+        self._away_since, self._said = None, False
+        for sleeper, until_back in self._sleepers.items():
+            if until_back and not sleeper.done():
+                sleeper.set_result(None)
+
+    def _away(self, failure: Failure, now: float) -> None:
+        if self._away_since is None:
+            self._away_since = now
+        if not self._said and now - self._away_since >= NOTICED_S:
+            self._said = True
+            self._say(
+                f"no connection to the server ({failure.detail}); waiting up to {self._retries.patience:.0f} s for it"
+            )
+
+    def _ended(self, failure: Failure, now: float) -> Failure:
+        """Return what a row ends in that nothing can help."""
+        if failure.fatal:
+            return self._stop(failure)
+        if failure.status:
+            self._alive(now)
+        return failure
+
+    def _gone(self, failure: Failure, now: float) -> Failure | None:
+        """Return the end of the run, when the server has answered nobody for as long as patience lasts."""
+        assert self._answered_at is not None
+        silent = now - self._answered_at
+        if silent <= self._retries.patience:
+            return None
+        return self._stop(
+            Failure("server_down", f"no answer for {silent:.0f} s; last: {failure.word}, {failure.detail}")
+        )
+
+    def _stop(self, failure: Failure) -> Failure:
+        if self._stopped is None:
+            self._stopped = failure
+            if self._on_stop:
+                self._on_stop(failure)
+            for sleeper in self._sleepers:
+                if not sleeper.done():
+                    sleeper.set_exception(failure.again())
+        return self._stopped.again()
+
+    async def _sleep(self, seconds: float, *, until_back: bool) -> None:
+        loop = asyncio.get_running_loop()
+        sleeper: asyncio.Future[None] = loop.create_future()
+        timer = loop.call_later(seconds, _wake, sleeper)
+        self._sleepers[sleeper] = until_back
+        try:
+            await sleeper
+        finally:
+            timer.cancel()
+            del self._sleepers[sleeper]
+
+
+def _wake(sleeper: asyncio.Future[None]) -> None:
+    if not sleeper.done():
+        sleeper.set_result(None)
+
+
+def _too_long(failure: Failure, wait: float) -> Failure:
+    word = "no_quota" if failure.word == "rate_limited" else "server_down"
+    return Failure(word, f"the server asks to wait {wait:.0f} s: {failure.detail}", status=failure.status)

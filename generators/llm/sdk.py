@@ -1,0 +1,145 @@
+"""The transport through the ``openai`` package: for Azure, for other ways to prove who one is, or when asked for.
+
+Only its HTTP half is used (``client.post``): the client builds URL, headers and authorization, while bodies are written
+and read by `wire`, as in the direct transport. So both see the same answers and the same failures, and the package's
+checking of every answer against its types is not paid for. It never retries: pacing must see the refusals.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pairwright.generators.llm.direct import CONNECT_S, Heard
+from pairwright.generators.llm.messages import Reply, Request
+from pairwright.generators.llm.network import LARGEST, TooLarge, network_failure
+from pairwright.generators.llm.settings import LLMSettings
+from pairwright.generators.llm.wire import encode, failure_of, payload_of, reply_of
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+NO_KEY = "none"  # the package insists on one; no header carries it
+LOGGERS = ("httpx2", "openai._base_client")
+
+
+class SdkModel:
+    """A model behind the ``openai`` package; made by `open_sdk`."""
+
+    def __init__(self, client: "AsyncOpenAI", settings: LLMSettings, heard: Heard) -> None:
+        import httpx2
+        from openai import APIStatusError, OpenAIError
+
+        self._client, self._heard = client, heard
+        self._timeout, self._hide = settings.timeout, settings.hide
+        self._response, self._status_error, self._error = httpx2.Response, APIStatusError, OpenAIError
+        self._foreign = (OpenAIError, httpx2.HTTPError, httpx2.StreamError, OSError, TooLarge)
+
+    async def ask(self, request: Request) -> Reply:
+        """Ask once.
+
+        Raises:
+            Failure: there is no answer.
+        """
+        payload = payload_of(request)
+        response = await self._post(payload)
+        self._heard(response.headers)
+        if 200 <= response.status_code < 300:
+            return reply_of(response.content, hide=self._hide)
+        raise failure_of(response.status_code, response.headers, response.content, hide=self._hide)
+
+    async def _post(self, payload: dict[str, Any]) -> Any:
+        try:
+            # The package's own timeout counts from byte to byte; a dripping answer would never meet it.
+            async with asyncio.timeout(self._timeout):
+                return await self._client.post("/chat/completions", cast_to=self._response, body=payload)
+        except self._status_error as error:
+            return error.response
+        except self._foreign as error:
+            failure = network_failure(error)
+        except (TypeError, UnicodeEncodeError):
+            encode(payload)  # says what is wrong with it, where it is the payload
+            raise
+        # Raised outside of the handler: the package's errors hold the request, and so the key.
+        raise failure
+
+
+@asynccontextmanager
+async def open_sdk(settings: LLMSettings, heard: Heard) -> AsyncIterator[SdkModel]:
+    """Give a model for as long as its connections are open.
+
+    Args:
+        settings: where, with which key, and how long an answer may take.
+        heard: told the headers of every answer.
+    """
+    with _quiet(settings.hide):
+        client = _client(settings)
+        async with client:
+            yield SdkModel(client, settings, heard)
+
+
+def _client(settings: LLMSettings) -> "AsyncOpenAI":
+    import httpx2
+    import openai
+
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30.0)
+    http = openai.DefaultAioHttpClient(limits=limits, follow_redirects=False, event_hooks={"response": [_bounded]})
+    headers: dict[str, Any] = {"Accept-Encoding": "identity", **settings.request_headers()}
+    address = settings.address
+    shared: dict[str, Any] = {
+        "base_url": address.base,
+        "timeout": httpx2.Timeout(settings.timeout, connect=min(CONNECT_S, settings.timeout)),
+        "max_retries": 0,
+        "default_query": dict(address.query) or None,
+        "http_client": http,
+    }
+    if address.azure:
+        credential = (
+            {"azure_ad_token": settings.ad_token} if settings.ad_token else {"api_key": settings.api_key or NO_KEY}
+        )
+        return openai.AsyncAzureOpenAI(
+            api_version=settings.api_version, default_headers=headers, **credential, **shared
+        )
+    if not any(name.lower() == "authorization" for name in headers):
+        headers["Authorization"] = openai.omit
+    return openai.AsyncOpenAI(api_key=settings.api_key or NO_KEY, default_headers=headers, **shared)
+
+
+async def _bounded(response: Any) -> None:
+    """Let the body of a response end in an error where it becomes too large."""
+    import httpx2
+
+    inner = response.stream
+
+    class Bounded(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            total = 0
+            async for part in inner:
+                total += len(part)
+                if total > LARGEST:
+                    raise TooLarge
+                yield part
+
+        async def aclose(self) -> None:
+            await inner.aclose()
+
+    response.stream = Bounded()
+
+
+@contextmanager
+def _quiet(hide: Callable[[str], str]) -> Iterator[None]:
+    """Take secrets out of what the packages below log: URLs, of which the query may be one."""
+
+    def without_secrets(record: logging.LogRecord) -> bool:
+        record.msg, record.args = hide(record.getMessage()), ()
+        return True
+
+    loggers = [logging.getLogger(name) for name in LOGGERS]
+    for logger in loggers:
+        logger.addFilter(without_secrets)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(without_secrets)
