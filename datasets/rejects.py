@@ -30,6 +30,7 @@ REASONS = {
     "duplicate_key": "Remove the repeated row, or give rows ids of their own.",
     "duplicate_member": "Give every sample one file of each kind.",
     "empty_caption": "Fill in the caption, or drop the row.",
+    "excluded": "Nothing is wrong with it: the evaluation set holds it, so it is kept out of training.",
     "huge_field": "Shorten the field; an opening quote that is never closed looks like this too.",
     "image_too_large": "Resize the image first.",
     "missing_caption": "Put the caption in a .txt beside the image, or `caption` in a .json.",
@@ -39,7 +40,7 @@ REASONS = {
     "not_a_file": "Store the file itself in the tar, not a link or a device.",
     "not_a_url": "Give the pair an http or https URL, or read its local image as it is.",
     "not_fetched": "Fetch the images first and read the local copies, or pack texts alone (`images: false` under shards).",
-    "not_finite": "Write a number, or leave the field out.",
+    "not_finite": "Write a number, or leave the field out; a vector has to be computed again.",
     "not_found": "The image is gone: go on without it, or look for it elsewhere.",
     "not_retrieved": "Ask for more: a larger `k` or a lower `min_score` under retrieve.",
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
@@ -56,6 +57,7 @@ REASONS = {
     "unknown_host": "The host is gone, or the name server is out: check it, then fetch again.",
     "unknown_image": "Add the image to `images`, or drop the annotation.",
     "wrong_type": "Write the field as its type asks.",
+    "zero_vector": "Compute the vector again, or go on without it.",
 }
 
 
