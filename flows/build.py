@@ -1,6 +1,6 @@
 """The build: which stages there are, in which order, and what each reads. This page is the table of contents.
 
-    pairs -> index -> retrieve -> tag -> words -> negatives, positives, conversations, others -> refine -> shards
+    pairs -> index -> retrieve -> fetch -> tag -> words -> negatives, positives, conversations, others -> refine -> shards
 
 Each stage is a set of jobs (`receipts.py`) that the engine (`engine.py`) runs as Prefect tasks, one a part. The
 manifest is the commit: it is written last, and a build directory without one is unfinished.
@@ -15,17 +15,19 @@ from typing import Any
 
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.errors import PairwrightError
+from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import Engine, engine
-from pairwright.flows.inputs import file_state, input_state, read_options, tagger_state, wordnet_state
+from pairwright.flows.inputs import input_state, read_options, tagger_state, wordnet_state
 from pairwright.flows.layout import part_name
 from pairwright.flows.lock import exclusive
 from pairwright.flows.prefect_api import TerminationSignal, acreate_table_artifact, flow, in_a_flow, own_server
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint
+from pairwright.flows.stages.fetch import fetch_chosen
 from pairwright.flows.stages.generate import Generation, generate_part
-from pairwright.flows.stages.index import build_index, retrieve_pairs
+from pairwright.flows.stages.index import build_index, index_state, retrieve_pairs, retrieve_state
 from pairwright.flows.stages.pairs import read_input
 from pairwright.flows.stages.refine import refine_negatives
 from pairwright.flows.stages.shards import Packing, finish, part_state, plan_shards, write_one_shard
@@ -73,12 +75,19 @@ def build(
         _WATCH.reset(watch)
 
 
+def choice_of(config: BuildConfig) -> Choice:
+    """Return which pairs of a build go on after retrieval and fetching."""
+    if config.fetch:
+        return "fetched"
+    return "retrieved" if config.retrieve else "all"
+
+
 def generations(config: BuildConfig) -> list[Generation]:
     """Return the generating stages of a build, in order."""
-    retrieved = config.retrieve is not None
+    choice = choice_of(config)
 
     def stage(name: str, generator: str, options: Mapping[str, Any], *, to_refine: bool = False) -> Generation:
-        return Generation(name, generator, options, config.seed, retrieved, to_refine)
+        return Generation(name, generator, options, config.seed, choice, to_refine)
 
     stages = []
     if config.negatives:
@@ -142,13 +151,26 @@ class _Stages:
         pairs = await self._whole("pairs", [], read_input, source, config.part_size, state=input_state(config.input))
         parts = [part_name(number) for number in range(pairs.facts["parts"])]
         sweep(self.engine.root, self.engine.done, "pairs/*", "rejected/pairs-*")
-        index = await self._whole("index", [pairs], build_index, parts, config.index, config.seed)
+        index = await self._whole(
+            "index",
+            [pairs],
+            build_index,
+            parts,
+            config.index,
+            config.input.path,
+            config.seed,
+            state=index_state(config),
+        )
         chosen = [pairs]
         if config.retrieve:
-            queries = file_state([Path(config.retrieve.queries)])
-            chosen.append(
-                await self._whole("retrieve", [pairs, index], retrieve_pairs, parts, config.retrieve, state=queries)
-            )
+            state = retrieve_state(config.retrieve)
+            asked = (parts, config.retrieve, config.index.device)
+            chosen.append(await self._whole("retrieve", [pairs, index], retrieve_pairs, *asked, state=state))
+        if config.fetch:
+            before: Choice = "retrieved" if config.retrieve else "all"
+            exclude = config.retrieve.exclude if config.retrieve else ()
+            how = (parts, config.fetch, before, exclude)
+            chosen.append(await self._whole("fetch", chosen, fetch_chosen, *how))
         tagged = await self._tag(pairs, parts)
         words = await self._whole("words", tagged, merge_statistics, parts)
         made = [
@@ -193,7 +215,7 @@ class _Stages:
     async def _shards(self, parts: Sequence[str], inputs: Sequence[Receipt]) -> None:
         config = self.config
         stages = tuple(this.stage for this in generations(config))
-        packing = Packing(stages, config.shards, retrieved=config.retrieve is not None)
+        packing = Packing(stages, config.shards, choice_of(config))
         states = {part: part_state(self.engine.root, part, packing) for part in parts}
         plan = plan_shards([(part, states[part][0]) for part in parts], config.shards.samples)
         jobs = [

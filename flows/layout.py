@@ -4,6 +4,7 @@ build.yaml  manifest.json  README.md  report.html
 pairs/      the pairs, in parts            rejected/   what each stage turned away, in parts, with reasons
 index/      FAISS index and encoder        retrieval/  hits of the queries, and the keys they chose
 tokens/     tagged captions, in parts      statistics/ what the captions of the pool say
+downloads/  images as they came             fetched/    which pair has which image
 candidates/ negatives before refinement    annotations/ what was kept, in parts
 shards/     WebDataset tars and sizes.json receipts/   what is done (receipts.py)
 """
@@ -48,6 +49,11 @@ def candidates_path(root: Path, stage: str, part: str) -> Path:
 def chosen_path(root: Path) -> Path:
     """Return where the keys of the retrieved pairs stand."""
     return root / "retrieval" / "keys.parquet"
+
+
+def fetched_path(root: Path) -> Path:
+    """Return where the table of fetched images stands: key, image (below ``root``), width, height."""
+    return root / "fetched" / "images.parquet"
 
 
 def read_pair_parts(root: Path, parts: Sequence[str]) -> Iterator[list[Pair]]:

@@ -27,7 +27,18 @@ from pairwright.flows.receipts import Receipt, source_hash
 
 Truth = Callable[[Path], Mapping[str, Any]]
 
-FOLDERS = ("pairs", "index", "retrieval", "tokens", "statistics", "candidates", "annotations", "rejected", "shards")
+FOLDERS = (
+    "pairs",
+    "index",
+    "retrieval",
+    "fetched",
+    "tokens",
+    "statistics",
+    "candidates",
+    "annotations",
+    "rejected",
+    "shards",
+)
 _LOOKED_AT, _SHOWN = 5_000, 24  # samples that the report's gallery chooses from, and shows
 PACKAGES = ("faiss-cpu", "numpy", "pillow", "polars", "prefect", "spacy")
 

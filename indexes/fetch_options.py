@@ -141,7 +141,7 @@ def arguments_of(options: FetchOptions, urls: Path, shards: Path, count: int) ->
         "encode_quality": options.encode_quality,
         "skip_reencode": True,
         "extract_exif": False,
-        "compute_hash": None,
+        "compute_hash": "sha256",
         "enable_wandb": False,
         "retries": 0,
         "user_agent_token": _token(options.user_agent) or "pairwright",

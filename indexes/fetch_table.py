@@ -1,8 +1,8 @@
 """Pairs and outcomes joined by URL: each pair is fetched, or rejected with one reason.
 
 A fetched pair is the pair as it came, its key unchanged, with ``image`` naming the local copy (relative to the folder
-of the table, so that the folder may be moved), ``width`` and ``height`` those of the copy, and the URL kept as ``url`` in
-`meta`. Both tables are in the order of the input.
+of the table, so that the folder may be moved), ``width`` and ``height`` those of the copy, and in `meta` the URL as ``url`` and
+the ``sha256`` of the file as the server sent it, which evaluation sets are compared by (`exclusion.py`). Both tables are in the order of the input.
 """
 
 import json
@@ -60,14 +60,14 @@ def join(asked: Asked, outcomes: pl.DataFrame, refused: Mapping[str, Refused]) -
         refused: URLs that were not asked for, and why.
     """
     table = asked.pairs.with_columns(pl.Series("url", asked.urls, dtype=pl.String)).join(
-        outcomes.select("url", "state", "reason", "detail", copy="image", w="width", h="height"),
+        outcomes.select("url", "state", "reason", "detail", "sha256", copy="image", w="width", h="height"),
         on="url",
         how="left",
         maintain_order="left",
     )
     taken = (pl.col("state") == "fetched") & ~pl.col("url").is_in(list(refused))
     fetched = table.filter(taken.fill_null(value=False)).with_columns(
-        pl.struct("meta", "image").map_elements(_with_url, return_dtype=pl.String).alias("meta"),
+        pl.struct("meta", "image", "sha256").map_elements(_with_url, return_dtype=pl.String).alias("meta"),
         pl.col("copy").alias("image"),
         pl.col("w").alias("width"),
         pl.col("h").alias("height"),
@@ -83,7 +83,8 @@ def join(asked: Asked, outcomes: pl.DataFrame, refused: Mapping[str, Refused]) -
 
 
 def _with_url(row: Mapping[str, str]) -> str:
-    return compact_json({**json.loads(row["meta"]), "url": row["image"]})
+    hashed = {"sha256": row["sha256"]} if row["sha256"] else {}
+    return compact_json({**json.loads(row["meta"]), "url": row["image"], **hashed})
 
 
 def _why(flaw: Refused | None, reason: str | None, detail: str | None) -> tuple[str, str]:

@@ -24,8 +24,9 @@ import polars as pl
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.reading import Batch
-from pairwright.datasets.rejects import Refused
+from pairwright.datasets.rejects import Refused, Reject
 from pairwright.datasets.tables import PAIRS, REJECTS
+from pairwright.indexes.exclusion import Exclusion, excluded_rejects
 from pairwright.indexes.fetch_folder import FetchFolder, open_folder
 from pairwright.indexes.fetch_guard import host_of, literal_problem
 from pairwright.indexes.fetch_hosts import judge_hosts
@@ -72,7 +73,11 @@ class Fetched:
 
 
 def fetch_images(
-    batches: Iterable[Batch], out: Path, options: FetchOptions, watch: Watch = lambda _what, _done, _of: None
+    batches: Iterable[Batch],
+    out: Path,
+    options: FetchOptions,
+    watch: Watch = lambda _what, _done, _of: None,
+    exclusion: Exclusion | None = None,
 ) -> Fetched:
     """Fetch the images of pairs, and write ``fetched.parquet`` (`PAIRS`) and ``rejected.parquet`` (`REJECTS`).
 
@@ -81,6 +86,7 @@ def fetch_images(
         out: folder of the downloads.
         options: how.
         watch: hears what is going on, how much is done, and of how much.
+        exclusion: pairs to leave out, judged when their images have come: now their content is known, too.
 
     Raises:
         MissingResource: when img2dataset is missing or too old.
@@ -103,6 +109,9 @@ def fetch_images(
         outcomes = folder.outcomes()
         fetched, failures = join(asked, outcomes, refused)
         rejects += failures
+        if exclusion is not None:
+            fetched, leaks = _kept_apart(fetched, exclusion)
+            rejects += leaks
         PAIRS.write_frame(fetched, out / "fetched.parquet")
         REJECTS.write(rejects, out / "rejected.parquet")
     reasons = Counter(one.reason for one in rejects)
@@ -118,6 +127,12 @@ def fetch_images(
         seconds=round(time.monotonic() - started, 3),
         out=out,
     )
+
+
+def _kept_apart(fetched: pl.DataFrame, exclusion: Exclusion) -> tuple[pl.DataFrame, list[Reject]]:
+    judged = exclusion.judge(fetched)
+    taken = fetched.filter(judged["by"] == "")
+    return taken, excluded_rejects(judged.filter(pl.col("by") != ""), lambda _: fetched)
 
 
 def _copies(outcomes: pl.DataFrame, asked: Asked) -> pl.DataFrame:

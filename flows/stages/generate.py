@@ -8,7 +8,7 @@ from typing import Any
 from pairwright.datasets.chance import stream
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
-from pairwright.flows.chosen import chosen_flags
+from pairwright.flows.chosen import Choice, chosen_flags
 from pairwright.flows.layout import annotations_path, candidates_path, pairs_path, rejected_path, tokens_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.stages.tag import statistics_path
@@ -29,7 +29,7 @@ class Generation:
         generator: a name in the registry.
         options: for the generator.
         seed: of the build.
-        retrieved: whether only the pairs chosen by retrieval go on.
+        choice: which pairs go on.
         to_refine: whether refinement judges the kept rows afterwards.
     """
 
@@ -37,7 +37,7 @@ class Generation:
     generator: str
     options: Mapping[str, Any]
     seed: int
-    retrieved: bool
+    choice: Choice
     to_refine: bool
 
 
@@ -53,7 +53,7 @@ def generate_part(root: Path, part: str, this: Generation) -> Outcome:
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
     rows: list[Annotation] = []
-    for pair, words, goes_on in zip(pairs, tokens, chosen_flags(root, pairs, retrieved=this.retrieved), strict=True):
+    for pair, words, goes_on in zip(pairs, tokens, chosen_flags(root, pairs, this.choice), strict=True):
         if goes_on:
             rows += maker.annotate(pair, words, stream(this.seed, 0, maker.name, maker.version, pair.key))
     kept = [row for row in rows if row.status == "kept"]

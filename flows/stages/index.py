@@ -1,79 +1,172 @@
-"""Stages ``index`` and ``retrieve``: the captions become a searchable pool, and queries choose from it."""
+"""Stages ``index`` and ``retrieve``: the captions or images become a searchable pool, and queries choose from it."""
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.rejects import reject
+from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
-from pairwright.flows.config import IndexSection, RetrieveSection
+from pairwright.flows.config import BuildConfig, IndexSection, RetrieveSection
+from pairwright.flows.inputs import exclusion_of, file_state
 from pairwright.flows.layout import chosen_path, pairs_path, read_pair_parts, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
-from pairwright.indexes.building import EncoderOptions, index_pairs, open_index_folder
-from pairwright.indexes.queries import read_queries
-from pairwright.indexes.retrieval import retrieve
+from pairwright.indexes.building import index_pairs, open_index_folder
+from pairwright.indexes.coverage_page import write_coverage_page
+from pairwright.indexes.encoder_table import EncoderOptions
+from pairwright.indexes.exclusion import Guard, excluded_rejects
+from pairwright.indexes.precomputed import PrecomputedPairs
+from pairwright.indexes.queries import read_queries, read_query_vectors
+from pairwright.indexes.retrieval import RetrieveOptions, retrieve
 from pairwright.indexes.sidecar import SIDECAR, IndexOptions
 
+PRECOMPUTED = "precomputed"
 
-def build_index(root: Path, parts: list[str], section: IndexSection, seed: int) -> Outcome:
-    """Fit the encoder on the captions and build the FAISS index over them.
 
-    The unit is a pair; a pair whose vector equals an earlier one's is an alias of it, counted as duplicate.
+def build_index(root: Path, parts: list[str], section: IndexSection, source: str, seed: int) -> Outcome:
+    """Fit or load the encoder and build the FAISS index.
+
+    The unit is a pair. A pair whose vector equals an earlier one's, or nearly, is found with it; one that has no vector
+    of a modality is a rejected row, and goes on all the same, since another stage may do without.
+
+    Args:
+        root: the build directory.
+        parts: of the pairs.
+        section: of the config.
+        source: the input's path; the folder of vectors when they are there already.
+        seed: of the build.
     """
     folder = root / "index"
+    rejects: list[Reject] = []
     info = index_pairs(
         lambda: read_pair_parts(root, parts),
         folder,
-        encoder=EncoderOptions(name=section.encoder, seed=seed),
-        options=IndexOptions(ef_construction=section.ef_construction),
+        encoder=_encoder(section, seed),
+        vectors=PrecomputedPairs(Path(source)) if section.encoder == PRECOMPUTED else None,
+        modalities=section.modalities,
+        options=IndexOptions(
+            m=section.m,
+            ef_construction=section.ef_construction,
+            recall=section.recall,
+            storage=section.storage,
+            memory_gib=section.memory,
+            near=section.near,
+        ),
+        shards=section.shards,
+        keep_pairs=False,
+        rejected=rejects.append,
     )
-    duplicates = {"duplicate_caption": info.duplicates} if info.duplicates else {}
-    outputs = [*(folder / name for name in sorted(info.files)), folder / SIDECAR]
-    facts = {"kind": info.kind, "dim": info.dim, "ef_search": info.ef_search, "bytes": info.bytes}
-    return Outcome(outputs, Counts("pair", info.pairs, info.vectors, duplicates), facts)
+    rejected = rejected_path(root, "index", "all")
+    REJECTS.write(rejects, rejected)
+    outputs = [*(folder / name for name in sorted(info.files)), folder / SIDECAR, rejected]
+    told = ("kind", "storage", "dim", "vectors", "duplicates", "near_duplicates", "ef_search", "bytes", "modalities")
+    facts = {name: value for name, value in info.summary().items() if name in told}
+    return Outcome(outputs, Counts("pair", info.pairs, info.pairs), {**facts, "without_vector": dict(info.rejected)})
 
 
-def retrieve_pairs(root: Path, parts: list[str], section: RetrieveSection) -> Outcome:
+def index_state(config: BuildConfig) -> str:
+    """Return the state of what the index is built from besides the pairs: checkpoints and vectors."""
+    section = config.index
+    folders = [Path(section.model)] if section.model and Path(section.model).exists() else []
+    if section.encoder == PRECOMPUTED:
+        folders += [path for kind in ("img_emb", "text_emb") if (path := Path(config.input.path) / kind).is_dir()]
+    return file_state(folders)
+
+
+def retrieve_state(section: RetrieveSection) -> str:
+    """Return the state of the queries and of the evaluation data."""
+    named = [section.queries, *filter(None, [section.query_vectors]), *section.exclude]
+    return file_state([path for name in named if (path := Path(name)).exists()])
+
+
+def retrieve_pairs(root: Path, parts: list[str], section: RetrieveSection, device: str) -> Outcome:
     """Search the index with every query and choose the pairs that are hit.
 
-    Writes every hit (query, concept, template, rank, key, score), the coverage by concept and the chosen keys;
-    pairs that no query reached are rejected rows.
+    Writes every hit, the pairs with all that found them, the coverage by concept as a table and as a page, and the
+    chosen keys; pairs that no query reached, or that are excluded, are rejected rows.
     """
-    index = open_index_folder(root / "index")
-    found = retrieve(index.index, index.encoder, read_queries(Path(section.queries)), section.k)
-    hits = found.hits.filter(pl.col("score") >= section.min_score)
-    keys = set(hits["key"])
+    opened = open_index_folder(root / "index", device=device)
+    queries = read_queries(Path(section.queries))
+    vectors = None
+    if section.query_vectors:
+        vectors = read_query_vectors(Path(section.query_vectors), len(queries), opened.index.info.dim)
+    pool = _Pool(root, parts)
+    exclusion = exclusion_of(section.exclude)
+    guard = Guard(exclusion, pool.of) if exclusion else None
+    found = retrieve(
+        opened.index, vectors if vectors is not None else opened.encoder, queries, _options(section), guard
+    )
+    keys = set(found.pairs["key"])
     if not keys:
         raise InputError(
             "no query found a pair", where=section.queries, mend="Lower `min_score` under retrieve, or ask otherwise"
         )
+    folder = root / "retrieval"
+    folder.mkdir(parents=True, exist_ok=True)
+    found.write_hits(folder / "hits.parquet")
     tables = {
-        root / "retrieval" / "hits.parquet": hits,
-        root / "retrieval" / "coverage.parquet": found.coverage,
+        folder / "pairs.parquet": found.pairs,
+        folder / "coverage.parquet": found.coverage,
         chosen_path(root): pl.DataFrame({"key": sorted(keys)}),
     }
     for path, frame in tables.items():
         with replacing(path) as temporary:
             frame.write_parquet(temporary)
-    left_out, rejected = _reject_others(root, parts, keys)
-    facts = {"queries": found.summary()["queries"], "hits": hits.height, "uncovered": found.uncovered}
-    counts = Counts("pair", len(keys) + left_out, len(keys), {"not_retrieved": left_out} if left_out else {})
-    return Outcome([*tables, *rejected], counts, facts)
+    write_coverage_page(folder / "coverage.html", found, pool.of, "What the pool covers")
+    leaks = {row.place.removeprefix("pair "): row for row in excluded_rejects(found.excluded, pool.of)}
+    reasons, rejected = _reject_others(root, parts, keys, leaks)
+    summary = found.summary()
+    facts = {
+        name: summary[name] for name in ("queries", "hits", "k_counts", "excluded", "uncompared", "modes", "uncovered")
+    }
+    outputs = [*tables, folder / "hits.parquet", folder / "coverage.html", *rejected]
+    counts = Counts("pair", len(keys) + sum(reasons.values()), len(keys), reasons)
+    return Outcome(outputs, counts, facts)
 
 
-def _reject_others(root: Path, parts: list[str], keys: set[str]) -> tuple[int, list[Path]]:
-    count, written = 0, []
+class _Pool:
+    """The pairs of a build, looked up by key."""
+
+    def __init__(self, root: Path, parts: Sequence[str]) -> None:
+        self._files = [pairs_path(root, part) for part in parts]
+
+    def of(self, keys: Sequence[str]) -> pl.DataFrame:
+        """Return the pairs of ``keys``."""
+        wanted = pl.col("key").is_in(pl.Series(keys, dtype=pl.String).implode())
+        return pl.scan_parquet(self._files).filter(wanted).collect()
+
+
+def _encoder(section: IndexSection, seed: int) -> EncoderOptions | None:
+    if section.encoder == "lexical":
+        return EncoderOptions(seed=seed, model=section.model, device=section.device)
+    if section.encoder == PRECOMPUTED and not section.model:
+        return None
+    name = "clip" if section.encoder == PRECOMPUTED else section.encoder
+    return EncoderOptions(name, model=section.model, device=section.device)
+
+
+def _options(section: RetrieveSection) -> RetrieveOptions:
+    return RetrieveOptions(**section.model_dump(exclude={"queries", "query_vectors", "exclude"}))
+
+
+def _reject_others(
+    root: Path, parts: list[str], keys: set[str], leaks: dict[str, Any]
+) -> tuple[dict[str, int], list[Path]]:
+    reasons: Counter[str] = Counter()
+    written = []
     for part in parts:
         pairs = PAIRS.read_frame(pairs_path(root, part)).select("key", "caption").iter_rows()
         rows = [
-            reject(f"pair {key}", "not_retrieved", "no query found it", caption)
+            leaks.get(key) or reject(f"pair {key}", "not_retrieved", "no query found it", caption)
             for key, caption in pairs
             if key not in keys
         ]
         path = rejected_path(root, "retrieve", part)
         REJECTS.write(rows, path)
         written.append(path)
-        count += len(rows)
-    return count, written
+        reasons.update(row.reason for row in rows)
+    return dict(sorted(reasons.items())), written

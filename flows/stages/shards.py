@@ -20,7 +20,7 @@ from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import finish_shards, shard_name, shard_summary, write_shard
 from pairwright.datasets.tables import REJECTS
-from pairwright.flows.chosen import chosen_frame, chosen_pairs
+from pairwright.flows.chosen import Choice, chosen_frame, chosen_pairs
 from pairwright.flows.config import ShardsSection
 from pairwright.flows.inputs import file_state
 from pairwright.flows.layout import kept_annotations, rejected_path
@@ -59,11 +59,11 @@ def plan_shards(chosen: Sequence[tuple[str, int]], samples: int) -> list[tuple[S
 
 @dataclass(frozen=True)
 class Packing:
-    """What goes into the shards: texts of which stages, images how, and whether retrieval chose the pairs."""
+    """What goes into the shards: texts of which stages, images how, and which pairs go on."""
 
     stages: tuple[str, ...]
     section: ShardsSection
-    retrieved: bool
+    choice: Choice
 
 
 def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: Packing) -> Outcome:
@@ -80,7 +80,7 @@ def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: P
 
 def part_state(root: Path, part: str, packing: Packing) -> tuple[int, str]:
     """Return how many pairs of a part go into shards, and the state of their image files (size and time of change)."""
-    frame = chosen_frame(root, part, retrieved=packing.retrieved)
+    frame = chosen_frame(root, part, packing.choice)
     if not packing.section.images:
         return frame.height, ""
     files = frame.select(pl.col("image").str.replace(r"(\.tar)::.*$", "${1}").unique(maintain_order=True))["image"]
@@ -104,7 +104,7 @@ def finish(root: Path) -> Outcome:
 def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: list[Reject]) -> Iterator[Sample]:
     recoding = Recoding(format=packing.section.image_format)
     for piece in slices:
-        pairs = chosen_pairs(root, piece.part, retrieved=packing.retrieved)[piece.start : piece.stop]
+        pairs = chosen_pairs(root, piece.part, packing.choice)[piece.start : piece.stop]
         texts: dict[str, list[Annotation]] = {}
         for annotation in kept_annotations(root, piece.part, packing.stages):
             texts.setdefault(annotation.key, []).append(annotation)

@@ -60,7 +60,8 @@ def contents(out: Path) -> dict[str, bytes]:
     return {
         path.relative_to(out).as_posix(): path.read_bytes()
         for folder in SAME
-        for path in sorted((out / folder).glob("*"))
+        for path in sorted((out / folder).rglob("*"))
+        if path.is_file()
     }
 
 

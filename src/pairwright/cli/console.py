@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+_EVERY = 10.0  # seconds between two lines where there is no terminal
+
 
 def emit(result: Mapping[str, Any], lines: Sequence[str], *, as_json: bool) -> None:
     """Print a command's result: one JSON object for a machine, or lines for a person."""
@@ -84,3 +86,27 @@ class BuildProgress:
     def _line(self, text: str, *, final: bool) -> None:
         start, end = ("\r\x1b[2K", "\n" if final else "") if self._live else ("", "\n")
         print(start + text, end=end, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
+
+
+class Progress:
+    """Draws what is going on: one line, rewritten in place on a terminal, else a line now and then."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+        self._what, self._drawn = "", 0.0
+
+    def __call__(self, what: str, done: int, of: int) -> None:
+        now = time.monotonic()
+        if what == self._what and not self._live and now - self._drawn < _EVERY:
+            return
+        if what != self._what:
+            self.end()
+        self._what, self._drawn = what, now
+        start, end = ("\r\x1b[2K", "") if self._live else ("", "\n")
+        text = f"{start}  {what}: {done:,}" + (f" of {of:,}" if of else "")
+        print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
+
+    def end(self) -> None:
+        """Leave the line as it stands."""
+        if self._live and self._what:
+            print(file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes

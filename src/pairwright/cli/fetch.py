@@ -1,13 +1,12 @@
 """``pairwright fetch``: download the images of pairs that hold URLs."""
 
-import sys
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import Progress, columns, emit, note
+from pairwright.cli.excluding import exclusion_of
 from pairwright.cli.reading import (
     ColumnsOption,
     ExplodeOption,
@@ -16,8 +15,6 @@ from pairwright.cli.reading import (
     OnErrorOption,
     text_options,
 )
-
-_EVERY = 10.0  # seconds between two lines where there is no terminal
 
 
 def fetch(
@@ -62,6 +59,12 @@ def fetch(
     user_agent: Annotated[
         str, typer.Option("--user-agent", help="Who asks, such as 'lab/1.0 (mail@example.org)'.")
     ] = "",
+    exclude: Annotated[
+        list[str],
+        typer.Option(
+            "--exclude", help="Evaluation data that must not leak: pairs, a folder of images, a .txt. Repeat."
+        ),
+    ] = [],  # noqa: B006 - Typer copies it
     columns_: ColumnsOption = "",
     format_: FormatOption = "",
     explode: ExplodeOption = False,
@@ -102,8 +105,8 @@ def fetch(
         user_agent=user_agent,
     )
     reading = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    progress = _Progress()
-    result = fetch_images(read_pairs(reading), out, options, progress).as_json()
+    progress = Progress()
+    result = fetch_images(read_pairs(reading), out, options, progress, exclusion_of(exclude)).as_json()
     progress.end()
     emit(result, _lines(result), as_json=as_json)
     if not result["fetched"]:
@@ -123,27 +126,3 @@ def _lines(result: dict[str, Any]) -> list[str]:
         rows = [[reason, count, REASONS[reason]] for reason, count in result["rejected"].items()]
         lines += ["", f"Rejected ({sum(result['rejected'].values()):,}):", *columns(rows)]
     return lines
-
-
-class _Progress:
-    """Draws what is going on: one line, rewritten in place on a terminal, else a line now and then."""
-
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._what, self._drawn = "", 0.0
-
-    def __call__(self, what: str, done: int, of: int) -> None:
-        now = time.monotonic()
-        if what == self._what and not self._live and now - self._drawn < _EVERY:
-            return
-        if what != self._what:
-            self.end()
-        self._what, self._drawn = what, now
-        start, end = ("\r\x1b[2K", "") if self._live else ("", "\n")
-        text = f"{start}  {what}: {done:,} of {of:,}"
-        print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
-
-    def end(self) -> None:
-        """Leave the line as it stands."""
-        if self._live and self._what:
-            print(file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes

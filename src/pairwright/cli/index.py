@@ -1,15 +1,17 @@
-"""``pairwright index``: build a FAISS index over captions, and check it."""
+"""``pairwright index``: build a FAISS index over captions and images, add to it, merge, look at it, check it."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import Progress, columns, emit, note
 from pairwright.cli.reading import (
     ColumnsOption,
     ExplodeOption,
     FormatOption,
+    ImageRootOption,
     InputArgument,
     JsonOption,
     OnErrorOption,
@@ -17,7 +19,27 @@ from pairwright.cli.reading import (
     text_options,
 )
 
-app = typer.Typer(help="Build and check an index over captions.", no_args_is_help=True, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from pairwright.datasets.reading import ReadOptions
+    from pairwright.datasets.records import Pair
+    from pairwright.indexes.precomputed import PrecomputedPairs
+    from pairwright.indexes.sidecar import IndexInfo
+
+app = typer.Typer(
+    help="Build, extend, merge and check an index over captions and images.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the index.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="Of a model: cpu, cuda, cuda:1; the first GPU if any.")]
+ModelOption = Annotated[
+    str, typer.Option("--model", help="Checkpoint of minilm or clip: a folder or a name on the hub.")
+]
+RejectedOption = Annotated[
+    Path | None, typer.Option("--rejected", help="Parquet for the pairs without a vector, each with its reason.")
+]
+_PRECOMPUTED = "precomputed"
 
 
 @app.command("build")
@@ -25,10 +47,41 @@ def build(
     input_: InputArgument,
     *,
     out: Annotated[Path, typer.Option("--out", help="Folder of the index.")],
-    encoder: Annotated[Literal["lexical"], typer.Option(help="lexical: hashed TF-IDF, needs no download.")] = "lexical",
+    encoder: Annotated[
+        Literal["lexical", "minilm", "clip", "precomputed"],
+        typer.Option(
+            help="lexical: hashed TF-IDF, needs no download. minilm: MiniLM sentence vectors. clip: CLIP or OpenCLIP, for"
+            " captions and images. precomputed: INPUT is a clip-retrieval folder; --model then encodes queries."
+        ),
+    ] = "lexical",
+    model: ModelOption = "",
+    modality: Annotated[
+        Literal["text", "image", "both"], typer.Option(help="What to index: captions (t2t), images (t2i), or both.")
+    ] = "text",
     m: Annotated[int, typer.Option("--m", min=2, max=128, help="Links a vector.")] = 32,
     ef_construction: Annotated[int, typer.Option("--ef-construction", min=8, help="Candidates while building.")] = 200,
     recall: Annotated[float, typer.Option(min=0.01, max=1.0, help="Recall@10 that efSearch is raised for.")] = 0.95,
+    storage: Annotated[
+        Literal["auto", "flat", "fp16", "int8", "ivfpq"],
+        typer.Option(help="Form of a vector; auto: the one that loses least within --memory."),
+    ] = "auto",
+    memory: Annotated[float, typer.Option("--memory", min=0.001, help="GiB that auto may use.")] = 16.0,
+    near: Annotated[
+        float, typer.Option("--near", min=0.01, max=1, help="Cosine from which a vector is a copy of another.")
+    ] = 0.999,
+    shards: Annotated[int, typer.Option("--shards", min=1, help="Parts; memory is that of one a worker.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that build parts side by side.")] = 1,
+    like: Annotated[
+        Path | None, typer.Option("--like", help="Take the encoder of this index, so that both can be merged.")
+    ] = None,
+    keep_pairs: Annotated[
+        bool, typer.Option("--keep-pairs/--no-pairs", help="Keep the pairs in the index, for retrieve to write.")
+    ] = True,
+    device: DeviceOption = "",
+    half: Annotated[bool, typer.Option("--half", help="A model's weights in 16 bits.")] = False,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Texts or images a model sees at once.")] = 128,
+    image_root: ImageRootOption = "",
+    rejected: RejectedOption = None,
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
     explode: ExplodeOption = False,
@@ -36,48 +89,230 @@ def build(
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Encode the captions of INPUT and build their FAISS HNSW index.
+    """Encode the captions or images of INPUT and build their FAISS HNSW index.
+
+    \b
+    Examples:
+      pairwright index build captions.jsonl --out index
+      pairwright index build {00000..00009}.tar --out index --encoder clip --modality both
+      pairwright index build laion --out index --encoder precomputed --modality image --shards 8 --workers 4
+    """
+    from pairwright.indexes.building import index_pairs
+    from pairwright.indexes.encoder_table import EncoderOptions
+    from pairwright.indexes.sidecar import IndexOptions
+
+    options = text_options(input_, columns_, format_, explode=explode, on_error=on_error, image_root=image_root)
+    precomputed = _precomputed(input_) if encoder == _PRECOMPUTED else None
+    chosen: EncoderOptions | None = None
+    if encoder != _PRECOMPUTED or model:
+        name = "clip" if encoder == _PRECOMPUTED else encoder
+        models = {"model": model, "device": device, "half": half, "batch_size": batch_size}
+        chosen = EncoderOptions(name, seed=seed) if name == "lexical" and not model else EncoderOptions(name, **models)  # type: ignore[arg-type]  # each of its own type
+    note(f"Indexing {input_} ...")
+    progress, rejects = Progress(), _Rejects(rejected)
+    info = index_pairs(
+        lambda: _pairs(options),
+        out,
+        encoder=chosen,
+        vectors=precomputed,
+        modalities=("text", "image") if modality == "both" else (modality,),
+        options=IndexOptions(
+            m=m, ef_construction=ef_construction, recall=recall, storage=storage, memory_gib=memory, near=near
+        ),
+        shards=shards,
+        workers=workers,
+        like=like,
+        keep_pairs=keep_pairs,
+        rejected=rejects.add,
+        watch=progress,
+    )
+    progress.end()
+    rejects.write()
+    note(info.why)
+    _emit(info, out, as_json=as_json)
+
+
+@app.command("add")
+def add(
+    folder: FolderArgument,
+    input_: InputArgument,
+    *,
+    as_part: Annotated[
+        bool, typer.Option("--as-part", help="As a part of its own: the old ones are not read, searches take longer.")
+    ] = False,
+    device: DeviceOption = "",
+    model: ModelOption = "",
+    image_root: ImageRootOption = "",
+    rejected: RejectedOption = None,
+    format_: FormatOption = "",
+    columns_: ColumnsOption = "",
+    explode: ExplodeOption = False,
+    on_error: OnErrorOption = "stop",
+    as_json: JsonOption = False,
+) -> None:
+    """Add the pairs of INPUT to the index in DIR, without building it again. Pairs that it holds are passed over.
 
     \b
     Example:
-      pairwright index build captions.jsonl --out index
+      pairwright index add index new.jsonl
     """
-    from pairwright.cli.reading import batches
-    from pairwright.indexes.building import EncoderOptions, index_pairs
-    from pairwright.indexes.sidecar import IndexOptions
+    from pairwright.indexes.adding import add_pairs
+    from pairwright.indexes.search import open_index
 
-    options = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    note(f"Indexing {input_} (two passes) ...")
-    info = index_pairs(
-        lambda: (batch.pairs for batch in batches(options)),
-        out,
-        encoder=EncoderOptions(name=encoder, seed=seed),
-        options=IndexOptions(m=m, ef_construction=ef_construction, recall=recall),
+    options = text_options(input_, columns_, format_, explode=explode, on_error=on_error, image_root=image_root)
+    foreign = not open_index(folder).info.encoder or _is_embeddings(Path(input_))
+    progress, rejects = Progress(), _Rejects(rejected)
+    added = add_pairs(
+        _pairs(options),
+        folder,
+        vectors=_precomputed(input_) if foreign else None,
+        as_part=as_part,
+        device=device,
+        model=model,
+        rejected=rejects.add,
+        watch=progress,
     )
-    result = {**info.summary(), "out": str(out)}
-    emit(result, columns([[name, value] for name, value in result.items()], indent=""), as_json=as_json)
+    progress.end()
+    rejects.write()
+    _emit(added.info, folder, as_json=as_json, added=added.added, known=added.known)
+
+
+@app.command("merge")
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Indexes with the same encoder.")],
+    *,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the merged index.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Make one index of several that were built apart, by linking their parts; nothing is built again.
+
+    \b
+    Example:
+      pairwright index build b.jsonl --out b --like a
+      pairwright index merge a b --out both
+    """
+    from pairwright.indexes.merging import merge_indexes
+
+    _emit(merge_indexes(folders, out), out, as_json=as_json)
+
+
+@app.command("info")
+def info(folder: FolderArgument, *, as_json: JsonOption = False) -> None:
+    """Tell what an index holds and how it was built.
+
+    \b
+    Example:
+      pairwright index info index
+    """
+    from dataclasses import asdict
+
+    from pairwright.indexes.sidecar import read_sidecar
+
+    found = read_sidecar(folder)
+    summary = {name: value for name, value in found.summary().items() if name != "seconds"}
+    options = {name: value for name, value in asdict(found.options).items() if name != "threads"}
+    result = {
+        **summary,
+        "options": options,
+        "versions": found.versions,
+        "parts": [asdict(part) for part in found.parts],
+    }
+    shown = [[name, _told(value)] for name, value in summary.items() if name not in {"parts", "why"} and value != ""]
+    head = ("part", "kind", "storage", "vectors", "equal", "near", "efSearch", "nprobe", "recall")
+    rows = [
+        [p.name, p.kind, p.storage, p.vectors, p.duplicates, p.near_duplicates, p.ef_search, p.nprobe, p.recall]
+        for p in found.parts
+    ]
+    built = ", ".join(f"{name} {value}" for name, value in {**options, **found.versions}.items())
+    lines = [*columns(shown, indent=""), "", *columns([head, *rows], indent=""), "", found.why, f"Built with {built}."]
+    emit(result, [line for line in lines if line is not None], as_json=as_json)
 
 
 @app.command("check")
 def check(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the index.")],
+    folder: FolderArgument,
     *,
     k: Annotated[int, typer.Option("--k", min=1, help="Neighbours that recall is measured at.")] = 10,
     recall: Annotated[float, typer.Option(min=0.01, max=1.0, help="Below it, the command exits 3.")] = 0.95,
+    queries: Annotated[
+        Path | None, typer.Option("--queries", help="Measure on these instead of the index's own sample; see retrieve.")
+    ] = None,
+    device: DeviceOption = "",
+    model: ModelOption = "",
     as_json: JsonOption = False,
 ) -> None:
     """Measure an index against exact search, and check its files' sums.
 
     \b
-    Example:
+    Examples:
       pairwright index check index --k 10
+      pairwright index check index --queries classes.json --k 50
     """
     from pairwright.indexes.checking import check_index
 
-    found = check_index(folder, k, wanted=recall)
+    vectors = None
+    if queries is not None:
+        from pairwright.indexes.building import open_index_folder
+        from pairwright.indexes.queries import read_queries
+
+        asked = dict.fromkeys(query.text for query in read_queries(queries))
+        step = max(1, len(asked) // 500)  # a sample: exact search reads all vectors for each
+        vectors = open_index_folder(folder, device=device, model=model).query_encoder.encode_texts(list(asked)[::step])
+    found = check_index(folder, k, queries=vectors, wanted=recall)
     summary = found.summary()
-    emit(summary, columns([[name, value] for name, value in summary.items()], indent=""), as_json=as_json)
+    shown = [[name, _told(value)] for name, value in summary.items() if not isinstance(value, list) or value]
+    emit(summary, columns(shown, indent=""), as_json=as_json)
     if not found.checksum_ok:
         raise typer.Exit(1)
     if found.recall < recall:
         raise typer.Exit(3)
+
+
+def _pairs(options: "ReadOptions") -> "Iterable[list[Pair]]":
+    from pairwright.cli.reading import batches
+
+    return (batch.pairs for batch in batches(options))
+
+
+class _Rejects:
+    """Collects rejected rows and writes them where the user asked."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._rows: list[Any] = []
+
+    def add(self, reject: Any) -> None:
+        """Take a row."""
+        if self._path is not None:
+            self._rows.append(reject)
+
+    def write(self) -> None:
+        """Write the rows, if they were asked for."""
+        if self._path is not None:
+            from pairwright.datasets.tables import REJECTS
+
+            REJECTS.write(self._rows, self._path)
+
+
+def _is_embeddings(path: Path) -> bool:
+    return path.is_dir() and any((path / kind).is_dir() for kind in ("img_emb", "text_emb"))
+
+
+def _precomputed(input_: str) -> "PrecomputedPairs":
+    from pairwright.indexes.precomputed import PrecomputedPairs
+
+    return PrecomputedPairs(Path(input_))
+
+
+def _emit(info: "IndexInfo", out: Path, *, as_json: bool, **more: object) -> None:
+    result = {**info.summary(), **more, "out": str(out)}
+    shown = [[name, _told(value)] for name, value in result.items() if name != "why" and value not in ({}, "")]
+    emit(result, columns(shown, indent=""), as_json=as_json)
+
+
+def _told(value: object) -> object:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {count:,}" for name, count in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(str, value))
+    return value

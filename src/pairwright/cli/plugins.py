@@ -20,10 +20,10 @@ def plugins(
     from pairwright.datasets.exports.table import FORMATS
     from pairwright.datasets.readers.formats import ABOUT
     from pairwright.generators.registry import listing
-    from pairwright.indexes.building import ENCODERS
+    from pairwright.indexes.encoder_table import ABOUT as ENCODERS
 
     found = [("generator", *row) for row in listing()]
-    found += [("encoder", name, "pairwright", "text to unit vectors, without a download") for name in ENCODERS]
+    found += [("encoder", name, "pairwright", about) for name, about in ENCODERS.items()]
     found += [("reader", name, "pairwright", about) for name, about in ABOUT.items()]
     found += [("export", name, "pairwright", one.summary) for name, one in FORMATS.items()]
     rows = [{"kind": kind, "name": name, "from": origin, "about": about} for kind, name, origin, about in found]

@@ -43,7 +43,13 @@ def columns_option(written: str) -> dict[str, str]:
 
 
 def text_options(
-    input_: str, columns: str, format_: str, *, explode: bool, on_error: Literal["stop", "skip"]
+    input_: str,
+    columns: str,
+    format_: str,
+    *,
+    explode: bool,
+    on_error: Literal["stop", "skip"],
+    image_root: str = "",
 ) -> "ReadOptions":
     """Return reader options for a command that works on texts alone: images are not looked at."""
     from pairwright.datasets.reading import ReadOptions
@@ -54,6 +60,7 @@ def text_options(
         columns=columns_option(columns),
         explode=explode,
         on_error=on_error,
+        image_root=image_root,
         verify_images="off",
     )
 

@@ -1,57 +1,195 @@
 """``pairwright retrieve``: search an index with queries."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from pairwright.cli.console import columns, emit
+from pairwright.cli.excluding import exclusion_of
 from pairwright.cli.reading import JsonOption
+from pairwright.datasets.errors import UsageError
+
+if TYPE_CHECKING:
+    from pairwright.indexes.asking import Mode
+    from pairwright.indexes.building import IndexFolder
+    from pairwright.indexes.exclusion import Guard
+    from pairwright.indexes.retrieval import Retrieval
+
+_SHOWN = 20  # uncovered concepts that are named on a terminal
 
 
 def retrieve(
     *,
     index: Annotated[Path, typer.Option("--index", help="Folder that `pairwright index build` made.")],
     queries: Annotated[
-        Path, typer.Option("--queries", help=".txt of one query a line, or .json of classes and templates.")
+        Path,
+        typer.Option(
+            "--queries", help=".txt of one query a line, .json of classes and templates, or pairs: their captions."
+        ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="Hits: .parquet, .jsonl or .csv.")],
-    k: Annotated[int, typer.Option("--k", min=1, help="Hits a query.")] = 50,
-    mode: Annotated[Literal["t2t"], typer.Option(help="t2t: query text against captions.")] = "t2t",
+    out: Annotated[Path, typer.Option("--out", help="Every hit: .parquet, .jsonl or .csv.")],
+    pairs: Annotated[
+        Path | None,
+        typer.Option("--pairs", help="The distinct pairs, .parquet, for fetch, generate and build to read."),
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Page of what is covered and what is not, .html.")
+    ] = None,
+    k: Annotated[int, typer.Option("--k", min=1, help="Pairs a query, or a concept as --per says, in each mode.")] = 50,
+    per: Annotated[
+        Literal["query", "concept"],
+        typer.Option(help="What --k counts for: each query, or the best of all queries of a concept."),
+    ] = "query",
+    cap: Annotated[
+        int | None, typer.Option("--cap", min=1, help="Distinct pairs a concept at most, all modes.")
+    ] = None,
+    mode: Annotated[
+        Literal["t2t", "t2i", "both"], typer.Option(help="Query text against captions, against images, or both.")
+    ] = "t2t",
     min_score: Annotated[
-        float, typer.Option("--min-score", min=-1, max=1, help="Cosine below which a hit is left out.")
-    ] = -1.0,
+        str, typer.Option("--min-score", help="Cosine below which a hit is left out: 0.3, or t2t=0.5,t2i=0.2.")
+    ] = "-1",
+    floor: Annotated[
+        str, typer.Option("--floor", help="Cosine of a bare name that counts as covered, written likewise.")
+    ] = "",
+    recall: Annotated[
+        float, typer.Option("--recall", min=0.01, max=1, help="Recall@k that efSearch is tuned to on your queries.")
+    ] = 0.95,
+    ef_search: Annotated[int, typer.Option("--ef-search", min=0, help="Fixed effort; 0: tuned.")] = 0,
+    exclude: Annotated[
+        list[str],
+        typer.Option(
+            "--exclude", help="Evaluation data that must not leak: pairs, a folder of images, a .txt. Repeat."
+        ),
+    ] = [],  # noqa: B006 - Typer copies it
+    exclude_by: Annotated[
+        str, typer.Option("--exclude-by", help="What a pair is known by: key,url,caption,image and, if asked for, id.")
+    ] = "key,url,caption,image",
+    query_vectors: Annotated[
+        Path | None,
+        typer.Option("--query-vectors", help=".npy with a row a query, from what made the index's vectors."),
+    ] = None,
+    model: Annotated[str, typer.Option("--model", help="Where the checkpoint is now, if it has moved.")] = "",
+    device: Annotated[str, typer.Option("--device", help="Of a model: cpu, cuda, ...")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Find the K pairs nearest to each query, and say which concepts the pool does not cover.
 
     \b
-    Example:
+    Examples:
       pairwright retrieve --index index --queries classes.txt --k 50 --out hits.parquet
+      pairwright retrieve --index index --queries classes.json --k 200 --per concept --exclude val.json \\
+        --out hits.parquet --pairs pairs.parquet --report coverage.html
     """
-    import polars as pl
-
-    from pairwright.cli.tables import write_table
     from pairwright.indexes.building import open_index_folder
-    from pairwright.indexes.queries import read_queries
+    from pairwright.indexes.queries import read_queries, read_query_vectors
+    from pairwright.indexes.retrieval import RetrieveOptions
     from pairwright.indexes.retrieval import retrieve as search
 
-    opened = open_index_folder(index)
-    found = search(opened.index, opened.encoder, read_queries(queries), k)
-    hits = found.hits.filter(pl.col("score") >= min_score)
-    write_table(hits, out)
-    result = {
-        **found.summary(),
-        "hits": hits.height,
-        "unique_pairs": hits["key"].n_unique(),
-        "mode": mode,
-        "out": str(out),
-    }
-    shown = [[name, value] for name, value in result.items() if name != "uncovered"]
+    _check_endings(out, pairs, report)
+    opened = open_index_folder(index, device=device, model=model)
+    if pairs and not opened.index.info.pairs_files:
+        raise UsageError(f"{index}: keeps no pairs, so --pairs has none to write. Build it without --no-pairs.")
+    asked = read_queries(queries)
+    vectors = read_query_vectors(query_vectors, len(asked), opened.index.info.dim) if query_vectors else None
+    found = search(
+        opened.index,
+        vectors if vectors is not None else opened.encoder,
+        asked,
+        RetrieveOptions(
+            k=k,
+            mode=mode,
+            per=per,
+            cap=cap,
+            min_score=_by_mode("min-score", min_score),
+            floor=_by_mode("floor", floor) if floor else None,
+            recall=recall,
+            ef_search=ef_search,
+        ),
+        _guard(opened, exclude, exclude_by),
+    )
+    written = _write(found, opened, out, pairs, report)
+    result = {**found.summary(), "mode": mode, **written}
+    emit(result, _lines(result, found), as_json=as_json)
+
+
+def _guard(opened: "IndexFolder", exclude: list[str], exclude_by: str) -> "Guard | None":
+    exclusion = exclusion_of(exclude, [by.strip() for by in exclude_by.split(",")])  # type: ignore[misc]  # checked there
+    if exclusion is None:
+        return None
+    from pairwright.indexes.exclusion import Guard, PairLookup
+
+    if not opened.index.info.pairs_files:
+        raise UsageError(
+            f"{opened.index.directory}: keeps no pairs, so none can be compared with --exclude. Build it without --no-pairs."
+        )
+    lookup: PairLookup = opened.pairs  # type: ignore[assignment]  # it keeps pairs, as just seen
+    return Guard(exclusion, lookup)
+
+
+def _check_endings(out: Path, pairs: Path | None, report: Path | None) -> None:
+    for path, endings in ((out, (".parquet", ".jsonl", ".csv")), (pairs, (".parquet",)), (report, (".html",))):
+        if path is not None and path.suffix not in endings:
+            raise UsageError(f"{path}: write to a file that ends in {', '.join(endings)}.")
+
+
+def _write(
+    found: "Retrieval", opened: "IndexFolder", out: Path, pairs: Path | None, report: Path | None
+) -> dict[str, str]:
+    """Write what was asked for, and return where it is."""
+    from pairwright.cli.tables import write_table
+    from pairwright.datasets.tables import PAIRS
+    from pairwright.indexes.coverage_page import write_coverage_page
+    from pairwright.indexes.retrieved_pairs import retrieved_pairs
+
+    if out.suffix == ".parquet":
+        found.write_hits(out)
+    else:
+        write_table(found.hits, out)
+    written = {"out": str(out)}
+    if pairs is not None:
+        stored = opened.pairs(found.pairs["key"].to_list())
+        assert stored is not None
+        PAIRS.write_frame(retrieved_pairs(stored, found.pairs), pairs)
+        written["pairs"] = str(pairs)
+    if report is not None:
+        write_coverage_page(report, found, opened.pairs, f"What {opened.index.directory.name} covers")
+        written["report"] = str(report)
+    return written
+
+
+def _by_mode(name: str, written: str) -> "float | Mapping[Mode, float]":
+    """Return ``0.3`` as a number, ``t2t=0.5,t2i=0.2`` as a mapping."""
+    try:
+        if "=" not in written:
+            return float(written)
+        parts = dict(part.split("=", 1) for part in written.split(","))
+        if set(parts) <= {"t2t", "t2i"}:
+            return {mode: float(score) for mode, score in parts.items()}  # type: ignore[misc]  # modes, as just seen
+    except ValueError:
+        pass
+    raise UsageError(f"--{name} {written!r}: write a number, or one for each mode such as t2t=0.5,t2i=0.2.")
+
+
+def _lines(result: dict[str, Any], found: "Retrieval") -> list[str]:
+    names = ("queries", "k", "k_counts", "cap", "hits", "unique_pairs", "beyond_k_or_cap", "uncompared")
+    shown = [[name.replace("_", " "), result[name]] for name in names if result[name] not in (None, 0)]
+    excluded = ", ".join(f"{count:,} by {by}" for by, count in result["excluded"].items())
+    shown += [["excluded", excluded]] if excluded else []
+    for mode, search in result["modes"].items():
+        effort = f"efSearch {search['ef_search']}" if search["ef_search"] else "exact"
+        if search["recall"] is not None:
+            effort += f", recall {search['recall']:.3f} on {search['sample']} of your queries"
+        shown.append([f"searched {mode}", effort])
+        if search["below_min_score"]:
+            shown.append([f"below score {mode}", search["below_min_score"]])
+    shown += [["seconds", result["seconds"]]]
+    shown += [[name, result[name]] for name in ("out", "pairs", "report") if name in result]
     lines = columns(shown, indent="")
     if found.uncovered:
-        lines += [
-            "",
-            f"Not covered by the pool ({len(found.uncovered)}), worst first: {', '.join(found.uncovered[:20])}",
-        ]
-    emit(result, lines, as_json=as_json)
+        more = f" and {len(found.uncovered) - _SHOWN:,} more" if len(found.uncovered) > _SHOWN else ""
+        named = ", ".join(found.uncovered[:_SHOWN]) + more
+        lines += ["", f"Not covered by the pool ({len(found.uncovered):,}), worst first: {named}"]
+    return lines

@@ -1,0 +1,66 @@
+"""Stage ``fetch``: the images of chosen pairs that are URLs are downloaded; pairs whose image did not come are rejected.
+
+Downloads stand in ``downloads/``, which outlives a kill and a changed config: what was fetched is not asked for again.
+"""
+
+from pathlib import Path
+
+import polars as pl
+
+from pairwright.datasets.atomic import replacing
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.images import is_url, split_locator
+from pairwright.datasets.reading import Batch
+from pairwright.datasets.tables import PAIRS, REJECTS
+from pairwright.flows.chosen import Choice, chosen_pairs
+from pairwright.flows.config import FetchSection
+from pairwright.flows.inputs import exclusion_of
+from pairwright.flows.layout import fetched_path, rejected_path
+from pairwright.flows.receipts import Counts, Outcome
+from pairwright.indexes.fetch_options import FetchOptions
+from pairwright.indexes.fetching import fetch_images
+
+DOWNLOADS = "downloads"
+
+
+def fetch_chosen(
+    root: Path, parts: list[str], section: FetchSection, choice: Choice, exclude: tuple[str, ...]
+) -> Outcome:
+    """Fetch what the chosen pairs name by URL. The unit is a pair; one with a local image is kept as it is.
+
+    Raises:
+        InputError: when fewer than the asked share of the URLs, or no pair at all, has its image afterwards.
+    """
+    local: list[str] = []
+    batches: list[Batch] = []
+    for part in parts:
+        pairs = chosen_pairs(root, part, choice)
+        local += [pair.key for pair in pairs if not is_url(pair.image)]
+        batches.append(Batch([pair for pair in pairs if is_url(pair.image)], []))
+    told = fetch_images(batches, root / DOWNLOADS, _options(section), exclusion=exclusion_of(exclude))
+    if told.fetched < section.min_success * told.pairs or not (told.fetched or local):
+        raise InputError(
+            f"{told.fetched} of {told.pairs} images came ({_told(told.rejected)})",
+            where=str(root / DOWNLOADS / "rejected.parquet"),
+            mend="Start again to go on fetching; or change `min_success`, `retries` or `timeout` under fetch",
+        )
+    copies = PAIRS.read_frame(root / DOWNLOADS / "fetched.parquet").select(
+        "key", (pl.lit(f"{DOWNLOADS}/") + pl.col("image")).alias("image"), "width", "height"
+    )
+    table = pl.concat([copies, pl.DataFrame({"key": local}, schema={"key": pl.String})], how="diagonal").sort("key")
+    with replacing(fetched_path(root)) as temporary:
+        table.write_parquet(temporary)
+    rejected = rejected_path(root, "fetch", "all")
+    REJECTS.write(REJECTS.read(root / DOWNLOADS / "rejected.parquet"), rejected)
+    tars = sorted({split_locator(image)[0] for image in copies["image"]})
+    counts = Counts("pair", table.height + sum(told.rejected.values()), table.height, told.rejected)
+    facts = {"urls": told.urls, "asked": told.asked, "reused": told.reused, "bytes": told.bytes}
+    return Outcome([fetched_path(root), rejected, *(root / tar for tar in tars)], counts, facts)
+
+
+def _options(section: FetchSection) -> FetchOptions:
+    return FetchOptions(**section.model_dump(exclude={"min_success"}))
+
+
+def _told(reasons: dict[str, int]) -> str:
+    return ", ".join(f"{reason}: {count}" for reason, count in reasons.items()) or "none was asked for"

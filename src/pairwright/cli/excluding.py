@@ -1,0 +1,28 @@
+"""``--exclude``: evaluation data that must not leak into what is retrieved or fetched."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pairwright.indexes.exclusion import By, Exclusion
+
+
+def exclusion_of(paths: Sequence[str], by: "Sequence[By]" = ()) -> "Exclusion | None":
+    """Return what the inputs hold together; None without any.
+
+    Args:
+        paths: pairs, folders of images, or ``.txt`` lists.
+        by: what pairs are known by; the usual when empty.
+    """
+    if not paths:
+        return None
+    from pairwright.cli.console import note
+    from pairwright.indexes.exclusion import USUAL, Exclusion, read_exclusion
+
+    whole = Exclusion()
+    for path in paths:
+        whole |= read_exclusion(path, by=by or USUAL)
+    counts = ", ".join(f"{count:,} by {name}" for name, count in whole.sizes.items())
+    unread = f"; {whole.unread:,} images could not be read and are not compared" if whole.unread else ""
+    note(f"Leaving out what {' and '.join(paths)} hold{'s' * (len(paths) == 1)}: {counts}{unread}")
+    return whole
