@@ -96,6 +96,7 @@ class Progress:
         self._what, self._drawn = "", 0.0
 
     def __call__(self, what: str, done: int, of: int) -> None:
+        """Draw the line anew; ``of`` is 0 where the end is not known."""
         now = time.monotonic()
         if what == self._what and not self._live and now - self._drawn < _EVERY:
             return
