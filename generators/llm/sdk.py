@@ -83,27 +83,31 @@ def _client(settings: LLMSettings) -> "AsyncOpenAI":
     import httpx2
     import openai
 
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=30.0)
+    # Named, since aiohttp behind the package takes no number for 100.
+    limits = httpx2.Limits(max_connections=settings.max_concurrency, keepalive_expiry=30.0)
     http = openai.DefaultAioHttpClient(limits=limits, follow_redirects=False, event_hooks={"response": [_bounded]})
     headers: dict[str, Any] = {"Accept-Encoding": "identity", **settings.request_headers()}
     address = settings.address
     shared: dict[str, Any] = {
-        "base_url": address.base,
         "timeout": httpx2.Timeout(settings.timeout, connect=min(CONNECT_S, settings.timeout)),
         "max_retries": 0,
         "default_query": dict(address.query) or None,
         "http_client": http,
     }
     if address.azure:
-        credential = (
-            {"azure_ad_token": settings.ad_token} if settings.ad_token else {"api_key": settings.api_key or NO_KEY}
-        )
         return openai.AsyncAzureOpenAI(
-            api_version=settings.api_version, default_headers=headers, **credential, **shared
+            base_url=address.base,
+            api_version=settings.api_version,
+            api_key=None if settings.ad_token else settings.api_key,
+            azure_ad_token=settings.ad_token or None,
+            default_headers=headers,
+            **shared,
         )
     if not any(name.lower() == "authorization" for name in headers):
         headers["Authorization"] = openai.omit
-    return openai.AsyncOpenAI(api_key=settings.api_key or NO_KEY, default_headers=headers, **shared)
+    return openai.AsyncOpenAI(
+        base_url=address.base, api_key=settings.api_key or NO_KEY, default_headers=headers, **shared
+    )
 
 
 async def _bounded(response: Any) -> None:
