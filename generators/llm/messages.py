@@ -20,7 +20,7 @@ from pairwright.generators.llm.keys import canonical, key_of, shaping, written
 
 Role = Literal["system", "user", "assistant"]
 
-_NO_SCHEMA = orjson.Fragment(b"null")
+_NO_SCHEMA = b"null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Image:
         """Return ``data:image/...;base64,...``, encoded when first asked for.
 
         Raises:
-            UnusableImage: when the bytes are no image.
+            Failure: ``bad_request`` when its pixels cannot be decoded.
         """
         return self.make()
 
@@ -66,11 +66,10 @@ class Schema:
     name: str
     schema: Mapping[str, Any]
     strict: bool = True
-    shape: orjson.Fragment = field(init=False, repr=False, compare=False)  # what a key holds of it, written once
+    shape: bytes = field(init=False, repr=False, compare=False)  # what a key holds of it, written once
 
     def __post_init__(self) -> None:
-        shape = written([self.name, canonical(self.schema), self.strict])
-        object.__setattr__(self, "shape", orjson.Fragment(shape))
+        object.__setattr__(self, "shape", written([self.name, canonical(self.schema), self.strict]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ class Request:
             for each in self.messages
         ]
         schema = self.schema.shape if self.schema is not None else _NO_SCHEMA
-        return key_of(endpoint, (self.model, messages, shaping(self.parameters), schema, self.sample))
+        return key_of(endpoint, (self.model, messages, shaping(self.parameters), orjson.Fragment(schema), self.sample))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,138 @@
+"""Images as a model gets them: made smaller, encoded once, and known by the hash of their own bytes.
+
+    images = Images(edge=768)
+    Message("user", "What is on the table?", (images.read("photos/1.jpg"),))
+
+An image that is small enough and of a format that every server reads goes as it is. Others are turned upright, made
+so small that the longer edge is ``edge`` pixels, and written as JPEG, on white where they are transparent. Of a moving
+image the first frame counts.
+
+The cache knows an image by its own bytes and by `Images.form`, so a repeated run that finds its answers in the cache
+decodes and encodes nothing. Encoded images are kept while they fit in ``memory`` bytes, the latest used ones, so that
+several requests about an image pay for one encoding.
+
+Not covered: URLs, which are fetched before (`pairwright fetch`); audio and video.
+"""
+
+import base64
+import io
+from collections import OrderedDict
+from dataclasses import dataclass
+from hashlib import sha256
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.images import UnusableImage, check_image, open_image
+from pairwright.generators.llm.failures import Failure
+from pairwright.generators.llm.messages import Image
+
+SENT_AS_THEY_ARE = frozenset({"jpeg", "png", "webp"})
+_ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
+
+
+class Images:
+    """Makes the images of messages.
+
+    Args:
+        edge: pixels of the longer edge, at most.
+        quality: of JPEG, 1-95.
+        memory: bytes of encoded images that are kept.
+
+    Raises:
+        UsageError: when a number is out of its range.
+    """
+
+    def __init__(self, *, edge: int = 1024, quality: int = 90, memory: int = 64 * 2**20) -> None:
+        if edge < 1 or not 1 <= quality <= 95 or memory < 0:
+            raise UsageError("images: edge is at least 1 pixel, quality 1-95, memory at least 0 bytes.")
+        self.form = f"edge={edge} jpeg={quality}"
+        self._edge, self._quality = edge, quality
+        self._encoded = _Kept(memory)
+
+    def read(self, locator: str) -> Image:
+        """Return the image that a path or ``shard.tar::member`` names.
+
+        Raises:
+            UnusableImage: when it is missing, no image, or too large.
+            InputError: for a URL, or when the tar is no tar.
+        """
+        return self.of(open_image(locator), where=locator)
+
+    def of(self, data: bytes, *, where: str = "image") -> Image:
+        """Return the image with these bytes; ``where`` names it in errors.
+
+        Raises:
+            UnusableImage: when the header is not that of an image, or the image is too large.
+        """
+        check_image(data, "header", where)
+        digest = sha256(data).hexdigest()
+        return Image(digest, self.form, _Maker(self, digest, data, where))
+
+    def _data_url(self, digest: str, data: bytes, where: str) -> str:
+        url = self._encoded.get(digest)
+        if url is None:
+            try:
+                url = self._encode(data, where)
+            except UnusableImage as error:  # its header was good, its pixels are not
+                raise Failure("bad_request", str(error)) from None
+            self._encoded.put(digest, url)
+        return url
+
+    def _encode(self, data: bytes, where: str) -> str:
+        width, height, name = check_image(data, "header", where)
+        if name not in SENT_AS_THEY_ARE or max(width, height) > self._edge or not _is_plain(data):
+            data, name = self._smaller(data, where), "jpeg"
+        return f"data:image/{name};base64,{base64.b64encode(data).decode()}"
+
+    def _smaller(self, data: bytes, where: str) -> bytes:
+        from PIL.Image import Resampling
+
+        from pairwright.datasets.recode import flatten, open_picture
+
+        picture = flatten(open_picture(data, where))
+        picture.thumbnail((self._edge, self._edge), Resampling.LANCZOS)
+        out = io.BytesIO()
+        picture.save(out, "JPEG", quality=self._quality)
+        return out.getvalue()
+
+
+def _is_plain(data: bytes) -> bool:
+    """Say whether an image stands upright and still; servers differ in what they make of others."""
+    import PIL.Image
+
+    with PIL.Image.open(io.BytesIO(data)) as image:
+        return image.getexif().get(_ORIENTATION, 1) == 1 and getattr(image, "n_frames", 1) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """What an `Image` calls for its URL; an object rather than a closure, so that requests can be pickled."""
+
+    images: Images
+    digest: str
+    data: bytes
+    where: str
+
+    def __call__(self) -> str:
+        return self.images._data_url(self.digest, self.data, self.where)  # noqa: SLF001 - it is a part of Images
+
+
+class _Kept:
+    """The latest used texts by name, up to so many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._bytes = most, 0
+        self._texts: OrderedDict[str, str] = OrderedDict()
+
+    def get(self, name: str) -> str | None:
+        text = self._texts.get(name)
+        if text is not None:
+            self._texts.move_to_end(name)
+        return text
+
+    def put(self, name: str, text: str) -> None:
+        if len(text) > self._most:
+            return
+        self._texts[name] = text
+        self._bytes += len(text)
+        while self._bytes > self._most:
+            self._bytes -= len(self._texts.popitem(last=False)[1])
