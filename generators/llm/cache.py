@@ -1,0 +1,216 @@
+"""Every paid answer, kept in one SQLite file and never paid for again.
+
+- `Cache`: answers by key. What is put is there at once for this process, and on the disk, for all, within 100 ms: one
+  thread commits what has come since its last commit, so that a thousand answers cost one flush of the disk. A process
+  that is killed loses at most the last 100 ms.
+- `CachedModel`: a model that asks another one only what the cache does not hold. Two equal requests at once are one.
+
+Whatever was answered is kept: refusals too, and texts that break off. They were paid for, and would come again.
+Failures are not answers and are asked again.
+
+    with Cache.open(Path("llm-cache.sqlite")) as cache:
+        model = CachedModel(model, cache, "http://localhost:8000")
+        reply = await model.ask(request)
+
+Any number of processes may use the file at once; each sees what the others have committed.
+"""
+
+import asyncio
+import sqlite3
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from pairwright.generators.llm.address import read_address
+from pairwright.generators.llm.cache_file import SELECT, Row, open_file, reply_of, storage_error, translated
+from pairwright.generators.llm.cache_writer import Writer
+from pairwright.generators.llm.messages import Model, Reply, Request
+
+SECRET_LENGTH = 16  # letters; what is shorter ("EMPTY", "none") is no secret, and may be a word of an answer
+
+_BY_KEY = f"{SELECT} WHERE key = ?"
+_MANY = 500
+_BY_KEYS = f"{SELECT} WHERE key IN ({', '.join('?' * _MANY)})"
+
+
+class Cache:
+    """The answers in one file. Close it, or use it in a ``with``; what is pending is written then."""
+
+    def __init__(self, reader: sqlite3.Connection, writer: Writer, path: Path) -> None:
+        self._reader, self._writer = reader, writer
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = True) -> Self:
+        """Open the cache at ``path``; ``create`` makes one, and its folder, where there is none.
+
+        Raises:
+            StorageError: when it is missing, no cache, damaged, of a newer pairwright, or cannot be written.
+        """
+        connection = open_file(path, create=create)
+        return cls(open_file(path, create=False), Writer(connection, path), path)
+
+    def get(self, key: str) -> Reply | None:
+        """Return the answer to the request with this key, ``cached`` set; None where there is none.
+
+        Raises:
+            StorageError: when the file cannot be read.
+        """
+        binary = bytes.fromhex(key)
+        row = self._writer.get(binary)
+        if row is None:
+            try:
+                row = self._reader.execute(_BY_KEY, (binary,)).fetchone()
+            except sqlite3.Error as error:
+                raise storage_error(self.path, error) from None
+        return None if row is None else reply_of(row)
+
+    def get_many(self, keys: Iterable[str]) -> dict[str, Reply]:
+        """Return the answers that there are, by key; cheaper than one by one.
+
+        Raises:
+            StorageError: when the file cannot be read.
+        """
+        found: dict[str, Reply] = {}
+        rest = iter(keys)
+        while chunk := [bytes.fromhex(key) for key in islice(rest, _MANY)]:
+            rows = [row for key in chunk if (row := self._writer.get(key)) is not None]
+            with translated(self.path):
+                rows += self._reader.execute(_BY_KEYS, chunk + [None] * (_MANY - len(chunk))).fetchall()
+            found.update((row[0].hex(), reply_of(row)) for row in reversed(rows))  # pending ones win
+        return found
+
+    def put(self, key: str, reply: Reply, *, asked: str, endpoint: str) -> Reply:
+        """Keep an answer; where the key is known, the older answer stays.
+
+        Args:
+            key: of the request.
+            reply: the answer, with its ``raw`` body.
+            asked: the model as the request names it.
+            endpoint: scheme, host and port of the server, or the user's name for it.
+
+        Returns:
+            The answer as it is kept: with its key, and half characters (lone surrogates) replaced.
+
+        Raises:
+            StorageError: when the file cannot be written.
+        """
+        kept = replace(reply, text=_whole(reply.text), refusal=_whole(reply.refusal), key=key, cached=False)
+        self._writer.put(_row(kept, asked, endpoint))
+        return kept
+
+    def flush(self) -> None:
+        """Write what is pending, now.
+
+        Raises:
+            StorageError: when that fails.
+        """
+        self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is pending and close the file.
+
+        Raises:
+            StorageError: when answers could not be written; it says how many are lost.
+        """
+        self._reader.close()
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class CachedModel:
+    """A model that asks ``model`` only what ``cache`` does not hold; of equal requests at once, one is sent.
+
+    Put it outside what retries and paces: an answer that is there has no need to wait for its turn.
+
+    Args:
+        model: answers what the cache does not hold.
+        cache: read first, then filled.
+        endpoint: the server's address, of which scheme, host and port count, or the user's name for it.
+        secrets: keys and passwords; they are taken out of answers before they are kept, in case a server echoes them.
+
+    Raises:
+        UsageError: when ``endpoint`` looks like an address and is none.
+    """
+
+    def __init__(self, model: Model, cache: Cache, endpoint: str, *, secrets: Sequence[str] = ()) -> None:
+        self._model, self._cache = model, cache
+        self._endpoint = read_address(endpoint).origin if "://" in endpoint else endpoint
+        self._secrets = [secret for secret in secrets if len(secret) >= SECRET_LENGTH]
+        self._asking: dict[str, asyncio.Future[Reply]] = {}
+
+    async def ask(self, request: Request) -> Reply:
+        """Return the answer, with its key; ``cached`` tells that nothing was paid for it.
+
+        Raises:
+            Failure: as the model raises it; equal requests that waited for this one get the same.
+            StorageError: when the cache's file cannot be read or written.
+        """
+        key = request.key(self._endpoint)
+        while True:
+            found = self._cache.get(key)
+            if found is not None:
+                return found
+            sent = self._asking.get(key)
+            if sent is None:
+                return await self._send(key, request)
+            await asyncio.wait([sent])  # leaves the one who sent it alone when we are cancelled
+            if not sent.cancelled():
+                return replace(sent.result(), cached=True)
+
+    async def _send(self, key: str, request: Request) -> Reply:
+        answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._asking[key] = answer
+        try:
+            reply = self._without_secrets(await self._model.ask(request))
+            reply = self._cache.put(key, reply, asked=request.model, endpoint=self._endpoint)
+        except Exception as error:
+            answer.set_exception(error)
+            answer.exception()  # else asyncio complains when nobody waits for it
+            raise
+        else:
+            answer.set_result(reply)
+            return reply
+        finally:
+            answer.cancel()  # has no effect when it is done: whoever waits asks for itself
+            del self._asking[key]
+
+    def _without_secrets(self, reply: Reply) -> Reply:
+        for secret in self._secrets:
+            if secret in reply.text or secret in reply.refusal or secret.encode() in reply.raw:
+                text, refusal = reply.text.replace(secret, "***"), reply.refusal.replace(secret, "***")
+                reply = replace(reply, text=text, refusal=refusal, raw=reply.raw.replace(secret.encode(), b"***"))
+        return reply
+
+
+def _whole(text: str) -> str:
+    """Return the text with half characters replaced: a server may send them, and no file can hold them."""
+    if text.isascii():
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _row(reply: Reply, asked: str, endpoint: str) -> Row:
+    return (
+        bytes.fromhex(reply.key),
+        endpoint,
+        asked,
+        _whole(reply.model),
+        time.time_ns() // 1_000_000,
+        reply.finish_reason,
+        reply.refusal,
+        reply.usage.prompt_tokens,
+        reply.usage.completion_tokens,
+        reply.usage.cached_tokens,
+        reply.text,
+        reply.raw,
+    )

@@ -1,0 +1,107 @@
+"""Group commit: one thread writes what has come since its last commit, within 100 ms of its coming.
+
+Commits cost a flush of the disk each, some milliseconds; a flush for every answer would be what a run waits for. So
+an answer waits up to `GATHER` seconds for others, and all go in one transaction. Until then it is *pending*: in
+memory, where readers of this process find it.
+
+Nothing is forgotten when writing fails: the answers stay pending, whoever puts the next one gets the error, and
+`Writer.close` tries once more.
+"""
+
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+from pairwright.datasets.errors import StorageError
+from pairwright.generators.llm.cache_file import Row, insert, translated
+
+GATHER = 0.04  # seconds; the rest of the 100 ms is for the commit itself, and for the interpreter lock
+MOST_PENDING = 64 * 2**20  # bytes of answers; from there on, whoever puts one waits for the disk
+
+
+class Writer:
+    """Writes rows to one cache file. ``put`` may be called from any thread."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection, self._path = connection, path
+        self._pending: dict[bytes, Row] = {}
+        self._bytes = 0
+        self._failed: StorageError | None = None
+        self._changing, self._writing = threading.Lock(), threading.Lock()
+        self._come, self._closing = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._work, name="pairwright-cache", daemon=True)
+        self._thread.start()
+
+    def get(self, key: bytes) -> Row | None:
+        """Return the pending row of this key."""
+        return self._pending.get(key)
+
+    def put(self, row: Row) -> None:
+        """Take a row to write.
+
+        Raises:
+            StorageError: when the file cannot be written. The row is kept for `close`, which tries again.
+        """
+        with self._changing:
+            if row[0] not in self._pending:  # the first answer stays, as in the file
+                self._pending[row[0]] = row
+                self._bytes += _size(row)
+        if self._failed is not None:
+            raise self._failed
+        if not self._come.is_set():
+            self._come.set()
+        if self._bytes > MOST_PENDING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is pending, now.
+
+        Raises:
+            StorageError: when that fails; what was pending still is.
+        """
+        with self._writing:
+            with self._changing:
+                rows = list(self._pending.values())
+            if not rows:
+                return
+            with translated(self._path):
+                insert(self._connection, rows)
+            with self._changing:
+                for row in rows:
+                    del self._pending[row[0]]
+                    self._bytes -= _size(row)
+
+    def close(self) -> None:
+        """Write what is pending and close the connection.
+
+        Raises:
+            StorageError: when answers could not be written; it says how many are lost.
+        """
+        self._closing.set()
+        self._come.set()
+        self._thread.join()
+        try:
+            self.flush()
+        except StorageError as error:
+            raise StorageError(f"{error} Lost: {len(self._pending)} answers.") from None
+        finally:
+            self._connection.close()
+
+    def _work(self) -> None:
+        took = 0.0
+        while not self._closing.is_set():
+            self._come.wait()
+            self._closing.wait(max(0.0, GATHER - took))  # those who came during a long commit have waited enough
+            self._come.clear()
+            started = time.monotonic()
+            try:
+                self.flush()
+            except StorageError as error:
+                self._failed = error
+                return
+            took = time.monotonic() - started
+
+
+def _size(row: Row) -> int:
+    return len(row[-2]) + len(row[-1])
