@@ -18,15 +18,15 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Pair
 from pairwright.indexes.building import (
     Rejected,
-    Survey,
+    check_encoder,
     check_modalities,
     commit,
     keys_of,
     open_index_folder,
-    probes_of,
     told_rejects,
 )
 from pairwright.indexes.encoders import TextEncoder
+from pairwright.indexes.folder import clear_leavings, part_name, part_place, remove_folder
 from pairwright.indexes.kept_pairs import PairFiles
 from pairwright.indexes.keys import contains, key_bytes
 from pairwright.indexes.part_jobs import PartJob, Watch, build_parts
@@ -35,15 +35,12 @@ from pairwright.indexes.sidecar import (
     READ_FOLDER,
     IndexInfo,
     Modality,
-    clear_leavings,
     described,
-    part_name,
-    part_place,
     read_sidecar,
-    remove_folder,
     with_seconds,
 )
 from pairwright.indexes.storage import StorageChoice
+from pairwright.indexes.survey import Survey, probes_of
 from pairwright.indexes.vectors import EncodedPairs, PairVectors
 
 
@@ -149,6 +146,7 @@ def _source(directory: Path, info: IndexInfo, vectors: PairVectors | None, encod
         raise UsageError(
             f"vectors of length {vectors.dim}: the index in {directory} holds vectors of length {info.dim}."
         )
+    check_encoder(encoder, vectors)
     check_modalities(vectors.modalities, info.modalities)
     return vectors
 

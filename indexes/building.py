@@ -1,16 +1,9 @@
 """From pairs to an index folder with its encoder in it, and back: what ``pairwright index build`` calls.
 
-The pairs are read once: they are written beside the index to come, the encoder is fitted on their captions as they pass,
-and the 500 pairs with the smallest keys are put aside (keys are hashes: a random sample that no order or worker changes).
-Then each part is built of a range of them (`part_jobs.py`), and ``index.json`` makes the index whole.
-
-The sample gives the *probes*, queries on which a search's effort is tuned and recall is checked. For captions: another
-caption of the same image where there is one, else the first half of the caption. For images: the same texts, since text
-is what images will be asked with, and text lies elsewhere than images do. Vectors from elsewhere without an encoder
-are asked with text vectors of the sample where there are any, else with stored ones.
+The pairs are read once: they are written beside the index to come and the encoder is fitted on their captions as they
+pass (`survey.py`). Then each part is built of a range of them (`part_jobs.py`), and ``index.json`` makes the index whole.
 """
 
-import heapq
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,13 +15,14 @@ import polars as pl
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
+from pairwright.indexes import lexical
 from pairwright.indexes.arrays import map_array
 from pairwright.indexes.encoder_table import EncoderOptions, encoder_file, fit_encoder, load_encoder
-from pairwright.indexes.encoders import TextEncoder, Vectors
-from pairwright.indexes.kept_pairs import PairFiles, PairWriter, find_pairs
-from pairwright.indexes.keys import KeysOf, key_bytes, refuse_repeated
+from pairwright.indexes.encoders import TextEncoder
+from pairwright.indexes.folder import part_name, prepare_folder, remove_folder
+from pairwright.indexes.kept_pairs import find_pairs
+from pairwright.indexes.keys import KeysOf, refuse_repeated
 from pairwright.indexes.part_jobs import PartBuilt, PartJob, Watch, build_parts
-from pairwright.indexes.probes import PROBES
 from pairwright.indexes.search import Index, open_index
 from pairwright.indexes.sidecar import (
     KEYS,
@@ -40,13 +34,11 @@ from pairwright.indexes.sidecar import (
     Modality,
     PartInfo,
     described,
-    part_name,
-    prepare_folder,
-    remove_folder,
     with_seconds,
     write_sidecar,
 )
 from pairwright.indexes.storage import choose_storage
+from pairwright.indexes.survey import Survey, probes_of
 from pairwright.indexes.vectors import EncodedPairs, PairVectors
 
 PairBatches = Callable[[], Iterable[list[Pair]]]
@@ -192,15 +184,6 @@ def open_index_folder(directory: Path, *, device: str = "", model: str = "") -> 
     return IndexFolder(index, encoder)
 
 
-def probes_of(
-    sample: Sequence[Pair], modality: Modality, source: PairVectors, encoder: TextEncoder | None
-) -> Vectors | None:
-    """Return queries of the kind that a modality will be asked with, float32 (q, dim); see the module."""
-    if encoder is not None:
-        return encoder.encode_texts([_query_of(pair) for pair in sample])
-    return source.rows(sample, "text" if "text" in source.modalities else modality).vectors
-
-
 def check_modalities(there: Sequence[Modality], wanted: Sequence[Modality]) -> None:
     """Refuse modalities that there are no vectors of.
 
@@ -212,6 +195,18 @@ def check_modalities(there: Sequence[Modality], wanted: Sequence[Modality]) -> N
         raise UsageError(
             f"no vectors of modality {missing[0]} here, only of {' and '.join(there)}."
             " An encoder of images is needed, or a folder of image embeddings."
+        )
+
+
+def check_encoder(encoder: TextEncoder | None, vectors: PairVectors) -> None:
+    """Refuse an encoder that cannot have made ``vectors``, which came from elsewhere.
+
+    Raises:
+        UsageError: when their lengths differ, or it is the lexical one, whose vectors exist in its index only.
+    """
+    if encoder is not None and (encoder.dim != vectors.dim or encoder.name == lexical.NAME):
+        raise UsageError(
+            f"encoder {encoder.name} of length {encoder.dim} cannot ask for vectors of length {vectors.dim} that another made."
         )
 
 
@@ -271,63 +266,10 @@ def _source(
             raise UsageError("neither vectors nor an encoder.")
         options = options or EncoderOptions()
         return EncodedPairs(encoder, directory, device=options.device, model=options.model)
-    if encoder is not None and (encoder.dim != vectors.dim or encoder.name == "lexical"):
-        raise UsageError(
-            f"encoder {encoder.name} of length {encoder.dim} cannot ask for vectors of length {vectors.dim} that another made."
-        )
+    check_encoder(encoder, vectors)
     return vectors
 
 
 def _ranges(count: int, shards: int) -> list[tuple[int, int]]:
     size = -(-count // shards)
     return [(first, min(first + size, count)) for first in range(0, count, size)]
-
-
-def _query_of(pair: Pair) -> str:
-    if pair.captions:
-        return pair.captions[0]
-    words = pair.caption.split()
-    return " ".join(words[: (len(words) + 1) // 2])
-
-
-class Survey:
-    """The one reading of the pairs: writes them to files, and keeps those with the smallest keys."""
-
-    def __init__(self, folder: Path, watch: Watch, first: int = 0) -> None:
-        """Begin; the files' names count from ``first``."""
-        self._writer = PairWriter(folder, first)
-        self._watch = watch
-        self._count = 0
-        self._heap: list[tuple[int, int, Pair]] = []  # (-key, -place, pair): the largest key on top
-
-    def captions(self, batches: Iterable[list[Pair]]) -> Iterator[str]:
-        """Yield the captions of ``batches``."""
-        for batch in batches:
-            self._writer.add(batch)
-            for pair in batch:
-                self._offer(pair)
-                yield pair.caption
-            self._watch("pairs", self._count, 0)
-
-    def finish(self) -> PairFiles:
-        """Return the files.
-
-        Raises:
-            InputError: when there was no pair.
-        """
-        if not self._count:
-            raise InputError("no pairs", where="index", mend="Give at least one pair.")
-        return self._writer.finish()
-
-    @property
-    def sample(self) -> list[Pair]:
-        """The pairs with the smallest keys, in order of their keys."""
-        return [pair for _, _, pair in sorted(self._heap, reverse=True)]
-
-    def _offer(self, pair: Pair) -> None:
-        self._count += 1
-        item = (-int.from_bytes(key_bytes([pair.key]).tobytes(), "big"), -self._count, pair)
-        if len(self._heap) < PROBES:
-            heapq.heappush(self._heap, item)
-        elif item > self._heap[0]:
-            heapq.heapreplace(self._heap, item)

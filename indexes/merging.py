@@ -13,14 +13,13 @@ from pathlib import Path
 
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.indexes.building import keys_of
+from pairwright.indexes.folder import part_name, prepare_folder
 from pairwright.indexes.keys import refuse_repeated
 from pairwright.indexes.sidecar import (
     PAIRS_FOLDER,
     Files,
     IndexInfo,
     PartInfo,
-    part_name,
-    prepare_folder,
     read_sidecar,
     with_seconds,
     write_sidecar,

@@ -22,9 +22,10 @@ from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
 from pairwright.indexes.encoders import Vectors
+from pairwright.indexes.folder import remove_folder
 from pairwright.indexes.kept_pairs import PairFiles
 from pairwright.indexes.parts import PartBuilder, extended_part, new_part
-from pairwright.indexes.sidecar import Files, IndexOptions, Modality, PartInfo, Storage, described, remove_folder
+from pairwright.indexes.sidecar import Files, IndexOptions, Modality, PartInfo, Storage, described
 from pairwright.indexes.storage import StorageChoice, training_rows
 from pairwright.indexes.threads import build_threads, omp_threads
 from pairwright.indexes.vectors import PairVectors
@@ -106,7 +107,7 @@ def build_parts(jobs: Sequence[PartJob], vectors: PairVectors, workers: int, wat
         done = _Counter(watch, total)
         return [built for job in jobs for built in _built([job], vectors, done, 0)]
     context = multiprocessing.get_context("spawn")
-    threads = max(1, (os.cpu_count() or 1) // workers)
+    threads = max(1, build_threads(0) // workers)
     with context.Manager() as manager, ProcessPoolExecutor(workers, mp_context=context) as pool:
         queue: Any = manager.Queue()
         shares = [list(jobs[worker::workers]) for worker in range(workers)]

@@ -19,11 +19,12 @@ from pairwright.indexes.arrays import map_array, write_array
 from pairwright.indexes.chains import Growing
 from pairwright.indexes.duplicates import Copies, new_rows
 from pairwright.indexes.encoders import Vectors
+from pairwright.indexes.folder import part_place, remove_folder
 from pairwright.indexes.graph import UNTUNED_EF_SEARCH
 from pairwright.indexes.ivfpq import UNTUNED_NPROBE
 from pairwright.indexes.keys import Keys, key_bytes
 from pairwright.indexes.probes import Truth, TruthSeeker, read_truth, write_truth
-from pairwright.indexes.sidecar import ALIASES, KEYS, PROBES, IndexOptions, PartInfo, part_place, remove_folder
+from pairwright.indexes.sidecar import ALIASES, KEYS, PROBES, IndexOptions, PartInfo
 from pairwright.indexes.storage import StorageChoice, StoredIndex, new_index, open_stored
 
 BLOCK = 16_384  # vectors that FAISS gets at a time; part of what the bytes of a graph depend on

@@ -20,8 +20,7 @@ which finds a torn copy at once; `pairwright index check` compares the checksums
 
 import hashlib
 import json
-import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -41,10 +40,6 @@ Modality = Literal["text", "image"]
 Files = dict[str, dict[str, Any]]
 
 MODALITIES: tuple[Modality, ...] = ("text", "image")
-
-_PART = re.compile(r"(text|image)-(\d{5,})(?:-(\d+))?")
-_OURS = re.compile(r"vectors\.faiss|raw\.f16\.npy|keys\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+")
-_ENCODER = re.compile(r"encoder\.(npz|json)")
 
 
 @dataclass(frozen=True)
@@ -236,19 +231,6 @@ class IndexInfo:
         return {**named, "parts": len(self.parts), "modalities": list(self.modalities), "why": self.why}
 
 
-def part_name(modality: Modality, number: int, revision: int = 0) -> str:
-    """Return the name of a part's folder; ``revision`` counts how often it was extended."""
-    return f"{modality}-{number:05d}" + (f"-{revision}" if revision else "")
-
-
-def part_place(name: str) -> tuple[Modality, int, int]:
-    """Return modality, number and revision of the part of that name."""
-    found = _PART.fullmatch(name)
-    if found is None:
-        raise ValueError(f"{name!r} is not the name of a part")
-    return "text" if found[1] == "text" else "image", int(found[2]), int(found[3] or 0)
-
-
 def described(directory: Path, names: Iterable[str]) -> Files:
     """Return size and SHA-256 of the named files of ``directory``."""
     return {name: {"bytes": (directory / name).stat().st_size, "sha256": sha256(directory / name)} for name in names}
@@ -289,43 +271,6 @@ def read_sidecar(directory: Path) -> IndexInfo:
             state = "is missing" if found < 0 else f"has {found} bytes instead of {size}"
             raise StorageError(f"{directory / name}: {state}. Copy the index again or build it again.")
     return info
-
-
-def prepare_folder(directory: Path) -> None:
-    """Make the folder, and take away what would make it an index: the sidecar first, then the files that it named.
-
-    Raises:
-        UsageError: when there is a file in its place.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise UsageError(f"{directory}: not a folder. Name a folder for the index.") from None
-    (directory / SIDECAR).unlink(missing_ok=True)
-    clear_leavings(directory, ())
-
-
-def clear_leavings(directory: Path, named: Collection[str]) -> None:
-    """Remove parts and files of ours that are not among the ``named`` paths: what a kill or an older index left."""
-    parts = {name.partition("/")[0] for name in named}
-    for path in sorted(directory.iterdir()):
-        if _PART.fullmatch(path.name) and path.name not in parts:
-            remove_folder(path)
-        elif _ENCODER.fullmatch(path.name) and path.name not in named:
-            path.unlink()
-    remove_folder(directory / READ_FOLDER)
-    remove_folder(directory / PAIRS_FOLDER, [name for name in named if name.startswith(f"{PAIRS_FOLDER}/")])
-
-
-def remove_folder(folder: Path, but: Collection[str] = ()) -> None:
-    """Remove our files in a folder of an index, but for some, and the folder when it is empty then."""
-    if not folder.is_dir():
-        return
-    for path in sorted(folder.iterdir()):
-        if _OURS.fullmatch(path.name) and f"{folder.name}/{path.name}" not in but:
-            path.unlink()
-    if not any(folder.iterdir()):
-        folder.rmdir()
 
 
 def with_seconds(info: IndexInfo, seconds: float) -> IndexInfo:

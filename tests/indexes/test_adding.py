@@ -8,7 +8,7 @@ import pytest
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import Pair
-from pairwright.indexes import adding, sidecar
+from pairwright.indexes import adding, folder
 from pairwright.indexes.adding import add_pairs
 from pairwright.indexes.building import index_pairs, open_index_folder
 from pairwright.indexes.checking import check_index
@@ -106,7 +106,7 @@ def test_a_kill_leaves_the_old_index_or_the_new_one(tmp_path: Path, monkeypatch:
     if step == "commit":
         monkeypatch.setattr(adding, "commit", killed)
     else:
-        clear, calls = sidecar.clear_leavings, iter([False, True])
+        clear, calls = folder.clear_leavings, iter([False, True])
         monkeypatch.setattr(adding, "clear_leavings", lambda *of: killed() if next(calls) else clear(*of))
     with pytest.raises(KeyboardInterrupt):
         add(tmp_path, OLD, 100)
@@ -131,6 +131,8 @@ def test_captions_are_added_through_the_encoder_that_is_there(tmp_path: Path) ->
     opened = open_index_folder(tmp_path)
     hits = opened.index.search(opened.query_encoder.encode_texts([pair.caption for pair in pool]), 1)
     assert hits.frame()["key"].to_list() == [pair.key for pair in pool]
+    with pytest.raises(UsageError, match="that another made"):
+        add_pairs([numbered(3)], tmp_path, vectors=Given(mixture(3, 512)))
 
 
 def test_what_cannot_be_added_is_told_and_changes_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Building an index folder: the same bytes however it is built, every pair found, nothing half done taken for an index."""
 
-from collections.abc import Iterator
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import faiss
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.indexes.building import index_pairs, open_index_folder
@@ -18,7 +20,8 @@ from pairwright.indexes.encoder_table import EncoderOptions
 from pairwright.indexes.encoders import Vectors
 from pairwright.indexes.lexical import LexicalEncoder
 from pairwright.indexes.search import open_index
-from pairwright.indexes.sidecar import IndexInfo, IndexOptions
+from pairwright.indexes.sidecar import IndexInfo, IndexOptions, Modality
+from pairwright.indexes.vectors import Rows
 from tests.indexes.corpus import Given, batches, captions, keys, mixture, numbered, pairs
 
 POOL = pairs()
@@ -240,6 +243,32 @@ def test_what_cannot_be_built_is_told_before_an_index_is_replaced(tmp_path: Path
     (tmp_path / "taken").write_text("")
     with pytest.raises(UsageError, match="not a folder"):
         build(mixture(3), tmp_path / "taken")
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "pairs").mkdir()
+    (tmp_path / "pairs" / "00000.parquet").write_text("of a build")
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(UsageError, match=r"holds other things \(manifest.json\)"):
+        build(mixture(3), tmp_path)
+    assert (tmp_path / "pairs" / "00000.parquet").read_text() == "of a build"
+
+
+class Deadly(Given):
+    """Ends the process that asks it, if that is a worker."""
+
+    def rows(self, pairs: Sequence[Pair], modality: Modality) -> Rows:
+        """End the process."""
+        if multiprocessing.parent_process() is not None:
+            os._exit(9)
+        return super().rows(pairs, modality)
+
+
+def test_a_worker_that_is_killed_is_told_and_leaves_no_index(tmp_path: Path) -> None:
+    with pytest.raises(PairwrightError, match="worker process was ended"):
+        index_pairs(lambda: [numbered(40)], tmp_path, vectors=Deadly(mixture(40)), shards=2, workers=2)
+    with pytest.raises(StorageError, match="no index here"):
+        open_index(tmp_path)
 
 
 def test_an_encoder_exchanged_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,66 @@
+"""The folder of an index: names of its parts, and clearing away what a kill or an older index left, but nothing else."""
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from pairwright.datasets.errors import UsageError
+from pairwright.indexes.sidecar import PAIRS_FOLDER, READ_FOLDER, SIDECAR, Modality
+
+_PART = re.compile(r"(text|image)-(\d{5,})(?:-(\d+))?")
+_OURS = re.compile(r"vectors\.faiss|raw\.f16\.npy|keys\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+")
+_LEAVINGS = re.compile(rf"{_PART.pattern}|encoder\.(npz|json)|{PAIRS_FOLDER}|{READ_FOLDER}|\..*")
+_ENCODER = re.compile(r"encoder\.(npz|json)")
+
+
+def part_name(modality: Modality, number: int, revision: int = 0) -> str:
+    """Return the name of a part's folder; ``revision`` counts how often it was extended."""
+    return f"{modality}-{number:05d}" + (f"-{revision}" if revision else "")
+
+
+def part_place(name: str) -> tuple[Modality, int, int]:
+    """Return modality, number and revision of the part of that name."""
+    found = _PART.fullmatch(name)
+    if found is None:
+        raise ValueError(f"{name!r} is not the name of a part")
+    return "text" if found[1] == "text" else "image", int(found[2]), int(found[3] or 0)
+
+
+def prepare_folder(directory: Path) -> None:
+    """Make the folder, and take away what would make it an index: the sidecar first, then the files that it named.
+
+    Raises:
+        UsageError: when there is a file in its place, or it is a folder of something else.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"{directory}: not a folder. Name a folder for the index.") from None
+    others = [path.name for path in directory.iterdir() if not _LEAVINGS.fullmatch(path.name)]
+    if others and not (directory / SIDECAR).exists():
+        raise UsageError(f"{directory}: holds other things ({min(others)}) and no index. Name a new folder.")
+    (directory / SIDECAR).unlink(missing_ok=True)
+    clear_leavings(directory, ())
+
+
+def clear_leavings(directory: Path, named: Collection[str]) -> None:
+    """Remove parts and files of ours that are not among the ``named`` paths: what a kill or an older index left."""
+    parts = {name.partition("/")[0] for name in named}
+    for path in sorted(directory.iterdir()):
+        if _PART.fullmatch(path.name) and path.name not in parts:
+            remove_folder(path)
+        elif _ENCODER.fullmatch(path.name) and path.name not in named:
+            path.unlink()
+    remove_folder(directory / READ_FOLDER)
+    remove_folder(directory / PAIRS_FOLDER, [name for name in named if name.startswith(f"{PAIRS_FOLDER}/")])
+
+
+def remove_folder(folder: Path, but: Collection[str] = ()) -> None:
+    """Remove our files in a folder of an index, but for some, and the folder when it is empty then."""
+    if not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if _OURS.fullmatch(path.name) and f"{folder.name}/{path.name}" not in but:
+            path.unlink()
+    if not any(folder.iterdir()):
+        folder.rmdir()

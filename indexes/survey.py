@@ -1,0 +1,81 @@
+"""The one reading of the pairs of an index to be: they are written beside it, and a sample of them is put aside.
+
+The sample is the 500 pairs with the smallest keys (keys are hashes: a random sample that no order or worker changes). It
+gives the *probes*, queries on which a search's effort is tuned and recall is checked. For captions: another caption of
+the same image where there is one, else the first half of the caption. For images: the same texts, since text is what
+images will be asked with, and text lies elsewhere than images do. Vectors from elsewhere without an encoder are asked
+with text vectors of the sample where there are any, else with stored ones.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.records import Pair
+from pairwright.indexes.encoders import TextEncoder, Vectors
+from pairwright.indexes.kept_pairs import PairFiles, PairWriter
+from pairwright.indexes.keys import key_bytes
+from pairwright.indexes.part_jobs import Watch
+from pairwright.indexes.probes import PROBES
+from pairwright.indexes.sidecar import Modality
+from pairwright.indexes.vectors import PairVectors
+
+
+class Survey:
+    """Writes pairs to files as they pass, and keeps those with the smallest keys."""
+
+    def __init__(self, folder: Path, watch: Watch, first: int = 0) -> None:
+        """Begin; the files' names count from ``first``."""
+        self._writer = PairWriter(folder, first)
+        self._watch = watch
+        self._count = 0
+        self._heap: list[tuple[int, int, Pair]] = []  # (-key, -place, pair): the largest key on top
+
+    def captions(self, batches: Iterable[list[Pair]]) -> Iterator[str]:
+        """Yield the captions of ``batches``."""
+        for batch in batches:
+            self._writer.add(batch)
+            for pair in batch:
+                self._offer(pair)
+                yield pair.caption
+            self._watch("pairs", self._count, 0)
+
+    def finish(self) -> PairFiles:
+        """Return the files.
+
+        Raises:
+            InputError: when there was no pair.
+        """
+        if not self._count:
+            raise InputError("no pairs", where="index", mend="Give at least one pair.")
+        return self._writer.finish()
+
+    @property
+    def sample(self) -> list[Pair]:
+        """The pairs with the smallest keys, in order of their keys."""
+        return [pair for _, _, pair in sorted(self._heap, reverse=True)]
+
+    def _offer(self, pair: Pair) -> None:
+        self._count += 1
+        item = (-int.from_bytes(key_bytes([pair.key]).tobytes(), "big"), -self._count, pair)
+        if len(self._heap) < PROBES:
+            heapq.heappush(self._heap, item)
+        elif item > self._heap[0]:
+            heapq.heapreplace(self._heap, item)
+
+
+def probes_of(
+    sample: Sequence[Pair], modality: Modality, source: PairVectors, encoder: TextEncoder | None
+) -> Vectors | None:
+    """Return queries of the kind that a modality will be asked with, float32 (q, dim); see the module."""
+    if encoder is not None:
+        return encoder.encode_texts([_query_of(pair) for pair in sample])
+    return source.rows(sample, "text" if "text" in source.modalities else modality).vectors
+
+
+def _query_of(pair: Pair) -> str:
+    if pair.captions:
+        return pair.captions[0]
+    words = pair.caption.split()
+    return " ".join(words[: (len(words) + 1) // 2])
