@@ -31,6 +31,8 @@ EARLY = 4  # refusals that may end a round before its time
 
 IMAGE_TOKENS = 800  # of one image, before the server has said what it counts
 UNKNOWN_TOKENS = 256  # of an answer, before the first has come
+DRIFT = 0.01  # of the way that the own count goes up to the server's, an answer
+CAREFUL = 0.98  # of the rate that a server's headers amount to: they are rounded
 LONGEST_RESET = 100_000.0  # seconds, a day and some: what is longer is a date, which OpenAI's servers do not send
 
 _REFUSALS = {"rate_limited", "overloaded", "timeout"}
@@ -109,11 +111,12 @@ class Allowance:
         if left is None or limit is None or reset is None or limit <= 0 or reset > LONGEST_RESET:
             return
         self._refill(now)
-        level = self._level if self.known else left
-        self._level = max(min(level, left), left - under_way)
+        level = self._level if self.known else left - under_way
+        # Our own count may have drifted down (tokens are guessed). It rises only slowly: answers overtake each other.
+        self._level = min(level, left) + DRIFT * max(0.0, left - under_way - level)
         self._most = limit
         if left < limit and reset > 0:
-            self._rate = (limit - left) / reset
+            self._rate = CAREFUL * (limit - left) / reset
             self.known = True
 
     def _refill(self, now: float) -> None:
