@@ -1,0 +1,284 @@
+"""What is asked again, for how long, and what stops a run. Time is virtual, except where a real server is asked."""
+
+import asyncio
+import pickle
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from pairwright.generators.llm.client import open_model
+from pairwright.generators.llm.failures import WORDS, Failure
+from pairwright.generators.llm.limits import LimitedModel, Limiter
+from pairwright.generators.llm.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.retrying import Retries, RetryingModel
+from pairwright.generators.llm.server.app import App
+from pairwright.generators.llm.server.script import Script
+from pairwright.generators.llm.server.serving import listening
+from pairwright.generators.llm.settings import LLMSettings
+from tests.generators.llm.virtual_time import run
+
+YES = Reply("yes", "stop", "", Usage(0, 0), "m")
+TRANSIENT = [word for word, entry in WORDS.items() if entry.kind == "transient"]
+OF_ROW = [word for word, entry in WORDS.items() if entry.kind == "row"]
+FATAL = [word for word, entry in WORDS.items() if entry.kind == "fatal"]
+OWN_FAULTS = [word for word in TRANSIENT if word not in {"rate_limited", "overloaded", "unreachable"}]
+
+
+def request(number: int = 0) -> Request:
+    return Request((Message("user", f"row {number}"),), "m")
+
+
+class Scripted:
+    """Fails as ``fails`` says of (attempt of this row, seconds), else answers; notes when it was asked."""
+
+    def __init__(self, fails: Callable[[int, float], Failure | None]) -> None:
+        self.fails = fails
+        self.times: list[float] = []
+        self.attempts: Counter[str] = Counter()
+
+    async def ask(self, request: Request) -> Reply:
+        """Fail or answer, at once."""
+        now = asyncio.get_running_loop().time()
+        text = request.messages[0].text
+        attempt = self.attempts[text]
+        self.attempts[text] += 1
+        self.times.append(now)
+        failure = self.fails(attempt, now)
+        if failure is not None:
+            raise failure
+        return YES
+
+
+def first(count: int, failure: Failure) -> Callable[[int, float], Failure | None]:
+    """Fail the first so many attempts of a row."""
+    return lambda attempt, _: failure if attempt < count else None
+
+
+def ask(model: Scripted, retries: Retries | None = None) -> Reply:
+    """Ask one row."""
+
+    async def main() -> Reply:
+        return await RetryingModel(model, retries or Retries()).ask(request())
+
+    return run(main())
+
+
+@pytest.mark.parametrize("word", TRANSIENT)
+def test_what_may_pass_is_asked_again_until_it_has(word: str) -> None:
+    model = Scripted(first(3, Failure(word)))
+    assert ask(model) == YES
+    assert len(model.times) == 4
+
+
+@pytest.mark.parametrize("word", OWN_FAULTS)
+def test_a_fault_that_stays_is_the_rows_after_the_last_retry(word: str) -> None:
+    model = Scripted(first(1000, Failure(word)))
+    with pytest.raises(Failure) as caught:
+        ask(model, Retries(most=3))
+    assert caught.value.word == word
+    assert len(model.times) == 4
+
+
+@pytest.mark.parametrize("word", OF_ROW + FATAL)
+def test_what_cannot_pass_is_never_asked_again(word: str) -> None:
+    model = Scripted(first(1000, Failure(word)))
+    with pytest.raises(Failure) as caught:
+        ask(model)
+    assert (caught.value.word, len(model.times)) == (word, 1)
+
+
+def test_waits_double_within_their_jitter_and_are_the_same_in_every_run() -> None:
+    def waits(seed: int) -> list[float]:
+        model = Scripted(first(6, Failure("server_error")))
+        ask(model, Retries(seed=seed))
+        return [after - before for before, after in zip(model.times, model.times[1:], strict=False)]
+
+    found = waits(1)
+    assert all(0.5 * 2**n * 0.5 <= wait <= 0.5 * 2**n * 1.5 for n, wait in enumerate(found))
+    assert found == waits(1)
+    assert found != waits(2)
+
+
+def test_rows_that_failed_together_come_back_apart() -> None:
+    async def main() -> list[float]:
+        model = Scripted(first(1, Failure("rate_limited", retry_after=10.0)))
+        retrying = RetryingModel(model, Retries())
+        await asyncio.gather(*(retrying.ask(request(n)) for n in range(50)))
+        return sorted(model.times[50:])
+
+    times = run(main())
+    assert times[0] >= 10  # never before it was asked to
+    assert times[-1] <= 11.1
+    assert len(set(times)) == 50
+
+
+@pytest.mark.parametrize("word", ["rate_limited", "overloaded"])
+def test_refusals_use_up_no_tries(word: str) -> None:
+    model = Scripted(first(12, Failure(word, retry_after=2.0)))
+    assert ask(model, Retries(most=0)) == YES
+
+
+def test_a_server_that_asks_for_more_time_than_there_is_patience_stops_the_run_and_says_so() -> None:
+    with pytest.raises(Failure, match="asks to wait 7") as caught:
+        ask(Scripted(first(1, Failure("rate_limited", retry_after=7200.0))), Retries(patience=60))
+    assert caught.value.word == "no_quota"
+    with pytest.raises(Failure) as caught:
+        ask(Scripted(first(1, Failure("overloaded", retry_after=7200.0))), Retries(patience=60))
+    assert caught.value.word == "server_down"
+
+
+def test_a_server_that_is_away_is_waited_for_which_is_said_once_and_all_rows_go_on_when_it_is_back() -> None:
+    async def main() -> tuple[list[str], float]:
+        said: list[str] = []
+        model = Scripted(lambda _, now: Failure("unreachable", "refused") if now < 100 else None)
+        retrying = RetryingModel(model, Retries(most=0), say=said.append)
+        await asyncio.gather(*(retrying.ask(request(n)) for n in range(40)))
+        return said, asyncio.get_running_loop().time()
+
+    said, seconds = run(main())
+    assert len(said) == 2
+    assert "no connection to the server (refused); waiting up to 300 s" in said[0]
+    assert "back after" in said[1]
+    assert 100 <= seconds < 115  # the first to find it back wakes the others
+
+
+def test_a_server_that_stays_away_stops_the_run_for_every_row() -> None:
+    async def main() -> tuple[Counter[str], float, list[Failure]]:
+        stops: list[Failure] = []
+        model = Scripted(lambda _attempt, _now: Failure("unreachable", "refused"))
+        retrying = RetryingModel(model, Retries(patience=60), say=lambda _: None, on_stop=stops.append)
+        rows = [retrying.ask(request(n)) for n in range(20)]
+        found = await asyncio.gather(*rows, return_exceptions=True)
+        asked = len(model.times)
+        with pytest.raises(Failure):
+            await retrying.ask(request(99))
+        assert len(model.times) == asked
+        return Counter(e.word for e in found if isinstance(e, Failure)), asyncio.get_running_loop().time(), stops
+
+    words, seconds, stops = run(main())
+    assert words == Counter(server_down=20)
+    assert 60 <= seconds < 150
+    assert [stop.word for stop in stops] == ["server_down"]
+    assert "unreachable, refused" in stops[0].detail
+
+
+def test_a_row_that_keeps_being_refused_while_others_are_answered_ends_alone() -> None:
+    async def main() -> Failure:
+        model = Scripted(lambda _, __: None)
+        retrying = RetryingModel(model, Retries(patience=60))
+
+        async def others() -> None:
+            while True:
+                await retrying.ask(request(1))
+                await asyncio.sleep(1)
+
+        async def unlucky(_: Request) -> Reply:
+            raise Failure("rate_limited", "no")
+
+        background = asyncio.create_task(others())
+        await asyncio.sleep(0)
+        plain = model.ask
+        model.ask = lambda r: unlucky(r) if r.messages[0].text == "row 0" else plain(r)  # type: ignore[method-assign]
+        try:
+            await retrying.ask(request(0))
+        except Failure as failure:
+            return failure
+        finally:
+            background.cancel()
+        raise AssertionError
+
+    assert run(main()).word == "rate_limited"
+
+
+def test_a_fatal_failure_ends_the_rows_that_wait_and_those_that_come() -> None:
+    async def main() -> tuple[float, list[str], int]:
+        def fails(_attempt: int, now: float) -> Failure | None:
+            return Failure("bad_key", status=401) if now >= 5 else Failure("rate_limited", retry_after=200.0)
+
+        model = Scripted(fails)
+        retrying = RetryingModel(model, Retries(patience=1000))
+        waiting = [asyncio.create_task(retrying.ask(request(n))) for n in range(10)]
+        await asyncio.sleep(5)
+        late = asyncio.create_task(retrying.ask(request(99)))
+        found = await asyncio.gather(*waiting, late, return_exceptions=True)
+        return asyncio.get_running_loop().time(), [e.word for e in found if isinstance(e, Failure)], len(model.times)
+
+    assert run(main()) == (5.0, ["bad_key"] * 11, 11)
+
+
+def test_who_is_called_off_while_waiting_leaves_nothing_behind() -> None:
+    async def main() -> int:
+        limiter = Limiter(4)
+        model = LimitedModel(Scripted(first(1, Failure("rate_limited", retry_after=100.0))), limiter)
+        retrying = RetryingModel(model, Retries())
+        tasks = [asyncio.create_task(retrying.ask(request(n))) for n in range(10)]
+        await asyncio.sleep(1)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert (limiter.in_flight, limiter.waiting) == (0, 0)
+        return len(asyncio.all_tasks())
+
+    assert run(main()) == 1
+
+
+def outcomes(script: Script, transport: str, rows: int, **options: float) -> tuple[Counter[str], dict[str, int]]:
+    """Ask rows of a real server; return what became of each, and which faults there were."""
+
+    async def main() -> tuple[Counter[str], dict[str, int]]:
+        async with listening(App(script)) as server:
+            settings = LLMSettings.from_env({}, base_url=server.url, api_key="any", transport=transport, **options)
+            async with open_model(settings) as model:
+                found: Sequence[object] = await asyncio.gather(
+                    *(model.ask(request(n)) for n in range(rows)), return_exceptions=True
+                )
+            words = Counter(each.word if isinstance(each, Failure) else type(each).__name__ for each in found)
+            return words, server.stats()["faults"]
+
+    return asyncio.run(main())
+
+
+FAST = {"retry_after_s": 0.01, "hang_s": 5.0, "drip_s": 2.0}
+
+
+@pytest.mark.parametrize("transport", ["direct", "sdk"])
+def test_under_every_passing_fault_at_once_every_row_is_answered_in_the_end(
+    transport: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pairwright.generators.llm.retrying.FIRST_S", 0.01)
+    kinds = ["429", "429_bare", "500", "503", "reset", "half", "malformed", "wrong_type", "timeout", "drip"]
+    script = Script(faults=dict.fromkeys(kinds, 0.02), seed=3, **FAST)
+    words, faults = outcomes(script, transport, 300, timeout=0.6, max_concurrency=64)
+    assert words == Counter(Reply=300)
+    assert set(faults) == set(kinds)
+
+
+@pytest.mark.parametrize("transport", ["direct", "sdk"])
+def test_rows_that_the_server_refuses_for_good_are_told_apart_and_the_others_go_on(transport: str) -> None:
+    kinds = {"400": "bad_request", "context_too_long": "context_too_long", "content_filter": "content_filter"}
+    script = Script(faults=dict.fromkeys(kinds, 0.1), seed=3)
+    words, faults = outcomes(script, transport, 100)
+    assert {kinds[kind]: count for kind, count in faults.items()} == {w: c for w, c in words.items() if w != "Reply"}
+    assert words["Reply"] == 100 - sum(faults.values()) > 50
+
+
+@pytest.mark.parametrize("transport", ["direct", "sdk"])
+@pytest.mark.parametrize(("kind", "word"), [("401", "bad_key"), ("quota", "no_quota")])
+def test_a_wrong_key_or_a_spent_account_stops_after_the_requests_under_way(
+    kind: str, word: str, transport: str
+) -> None:
+    words, faults = outcomes(Script(faults={kind: 1.0}), transport, 200, max_concurrency=4)
+    assert words == Counter({word: 200})
+    assert faults[kind] <= 4
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_failure_is_one_line_that_says_what_and_how_to_mend_it_and_survives_pickling(word: str) -> None:
+    failure = Failure(word, "a\nb " + "x" * 1000, status=418, retry_after=2.5)
+    assert "\n" not in str(failure)
+    assert len(str(failure)) < 600
+    assert str(failure).endswith(failure.mend)
+    assert [failure.transient, failure.fatal, failure.of_row].count(True) == 1
+    copy = pickle.loads(pickle.dumps(failure))  # noqa: S301 - our own bytes
+    assert (str(copy), copy.word, copy.status, copy.retry_after) == (str(failure), word, 418, 2.5)
