@@ -1,4 +1,4 @@
-"""What to ask an index: queries from free text, or from a class list with prompt templates.
+"""What to ask an index: free text, a class list with prompt templates, the captions of pairs, or vectors made elsewhere.
 
 A *concept* is what the user wants pairs about: a line of text, a class, an image. A concept has one or more
 *queries*; a class has one for each of its names and each template (REACT eq. 2.1). A class list is JSON, one set or
@@ -9,17 +9,28 @@ several by name::
 A class that is a list has synonyms: one concept, named by the first, asked for under every name. A name that comes
 twice stands for two concepts ("missile" and "missile#2"), as the set meant them. With several sets a concept is named
 ``set/class``.
+
+Captions are queries as they are (REACT asks with the captions of a training set): the concept is the image, under its
+source id where it has one. Vectors of queries that were encoded elsewhere stand in an ``.npy``, a row a query.
+
+Memory: the queries, some 500 bytes each.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.records import Pair
+from pairwright.indexes.encoders import Vectors
 
 SLOT = "{}"
+_ROWS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +51,85 @@ class Query:
 
 
 def read_queries(path: Path) -> list[Query]:
-    """Read queries from a ``.txt`` file (one a line) or a ``.json`` class list; see the module.
+    """Read queries from ``.txt`` (one a line), a ``.json`` class list, or any input that holds pairs; see the module.
+
+    A ``.json`` with ``images`` and ``annotations`` (COCO), or a list, holds pairs.
 
     Raises:
-        UsageError: when the file is missing or ends otherwise.
-        InputError: when its content is not as described, or holds no query.
+        UsageError: when a ``.txt`` or ``.json`` is missing.
+        InputError: when the content is not as described, or holds no query.
     """
-    if path.suffix.lower() not in {".txt", ".json"}:
-        raise UsageError(f"{path}: queries are a .txt file (one a line) or a .json class list with templates.")
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, IsADirectoryError):
-        raise UsageError(f"{path}: no such file.") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"byte {error.start} is not UTF-8", where=str(path), mend="Save the file as UTF-8.") from None
-    if path.suffix.lower() == ".txt":
+    ending = path.suffix.lower()
+    content = _text(path) if ending in {".txt", ".json"} else ""
+    if ending == ".txt":
         queries = text_queries(content.splitlines())
+    elif ending == ".json" and not _holds_pairs(parsed := _parsed(content, path)):
+        queries = class_queries(parsed, where=str(path))
     else:
-        queries = class_queries(_parsed(content, path), where=str(path))
+        options = ReadOptions(str(path), verify_images="off")
+        queries = queries_from_pairs(batch.pairs for batch in read_pairs(options))
     if not queries:
         raise InputError("no queries", where=str(path), mend="Give at least one line, or one class and one template.")
     return queries
+
+
+def queries_from_pairs(batches: Iterable[Sequence[Pair]], *, every_caption: bool = True) -> list[Query]:
+    """Return the captions of pairs as queries.
+
+    The concept of a pair is its source id, or else its caption, so that the captions of one image are one concept.
+
+    Args:
+        batches: of pairs.
+        every_caption: the other captions of the image, too; a text counts once a concept.
+    """
+    queries: dict[tuple[str, str], Query] = {}
+    for batch in batches:
+        for pair in batch:
+            concept = pair.source_id or pair.caption
+            for text in (pair.caption, *(pair.captions if every_caption else ())):
+                queries.setdefault((concept, text), Query(text, concept, text))
+    return list(queries.values())
+
+
+def read_query_vectors(path: Path, queries: int, dim: int) -> Vectors:
+    """Read the vectors of queries from an ``.npy`` of floats, one row a query, in the order of the queries.
+
+    Args:
+        path: of the file.
+        queries: how many there are.
+        dim: length of a vector of the index.
+
+    Returns:
+        Unit rows, float32 (queries, dim); rows of any length but zero are scaled.
+
+    Raises:
+        UsageError: when the file is missing.
+        InputError: when it is no such array, or has a row that is zero or not finite.
+    """
+    try:
+        stored = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise UsageError(f"{path}: no such file.") from None
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"not an .npy ({error})", where=str(path), mend="Save it with numpy.save.") from None
+    if not isinstance(stored, np.ndarray) or stored.dtype.kind != "f" or stored.shape != (queries, dim):
+        found = f"{stored.dtype} {stored.shape}" if isinstance(stored, np.ndarray) else "several arrays"
+        raise InputError(
+            f"{found} instead of floats ({queries}, {dim})",
+            where=str(path),
+            mend="Give one row a query, in their order, from the encoder that the index's vectors came from.",
+        )
+    rows = np.empty(stored.shape, np.float32)
+    for start in range(0, queries, _ROWS):
+        block = stored[start : start + _ROWS].astype(np.float64)
+        lengths = np.linalg.norm(block, axis=1)
+        wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
+        if len(wrong):
+            raise InputError(
+                "zero or not finite", where=f"{path} row {start + wrong[0]}", mend="Encode that query again."
+            )
+        rows[start : start + _ROWS] = block / lengths[:, None]
+    return rows
 
 
 def text_queries(lines: Iterable[str]) -> list[Query]:
@@ -122,6 +191,21 @@ def _unused(name: str, taken: set[str]) -> str:
     while candidate in taken:
         candidate, ordinal = f"{name}#{ordinal}", ordinal + 1
     return candidate
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, IsADirectoryError):
+        raise UsageError(f"{path}: no such file.") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"byte {error.start} is not UTF-8", where=str(path), mend="Save the file as UTF-8.") from None
+
+
+def _holds_pairs(content: Any) -> bool:
+    return (isinstance(content, list) and content != []) or (
+        isinstance(content, dict) and {"images", "annotations"} <= content.keys()
+    )
 
 
 def _parsed(content: str, path: Path) -> Any:

@@ -1,15 +1,18 @@
-"""Queries from text and class lists."""
+"""Queries from text, class lists, captions and vectors."""
 
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.indexes.queries import Query, class_queries, read_queries
+from pairwright.datasets.records import Pair
+from pairwright.indexes.queries import Query, class_queries, queries_from_pairs, read_queries, read_query_vectors
 
 
 def test_a_line_of_text_is_a_query_and_its_own_concept(tmp_path: Path) -> None:
@@ -93,7 +96,7 @@ def test_broken_files_are_told(tmp_path: Path) -> None:
         read_queries(tmp_path / "c.txt")
     with pytest.raises(UsageError, match="no such file"):
         read_queries(tmp_path / "d.txt")
-    with pytest.raises(UsageError, match=r"a \.txt file"):
+    with pytest.raises(InputError, match="no such file"):
         read_queries(tmp_path / "e.csv")
 
 
@@ -101,3 +104,78 @@ def test_the_published_class_lists_expand_to_their_known_number(real_data: Path)
     queries = read_queries(real_data / "react_queries" / "queries.json")
     assert len(queries) == 84_525
     assert {"imagenet-1k/missile", "imagenet-1k/missile#2"} <= {query.concept for query in queries}
+
+
+def test_every_caption_of_an_image_is_a_query_of_its_concept() -> None:
+    one = Pair("0" * 32, "a dog", source_id="7", captions=("a puppy", "a dog"))
+    other = Pair("1" * 32, "a cat", captions=("a kitten",))
+    assert queries_from_pairs([[one], [other]]) == [
+        Query("a dog", "7", "a dog"),
+        Query("a puppy", "7", "a puppy"),
+        Query("a cat", "a cat", "a cat"),
+        Query("a kitten", "a cat", "a kitten"),
+    ]
+    assert [query.text for query in queries_from_pairs([[one, other]], every_caption=False)] == ["a dog", "a cat"]
+
+
+def test_a_pair_a_caption_asks_each_caption_once() -> None:
+    """Exploded inputs repeat the other captions with each."""
+    both = [Pair("0" * 32, "a", "7", captions=("b",)), Pair("1" * 32, "b", "7", captions=("a",))]
+    assert [query.text for query in queries_from_pairs([both])] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("pairs.jsonl", '{"id": "7", "caption": "a dog"}\n'),
+        ("pairs.csv", "id,caption\n7,a dog\n"),
+        ("list.json", '[{"id": "7", "caption": "a dog"}]'),
+        (
+            "coco.json",
+            '{"images": [{"id": 7, "file_name": "7.jpg"}], "annotations": [{"id": 1, "image_id": 7, "caption": "a dog"}]}',
+        ),
+    ],
+)
+def test_any_input_of_pairs_holds_queries(tmp_path: Path, name: str, content: str) -> None:
+    """Images need not be there: only texts are asked with."""
+    (tmp_path / name).write_text(content)
+    assert read_queries(tmp_path / name) == [Query("a dog", "7", "a dog")]
+
+
+@given(
+    rows=arrays.arrays(np.float32, (5, 3), elements=st.floats(0.0625, 128, width=32)),
+    dtype=st.sampled_from(["<f2", "<f4", "<f8", ">f4"]),
+)
+def test_vectors_of_queries_are_scaled_to_length_1(
+    tmp_path_factory: pytest.TempPathFactory, rows: np.ndarray[tuple[int, ...], np.dtype[np.float32]], dtype: str
+) -> None:
+    path = tmp_path_factory.mktemp("vectors") / "q.npy"
+    given_rows = rows.astype(dtype)
+    np.save(path, given_rows)
+    read = read_query_vectors(path, 5, 3)
+    assert read.dtype == np.float32
+    wide = given_rows.astype(np.float64)
+    np.testing.assert_allclose(read, wide / np.linalg.norm(wide, axis=1, keepdims=True), atol=1e-6)
+
+
+def test_vectors_that_do_not_fit_the_queries_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "q.npy"
+    with pytest.raises(UsageError, match="no such file"):
+        read_query_vectors(path, 2, 3)
+    np.save(path, np.ones((2, 3)))
+    with pytest.raises(InputError, match=r"float64 \(2, 3\) instead of floats \(3, 3\)"):
+        read_query_vectors(path, 3, 3)
+    with pytest.raises(InputError, match=r"instead of floats \(2, 4\)"):
+        read_query_vectors(path, 2, 4)
+    np.save(path, np.ones((2, 3), np.int64))
+    with pytest.raises(InputError, match="int64"):
+        read_query_vectors(path, 2, 3)
+    for wrong in (0.0, np.nan, np.inf):
+        rows = np.ones((2, 3))
+        rows[1] = wrong
+        np.save(path, rows)
+        with pytest.raises(InputError, match="row 1: zero or not finite"):
+            read_query_vectors(path, 2, 3)
+    path.write_bytes(b"no array")
+    with pytest.raises(InputError, match=r"not an \.npy"):
+        read_query_vectors(path, 2, 3)

@@ -1,0 +1,233 @@
+"""Asking an index many vectors: K pairs each, none of which is excluded.
+
+When some of a query's K hits are excluded, it is asked again for twice as many, so that it still gets K where the pool
+has them; at most `DEEPEST` times K, or `DEEP` if that is more, past which it gets fewer (counted as ``short``). Queries are asked in batches, each
+batch for captions and images from one encoding.
+
+Scores of the two modes are never compared here: hits carry their mode and a rank of their own.
+
+Memory: 29 bytes a hit, a batch, and what `Guard` keeps of the pairs that were judged.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pairwright.indexes.encoders import TextEncoder, Vectors
+from pairwright.indexes.exclusion import Guard
+from pairwright.indexes.search import Hits, Index
+from pairwright.indexes.sidecar import Modality
+
+Mode = Literal["t2t", "t2i"]
+MODALITY_OF: Mapping[Mode, Modality] = {"t2t": "text", "t2i": "image"}
+MODES = pl.Enum(list(MODALITY_OF))
+DEEPEST = 16
+DEEP = 1024
+
+_BATCH = 1024
+_HITS = 2**20  # a batch at most: deep searches take fewer queries at a time
+
+
+@dataclass(frozen=True)
+class Asks:
+    """Vectors to ask, made when they are wanted.
+
+    Attributes:
+        count: how many there are.
+        rows: gives those of some numbers, float32 unit rows in their order.
+    """
+
+    count: int
+    rows: Callable[[NDArray[np.int64]], Vectors]
+
+
+def text_asks(encoder: TextEncoder, texts: list[str]) -> Asks:
+    """Return texts, to be encoded batch by batch."""
+    return Asks(len(texts), lambda numbers: encoder.encode_texts([texts[number] for number in numbers]))
+
+
+def vector_asks(vectors: Vectors) -> Asks:
+    """Return vectors as they are."""
+    return Asks(len(vectors), lambda numbers: vectors[numbers])
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How a mode is searched.
+
+    Attributes:
+        ef_search: effort; 0 for the index's own.
+        exact: compare with every vector instead.
+        min_score: cosine below which hits are left out.
+    """
+
+    ef_search: int = 0
+    exact: bool = False
+    min_score: float = -1.0
+
+
+def search(index: Index, vectors: Vectors, k: int, mode: Mode, effort: Effort) -> Hits:
+    """Search the vectors of ``mode`` with the given effort."""
+    if effort.exact:
+        return index.exact(vectors, k, modality=MODALITY_OF[mode])
+    return index.search(vectors, k, modality=MODALITY_OF[mode], ef_search=effort.ef_search)
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What came back.
+
+    Attributes:
+        hits: columns ask, mode, rank (from 1, without excluded pairs), high and low (halves of the key), score; by
+            mode, ask and rank.
+        best: score of each ask's best pair, whatever its score: columns ask, mode, score.
+        excluded: excluded pairs that stood before an ask's last hit: columns ask, mode, high, low.
+        below: hits by mode that were left out by their score.
+        short: asks by mode that got fewer than K although the pool may have more.
+    """
+
+    hits: pl.DataFrame
+    best: pl.DataFrame
+    excluded: pl.DataFrame
+    below: dict[Mode, int]
+    short: dict[Mode, int]
+
+
+def ask(index: Index, asks: Asks, k: int, efforts: Mapping[Mode, Effort], guard: Guard | None = None) -> Answers:
+    """Search ``index`` with every ask in every mode.
+
+    Args:
+        index: an open index.
+        asks: at least one.
+        k: pairs an ask and mode.
+        efforts: of the modes that are wanted.
+        guard: of excluded pairs.
+    """
+    searching = _Search(index, asks, k, efforts, guard)
+    pending = {mode: np.arange(asks.count) for mode in efforts}
+    done: dict[Mode, list[pl.DataFrame]] = {mode: [] for mode in efforts}
+    short: dict[Mode, int] = dict.fromkeys(efforts, 0)
+    depth, deepest = k, max(DEEPEST * k, DEEP)
+    while pending:
+        found, pending = searching.judged(searching.deep(pending, depth)), {}
+        for mode, frame in found.items():
+            lacking = _lacking(frame, k, efforts[mode].min_score)
+            if depth >= deepest:
+                short[mode] = len(lacking)
+            elif len(lacking):
+                pending[mode] = lacking
+            again = np.isin(frame["ask"].to_numpy(), pending.get(mode, []))
+            done[mode].append(frame.filter(~again))
+        depth = min(2 * depth, deepest)
+    return _answers({mode: pl.concat(frames) for mode, frames in done.items()}, efforts, short)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """One search of many asks, as deep as need be. Frames are by ask and descending score."""
+
+    index: Index
+    asks: Asks
+    k: int
+    efforts: Mapping[Mode, Effort]
+    guard: Guard | None
+
+    def deep(self, pending: Mapping[Mode, NDArray[np.int64]], depth: int) -> dict[Mode, pl.DataFrame]:
+        """Search ``depth`` deep; of pairs that are not known to be excluded, K an ask are kept."""
+        frames: dict[Mode, list[pl.DataFrame]] = {mode: [] for mode in pending}
+        numbers = np.unique(np.concatenate(list(pending.values())))
+        size = max(1, min(_BATCH, _HITS // depth))
+        for start in range(0, len(numbers), size):
+            batch = numbers[start : start + size]
+            vectors = self.asks.rows(batch)
+            for mode, wanted in pending.items():
+                chosen = np.isin(batch, wanted, assume_unique=True)
+                hits = search(self.index, vectors[chosen], depth, mode, self.efforts[mode])
+                frames[mode].append(self._trimmed(_frame(hits, batch[chosen], depth)))
+        return {mode: pl.concat(parts) for mode, parts in frames.items()}
+
+    def judged(self, found: dict[Mode, pl.DataFrame]) -> dict[Mode, pl.DataFrame]:
+        """Have the pairs judged that were not yet, and take out what is now known to be excluded."""
+        if self.guard is None:
+            return found
+        self.guard.learn(key_texts(pl.concat([frame.select("high", "low") for frame in found.values()]).unique()))
+        return {mode: self._trimmed(frame) for mode, frame in found.items()}
+
+    def _trimmed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Mark excluded hits as bad; keep the first K others of each ask, and the bad ones before the last of them."""
+        if self.guard is None:
+            return frame
+        bad = _halves(self.guard.excluded["key"]).with_columns(found=pl.lit(value=True))
+        told = frame.join(bad, on=["high", "low"], how="left", maintain_order="left")
+        told = told.with_columns(bad=pl.col("found").fill_null(value=False)).drop("found")
+        asks, marks = told["ask"].to_numpy(), told["bad"].to_numpy()
+        good_so_far = _counted(asks, ~marks)
+        kept = np.where(marks, good_so_far < self.k, good_so_far <= self.k)
+        more = told["more"].to_numpy() | np.isin(asks, asks[~kept])  # what is cut now may be wanted later
+        return told.with_columns(more=more).filter(kept)
+
+
+def key_texts(halves: pl.DataFrame) -> pl.Series:
+    """Return keys, 32 hex digits each, from their halves: columns high and low."""
+    import pyarrow as pa
+
+    raw = np.stack([halves["high"].to_numpy(), halves["low"].to_numpy()], axis=1).astype(">u8").tobytes()
+    keys = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), halves.height, [None, pa.py_buffer(raw)])
+    return pl.Series("key", pl.from_arrow(keys.cast(pa.binary()))).bin.encode("hex")
+
+
+def _halves(keys: pl.Series) -> pl.DataFrame:
+    pairs = np.frombuffer(bytes.fromhex("".join(keys.to_list())), ">u8").astype(np.uint64).reshape(-1, 2)
+    return pl.DataFrame({"high": pairs[:, 0], "low": pairs[:, 1]})
+
+
+def _frame(hits: Hits, numbers: NDArray[np.int64], depth: int) -> pl.DataFrame:
+    halves = np.ascontiguousarray(hits.keys).view(">u8").astype(np.uint64).reshape(-1, 2)
+    full = np.bincount(hits.queries, minlength=len(numbers)) >= depth
+    return pl.DataFrame(
+        {
+            "ask": numbers[hits.queries].astype(np.uint32),
+            "high": halves[:, 0],
+            "low": halves[:, 1],
+            "score": hits.scores,
+            "bad": np.zeros(len(hits.scores), np.bool_),
+            "more": full[hits.queries],  # the pool may hold further hits of this ask
+        }
+    )
+
+
+def _lacking(frame: pl.DataFrame, k: int, min_score: float) -> NDArray[np.int64]:
+    """Return the asks that lost hits to the exclusion and may find others further down, above ``min_score``."""
+    told = frame.group_by("ask").agg(
+        good=(~pl.col("bad")).sum(), bad=pl.col("bad").any(), more=pl.col("more").any(), last=pl.col("score").min()
+    )
+    wanted = (pl.col("good") < k) & pl.col("bad") & pl.col("more") & (pl.col("last") >= min_score)
+    return told.filter(wanted)["ask"].sort().to_numpy().astype(np.int64)
+
+
+def _counted(asks: NDArray[np.uint32], flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return how many flags are set within each ask (rows side by side) up to and with each row."""
+    total = np.cumsum(flags)
+    first = np.flatnonzero(np.concatenate([[True], asks[1:] != asks[:-1]])) if len(asks) else np.empty(0, np.int64)
+    sizes = np.diff(np.append(first, len(asks)))
+    return total - np.repeat(total[first] - flags[first], sizes)
+
+
+def _answers(found: Mapping[Mode, pl.DataFrame], efforts: Mapping[Mode, Effort], short: dict[Mode, int]) -> Answers:
+    hits, best, excluded = list[pl.DataFrame](), list[pl.DataFrame](), list[pl.DataFrame]()
+    below: dict[Mode, int] = {}
+    for mode, frame in found.items():
+        named = frame.sort("ask", maintain_order=True).with_columns(mode=pl.lit(mode, MODES))
+        good = named.filter(~pl.col("bad"))
+        rank = _counted(good["ask"].to_numpy(), np.ones(good.height, np.bool_)).astype(np.uint32)
+        good = good.with_columns(rank=rank).select("ask", "mode", "rank", "high", "low", "score")
+        reached = pl.col("score") >= efforts[mode].min_score
+        best.append(good.filter(pl.col("rank") == 1).select("ask", "mode", "score"))
+        hits.append(good.filter(reached))
+        below[mode] = good.height - hits[-1].height
+        excluded.append(named.filter(pl.col("bad") & reached).select("ask", "mode", "high", "low"))
+    return Answers(pl.concat(hits), pl.concat(best), pl.concat(excluded), below, short)

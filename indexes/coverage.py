@@ -1,0 +1,131 @@
+"""Which concepts the pool covers: a table for `Retrieval`, and the floors that it is judged by.
+
+A concept is *uncovered* when nothing in the pool is near its bare name, template left off: the pool has nothing on it, and
+training on its hits would teach noise (in REACT's experiments the microscope images of PatchCamelyon were such a domain).
+The score of the hits cannot tell: "a black and white photo of a koala" finds black and white photos at 0.5.
+
+Scores are cosines of an encoder's space, so each encoder has a floor of its own. Where none was measured, the floor is
+relative to the pool: what 99 in 100 of the index's own probes reach (texts like those of the pool, each asked for what is
+nearest). That is a rule of thumb: on captions of COCO it gives 0.31 for the lexical encoder and 0.53 for MiniLM, next to
+the measured 0.3 and 0.5; with CLIP, and against images, nobody has measured it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pairwright.indexes.asking import MODALITY_OF, MODES, Effort, Mode
+from pairwright.indexes.probes import read_truth
+from pairwright.indexes.search import Index, Pool
+from pairwright.indexes.sidecar import PROBES
+
+# lexical: chance scores reach about 0.2; just above 0.3 a name may still share only one word ("purple finch", a purple
+#   donut).
+# minilm, names of 13 vision sets against one caption each of 20,264 COCO images: of 192 names that stand in at least five
+#   captions 90% score at least 0.5 (cat 0.75, pizza 0.76; below are "stop", "plaza", "2"); of 890 names none of whose words
+#   stands in any caption 10% do, nearly all there under other words (teapot, taxicab, corridor). "lymph node tissue" 0.28,
+#   aircraft variants 0.29 in the median, car models 0.38, textures 0.37.
+FLOORS: Mapping[tuple[str, Mode], float] = {("lexical", "t2t"): 0.3, ("minilm", "t2t"): 0.5}
+PROBE_SHARE = 0.01
+_ITSELF = 0.999  # cosine from which a probe counts as a vector of the pool
+
+_QUANTILES = {"p90": 0.9, "p50": 0.5, "p10": 0.1}
+_COLUMNS = ("queries", "hits", "pairs", "best", *_QUANTILES, "name_score", "floor", "covered", "cut", "excluded")
+
+
+@dataclass(frozen=True)
+class Floor:
+    """From which score of its bare name a concept counts as covered, and in words where that comes from."""
+
+    score: float
+    rule: str
+
+
+def floor_of(index: Index, mode: Mode, effort: Effort, given: float | None) -> Floor:
+    """Return the floor of a mode: the given one, else the encoder's, else what the index's probes reach."""
+    if given is not None:
+        return Floor(given, "given")
+    name = index.info.encoder_name
+    known = FLOORS.get((name, mode))
+    if known is not None:
+        return Floor(known, f"measured for {name}")
+    reached, of_images = _reached(index.pool(MODALITY_OF[mode]), effort)
+    if not len(reached) or (mode == "t2i" and of_images):
+        return Floor(-1.0, "none: the index has no sample texts to judge by, so all count as covered; give a floor")
+    score = float(np.quantile(reached, PROBE_SHARE, method="lower"))
+    return Floor(round(score, 4), f"relative to the pool: {1 - PROBE_SHARE:.0%} of its {len(reached)} probes reach it")
+
+
+def _reached(pool: Pool, effort: Effort) -> tuple[NDArray[np.float32], bool]:
+    """Return the best score of each probe, and whether the probes are themselves vectors of the pool.
+
+    A probe that is itself in the pool does not count as what it finds: then its second best is taken.
+    """
+    paths = [part.folder / PROBES for part in pool.parts]
+    probes = [read_truth(path).queries for path in paths if path.is_file()]
+    if not sum(map(len, probes)):
+        return np.empty(0, np.float32), False
+    rows = np.unique(np.concatenate(probes), axis=0)
+    k = min(2, pool.vectors)
+    scores, _ = pool.exact(rows, k) if effort.exact else pool.search(rows, k, effort.ef_search)
+    itself = scores[:, 0] >= _ITSELF
+    best = np.where(itself, scores[:, -1], scores[:, 0])
+    return best[np.isfinite(best) & (best < _ITSELF)], bool(itself.mean() > 0.5)
+
+
+@dataclass(frozen=True)
+class Tallies:
+    """What was found for concepts, as frames with columns concept (code) and mode.
+
+    Attributes:
+        hits: a row a hit that was kept, with its score.
+        found: a row a pair that was found.
+        kept: a row a pair that was kept.
+        excluded: a row an excluded pair that was met.
+        names: name_score of a bare name.
+    """
+
+    hits: pl.DataFrame
+    found: pl.DataFrame
+    kept: pl.DataFrame
+    excluded: pl.DataFrame
+    names: pl.DataFrame
+
+
+def coverage_table(concepts: pl.DataFrame, tallies: Tallies, floors: Mapping[Mode, Floor]) -> pl.DataFrame:
+    """Return one row a concept and mode, those that are covered least first; columns as in `Retrieval.coverage`.
+
+    Args:
+        concepts: columns concept (code), words and queries (asked).
+        tallies: what was found.
+        floors: of the modes asked.
+    """
+    on, score = ["concept", "mode"], pl.col("score")
+    quantiles = [score.quantile(share, "lower").alias(name) for name, share in _QUANTILES.items()]
+    scores = tallies.hits.group_by(on).agg(pl.len().alias("hits"), score.max().alias("best"), *quantiles)
+    table = concepts.join(_floors(floors), how="cross").join(scores, on=on, how="left")
+    for name, frame in (("pairs", tallies.kept), ("found", tallies.found), ("excluded", tallies.excluded)):
+        table = table.join(frame.group_by(on).agg(pl.len().alias(name)), on=on, how="left")
+    table = table.join(tallies.names, on=on, how="left").with_columns(
+        pl.col("hits", "pairs", "found", "excluded").fill_null(0), pl.col("name_score").fill_null(-1.0)
+    )
+    margin = (pl.col("name_score") - pl.col("floor")).max().over("concept")
+    return (
+        table.with_columns(covered=pl.col("name_score") >= pl.col("floor"), cut=pl.col("found") - pl.col("pairs"))
+        .sort(margin, "words", "mode")
+        .select(pl.col("words").alias("concept"), pl.col("mode").cast(pl.String), *_COLUMNS)
+    )
+
+
+def uncovered(coverage: pl.DataFrame) -> list[str]:
+    """Return the concepts that no mode covers, worst first."""
+    covered = coverage.group_by("concept", maintain_order=True).agg(pl.col("covered").any())
+    return covered.filter(~pl.col("covered"))["concept"].to_list()
+
+
+def _floors(floors: Mapping[Mode, Floor]) -> pl.DataFrame:
+    modes = pl.Series("mode", list(floors), dtype=MODES)
+    return pl.DataFrame([modes, pl.Series("floor", [floor.score for floor in floors.values()], dtype=pl.Float32)])
