@@ -28,10 +28,11 @@ from typing import Self
 from pairwright.generators.llm.address import read_address
 from pairwright.generators.llm.cache_file import SELECT, Row, open_file, reply_of, storage_error, translated
 from pairwright.generators.llm.cache_writer import Writer
-from pairwright.generators.llm.messages import Model, Reply, Request
+from pairwright.generators.llm.messages import Model, Reply, Request, Usage
 
 SECRET_LENGTH = 16  # letters; what is shorter ("EMPTY", "none") is no secret, and may be a word of an answer
 
+_MOST_TOKENS = 2**53  # an answer; a server may claim more than the file's numbers hold
 _BY_KEY = f"{SELECT} WHERE key = ?"
 _MANY = 500
 _BY_KEYS = f"{SELECT} WHERE key IN ({', '.join('?' * _MANY)})"
@@ -94,12 +95,12 @@ class Cache:
             endpoint: scheme, host and port of the server, or the user's name for it.
 
         Returns:
-            The answer as it is kept: with its key, and half characters (lone surrogates) replaced.
+            The answer as it is kept: with its key, half characters (lone surrogates) replaced, token counts up to 2**53.
 
         Raises:
             StorageError: when the file cannot be written.
         """
-        kept = replace(reply, text=_whole(reply.text), refusal=_whole(reply.refusal), key=key, cached=False)
+        kept = _storable(reply, key)
         self._writer.put(_row(kept, asked, endpoint))
         return kept
 
@@ -192,6 +193,22 @@ class CachedModel:
         return reply
 
 
+def _storable(reply: Reply, key: str) -> Reply:
+    usage = reply.usage
+    counts = (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens)
+    if max(counts) > _MOST_TOKENS:
+        usage = Usage(*(min(count, _MOST_TOKENS) for count in counts))
+    return Reply(
+        _whole(reply.text),
+        _whole(reply.finish_reason),
+        _whole(reply.refusal),
+        usage,
+        _whole(reply.model),
+        key,
+        raw=reply.raw,
+    )
+
+
 def _whole(text: str) -> str:
     """Return the text with half characters replaced: a server may send them, and no file can hold them."""
     if text.isascii():
@@ -204,7 +221,7 @@ def _row(reply: Reply, asked: str, endpoint: str) -> Row:
         bytes.fromhex(reply.key),
         endpoint,
         asked,
-        _whole(reply.model),
+        reply.model,
         time.time_ns() // 1_000_000,
         reply.finish_reason,
         reply.refusal,

@@ -27,7 +27,7 @@ class Writer:
         self._connection, self._path = connection, path
         self._pending: dict[bytes, Row] = {}
         self._bytes = 0
-        self._failed: StorageError | None = None
+        self._failed: Exception | None = None
         self._changing, self._writing = threading.Lock(), threading.Lock()
         self._come, self._closing = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._work, name="pairwright-cache", daemon=True)
@@ -97,7 +97,7 @@ class Writer:
             started = time.monotonic()
             try:
                 self.flush()
-            except StorageError as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, whoever puts the next answer hears of it
                 self._failed = error
                 return
             took = time.monotonic() - started

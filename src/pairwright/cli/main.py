@@ -13,6 +13,7 @@ import typer
 from pairwright import __version__
 from pairwright.cli import (
     build,
+    cache,
     demo,
     dev,
     doctor,
@@ -50,6 +51,7 @@ app.command("export", short_help="Write another tool's layout.")(export.export)
 app.command("inspect", short_help="Look at a dataset.")(inspect.inspect)
 app.command("verify", short_help="Check shards.")(verify.verify)
 app.command("plugins", short_help="List generators, readers, encoders, exports.")(plugins.plugins)
+app.add_typer(cache.app, name="cache")
 app.add_typer(dev.app, name="dev")
 app.command("doctor", short_help="Tell what is installed, and mend it.")(doctor.doctor)
 
