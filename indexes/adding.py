@@ -26,7 +26,7 @@ from pairwright.indexes.building import (
     told_rejects,
 )
 from pairwright.indexes.encoders import TextEncoder
-from pairwright.indexes.folder import clear_leavings, part_name, part_place, remove_folder
+from pairwright.indexes.folder import NEW_FOLDER, clear_leavings, part_name, part_place, remove_folder
 from pairwright.indexes.kept_pairs import PairFiles
 from pairwright.indexes.keys import contains, key_bytes
 from pairwright.indexes.part_jobs import PartJob, Watch, build_parts
@@ -104,7 +104,9 @@ def add_pairs(  # noqa: PLR0913 - keywords, each told of below
     given = Survey(directory / READ_FOLDER, watch)
     for _ in given.captions(pairs):
         pass
-    new = Survey(directory / (PAIRS_FOLDER if info.pairs_files else f"{READ_FOLDER}/new"), watch, len(info.pairs_files))
+    new = Survey(
+        directory / (PAIRS_FOLDER if info.pairs_files else f"{READ_FOLDER}/{NEW_FOLDER}"), watch, len(info.pairs_files)
+    )
     read = given.finish()
     known = _take_new(directory, info, read, new)
     if known == read.count:

@@ -7,6 +7,8 @@ from pathlib import Path
 from pairwright.datasets.errors import UsageError
 from pairwright.indexes.sidecar import PAIRS_FOLDER, READ_FOLDER, SIDECAR, Modality
 
+NEW_FOLDER = "new"  # in the folder of pairs that were read: those of an addition that are not in the index
+
 _PART = re.compile(r"(text|image)-(\d{5,})(?:-(\d+))?")
 _OURS = re.compile(r"vectors\.faiss|raw\.f16\.npy|keys\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+")
 _LEAVINGS = re.compile(rf"{_PART.pattern}|encoder\.(npz|json)|{PAIRS_FOLDER}|{READ_FOLDER}|\..*")
@@ -51,6 +53,7 @@ def clear_leavings(directory: Path, named: Collection[str]) -> None:
             remove_folder(path)
         elif _ENCODER.fullmatch(path.name) and path.name not in named:
             path.unlink()
+    remove_folder(directory / READ_FOLDER / NEW_FOLDER)
     remove_folder(directory / READ_FOLDER)
     remove_folder(directory / PAIRS_FOLDER, [name for name in named if name.startswith(f"{PAIRS_FOLDER}/")])
 

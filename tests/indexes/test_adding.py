@@ -59,6 +59,12 @@ def test_the_folder_holds_the_new_part_and_no_old_one(tmp_path: Path) -> None:
     assert found["key"].to_list() == keys(800)[::100]
 
 
+def test_an_index_that_keeps_no_pairs_keeps_none_of_an_addition(tmp_path: Path) -> None:
+    index_pairs(lambda: [numbered(OLD)], tmp_path, vectors=Given(ROWS), options=SMALL, keep_pairs=False)
+    assert add(tmp_path, 500, 200).info.pairs == 700
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.json", "text-00000-1"]
+
+
 def test_a_graph_extended_is_the_graph_built_of_the_same_blocks(tmp_path: Path) -> None:
     """Adding 300 once, or to a copy of the same index, gives the same bytes."""
     for name in ("a", "b"):
