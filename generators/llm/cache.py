@@ -12,7 +12,9 @@ Failures are not answers and are asked again.
         model = CachedModel(model, cache, "http://localhost:8000")
         reply = await model.ask(request)
 
-Any number of processes may use the file at once; each sees what the others have committed.
+Any number of processes may use the file at once; each sees what the others have committed. Two processes that ask the
+same at the same moment both pay. Reading is done where it is asked for, on the event loop too: some 10 us where the
+file is in the system's memory, a disk's access where it is not. A cache does not survive a fork: open it after.
 """
 
 import asyncio
