@@ -123,6 +123,9 @@ class _Kept:
         self._most, self._bytes = most, 0
         self._texts: OrderedDict[str, str] = OrderedDict()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _Kept, (self._most,)  # what is kept here is made anew elsewhere
+
     def get(self, name: str) -> str | None:
         text = self._texts.get(name)
         if text is not None:

@@ -113,8 +113,11 @@ def test_damaged_pixels_are_a_failure_of_the_row() -> None:
     assert "row 7" in str(caught.value)
 
 
-def test_an_image_survives_a_process_boundary() -> None:
-    image = Images().of(drawn())
+def test_an_image_survives_a_process_boundary_and_takes_no_others_along() -> None:
+    images = Images()
+    image, size = images.of(drawn()), len(pickle.dumps(images.of(drawn())))
+    images.of(drawn((200, 200), "BMP")).data_url()
+    assert len(pickle.dumps(image)) == size
     assert pickle.loads(pickle.dumps(image)).data_url() == image.data_url()  # noqa: S301 - our own bytes
 
 
