@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from pairwright.indexes.encoders import TextEncoder, Vectors
 from pairwright.indexes.exclusion import Guard
-from pairwright.indexes.search import Hits, Index
+from pairwright.indexes.graph import Found
+from pairwright.indexes.search import Hits, Index, Pool
 from pairwright.indexes.sidecar import Modality
 
 Mode = Literal["t2t", "t2i"]
@@ -29,6 +30,8 @@ DEEPEST = 16
 DEEP = 1024
 
 _BATCH = 1024
+_SPARE = 8  # found beyond K by an exact search, for those whose scores differ in rounding only
+_RESCORED = 256  # queries whose hits are scored anew at a time
 _HITS = 2**20  # a batch at most: deep searches take fewer queries at a time
 
 
@@ -72,9 +75,28 @@ class Effort:
 
 def search(index: Index, vectors: Vectors, k: int, mode: Mode, effort: Effort) -> Hits:
     """Search the vectors of ``mode`` with the given effort."""
-    if effort.exact:
-        return index.exact(vectors, k, modality=MODALITY_OF[mode])
-    return index.search(vectors, k, modality=MODALITY_OF[mode], ef_search=effort.ef_search)
+    if not effort.exact:
+        return index.search(vectors, k, modality=MODALITY_OF[mode], ef_search=effort.ef_search)
+    pool = index.pool(MODALITY_OF[mode])
+    return pool.hits(exact(pool, vectors, min(k, pool.vectors)), k)
+
+
+def exact(pool: Pool, vectors: Vectors, k: int) -> Found:
+    """Compare with every vector of ``pool``: scores and numbers (n, k), the same for any number of threads.
+
+    How a matrix product rounds depends on how it was split; so a few more than K are found by it, and these are scored
+    anew, one by one.
+    """
+    found = pool.exact(vectors, min(k + _SPARE, pool.vectors))[1]
+    scores = np.full(found.shape, -np.inf, np.float32)
+    for start in range(0, len(vectors), _RESCORED):
+        numbers, queries = found[start : start + _RESCORED], vectors[start : start + _RESCORED]
+        for part, first, end in zip(pool.parts, pool.firsts[:-1], pool.firsts[1:], strict=True):
+            rows, places = np.nonzero((numbers >= first) & (numbers < end))
+            stored = part.stored.stored(numbers[rows, places] - first)
+            scores[start + rows, places] = np.clip(np.einsum("nd,nd->n", stored, queries[rows]), -1, 1)
+    order = np.lexsort((found, -scores), axis=1)[:, :k]
+    return np.take_along_axis(scores, order, axis=1), np.take_along_axis(found, order, axis=1)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pairwright.indexes.asking import MODALITY_OF, MODES, Effort, Mode
+from pairwright.indexes.asking import MODALITY_OF, MODES, Effort, Mode, exact
 from pairwright.indexes.probes import read_truth
 from pairwright.indexes.search import Index, Pool
 from pairwright.indexes.sidecar import PROBES
@@ -70,7 +70,7 @@ def _reached(pool: Pool, effort: Effort) -> tuple[NDArray[np.float32], bool]:
         return np.empty(0, np.float32), False
     rows = np.unique(np.concatenate(probes), axis=0)
     k = min(2, pool.vectors)
-    scores, _ = pool.exact(rows, k) if effort.exact else pool.search(rows, k, effort.ef_search)
+    scores, _ = exact(pool, rows, k) if effort.exact else pool.search(rows, k, effort.ef_search)
     itself = scores[:, 0] >= _ITSELF
     best = np.where(itself, scores[:, -1], scores[:, 0])
     return best[np.isfinite(best) & (best < _ITSELF)], bool(itself.mean() > 0.5)

@@ -318,6 +318,24 @@ def test_where_effort_costs_more_than_comparing_with_all_all_are_compared(tmp_pa
     np.testing.assert_allclose(found.hits["score"].to_numpy().reshape(50, 10), true[:, ::-1], atol=1e-5)
 
 
+def test_exact_search_gives_the_same_bytes_with_any_threads(tmp_path: Path) -> None:
+    """A product of matrices does not."""
+    import faiss
+
+    rows = mixture(1100, 512)
+    index_pairs(lambda: [numbered(1100)], tmp_path, vectors=Given(rows), options=IndexOptions(flat_below=5000))
+    index, vectors, before = open_index(tmp_path), mixture(900, 512, 40, "asked"), faiss.omp_get_max_threads()
+    queries, found = text_queries(f"q {n}" for n in range(900)), []
+    try:
+        for threads in (1, 2, 3):
+            faiss.omp_set_num_threads(threads)
+            found.append((index.exact(vectors, 20).scores, retrieve(index, vectors, queries, RetrieveOptions(20)).hits))
+    finally:
+        faiss.omp_set_num_threads(before)
+    assert all(hits.equals(found[0][1]) for _, hits in found)
+    assert found[0][1]["score"].to_numpy() == pytest.approx(found[0][0], abs=1e-6)
+
+
 def test_the_summary_says_what_k_counts_and_what_was_found(opened: IndexFolder) -> None:
     queries = class_queries({"classes": [["dog", "cat"], "zebra"], "templates": ["a {}", "the {}"]})
     summary = retrieve(opened.index, opened.encoder, queries, RetrieveOptions(4)).summary()
