@@ -317,7 +317,7 @@ def _tuned(index: Index, questions: Questions, options: RetrieveOptions) -> dict
                 effort, reached = tuning.ef_search, tuning.recall
         exact = not pool.efforts or (options.ef_search == 0 and _exact_is_less_work(pool, effort))
         if exact:
-            effort, reached = 0, 1.0
+            effort, reached = 0, None if vectors is None else 1.0
         min_score = options.of("min_score", mode)
         spent = Effort(effort, exact, -1.0 if min_score is None else min_score)
         tuned[mode] = _Tuned(spent, reached and round(reached, 4), 0 if vectors is None else len(vectors))
