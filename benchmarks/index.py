@@ -7,7 +7,7 @@ of the mixture) and *like texts* (a small part of such a vector, a direction tha
 of about 0.3 to their nearest, as texts have to images). Each maker is a process of its own for each run, and all of them
 build M 32, efConstruction 200, with all cores. A column is the median of the runs:
 
-    CPU s      to build, file included; for pairwright also to look for copies; ratio to bare FAISS
+    CPU s      to build, files included; for pairwright also to look for copies and to tune; ratio to bare FAISS
     peak MB    memory beyond the start, a block of 16,384 rows included
     need MB    what vectors, links and (pairwright) the search for copies take by themselves
     B/vector   of the file
@@ -38,10 +38,10 @@ from numpy.typing import NDArray
 
 from pairwright.datasets.chance import array_stream
 from pairwright.indexes.best import Best
-from pairwright.indexes.duplicates import Copies, new_rows
 from pairwright.indexes.encoders import Vectors
+from pairwright.indexes.parts import new_part
 from pairwright.indexes.sidecar import IndexOptions
-from pairwright.indexes.storage import StoredIndex, choose_storage, new_index, open_stored, training_rows
+from pairwright.indexes.storage import StoredIndex, choose_storage, open_stored, training_rows
 from pairwright.indexes.threads import omp_threads
 
 M, EF, K, WANTED = 32, 200, 10, 0.95
@@ -49,6 +49,7 @@ BLOCK = 16_384
 QUERIES = 1000
 LADDER = (16, 32, 64, 128, 256, 512, 1024)
 KINDS = ("pool", "text")
+PART = "text-00000"
 Made = Any  # what a maker built or opened
 
 
@@ -133,7 +134,7 @@ class Maker(ABC):
 
 
 class Pairwright(Maker):
-    """This toolkit: copies sought, vectors stored in blocks, a file written whole."""
+    """This toolkit: a part with its keys, copies sought, effort tuned on 500 queries whose truth is taken as it builds."""
 
     def __init__(self, folder: Path, count: int, dim: int, storage: str) -> None:
         """Take the form of storage, too."""
@@ -154,20 +155,23 @@ class Pairwright(Maker):
         """Build into the folder ``out``."""
         rows = training_rows(self.choice.storage, self.count)
         sample = np.fromfile(self.folder / "pool.f32", np.float32, rows * self.dim).reshape(rows, self.dim)
-        index = new_index(self.choice, out, count=self.count, options=self.options, sample=sample)
+        with np.load(self.folder / "pool.npz") as asked:
+            probes = asked["queries"][:500]
+        part = new_part(
+            out / PART, self.choice, self.options, count=self.count, sample=sample if rows else None, probes=probes
+        )
         del sample
-        copies = Copies(self.dim, self.options.near)
+        done = 0
         for block in self.blocks():
-            before = copies.vectors
-            new = new_rows(copies.match(index.as_stored(block), index.stored), before)
-            index.add(block if new.all() else block[new])
-        index.write()
-        if index.vectors != self.count:
-            raise SystemExit(f"{self.count - index.vectors} vectors of the mixture were taken for copies")
+            part.add([f"{number:032x}" for number in range(done, done + len(block))], block)
+            done += len(block)
+        info = part.finish()
+        if info is None or info.vectors != self.count:
+            raise SystemExit("some vectors of the mixture were taken for copies")
 
     def open(self, out: Path) -> StoredIndex:
         """Open what was built, by memory map."""
-        return open_stored(out, self.choice.kind, self.choice.storage)
+        return open_stored(out / PART, self.choice.kind, self.choice.storage)
 
     def search(self, made: Made, queries: Vectors, effort: int) -> NDArray[np.int64]:
         """Return the numbers of the `K` nearest."""
@@ -278,7 +282,7 @@ def measure(maker: Maker) -> dict[str, float]:
         maker.build(out)
         row = {"cpu": time.process_time() - started, "wall": time.perf_counter() - wall}
         row["peak"], row["need"] = (_status("VmHWM") - memory) / 1e6, maker.needed / 1e6
-        row["bytes"] = sum(path.stat().st_size for path in out.iterdir()) / maker.count
+        row["bytes"] = sum(path.stat().st_size for path in out.rglob("*") if path.is_file()) / maker.count
         gc.collect()
         maker.open(out)
         started = time.perf_counter()

@@ -260,8 +260,14 @@ def check(
         vectors = open_index_folder(folder, device=device, model=model).query_encoder.encode_texts(list(asked)[::step])
     found = check_index(folder, k, queries=vectors, wanted=recall)
     summary = found.summary()
-    shown = [[name, _told(value)] for name, value in summary.items() if not isinstance(value, list) or value]
-    emit(summary, columns(shown, indent=""), as_json=as_json)
+    shown = [[name, value] for name, value in summary.items() if name not in {"pools", "damaged"}]
+    lines = columns(shown, indent="")
+    if len(found.pools) > 1:
+        head = ("modality", "recall", "efSearch", "qps", "exact_qps", "queries", "from")
+        rows = [[p.modality, p.recall, p.ef_search, p.qps, p.exact_qps, p.queries, p.queries_from] for p in found.pools]
+        lines += ["", *columns([head, *rows], indent="")]
+    lines += [f"damaged: {name}" for name in found.damaged]
+    emit(summary, lines, as_json=as_json)
     if not found.checksum_ok:
         raise typer.Exit(1)
     if found.recall < recall:
