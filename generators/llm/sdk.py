@@ -28,13 +28,18 @@ class SdkModel:
     """A model behind the ``openai`` package; made by `open_sdk`."""
 
     def __init__(self, client: "AsyncOpenAI", settings: LLMSettings, heard: Heard) -> None:
+        import aiohttp
         import httpx2
-        from openai import APIStatusError, OpenAIError
+        from openai import APIStatusError, OpenAIError, omit
 
         self._client, self._heard = client, heard
         self._timeout, self._hide = settings.timeout, settings.hide
         self._response, self._status_error, self._error = httpx2.Response, APIStatusError, OpenAIError
-        self._foreign = (OpenAIError, httpx2.HTTPError, httpx2.StreamError, OSError, TooLarge)
+        anonymous = not settings.address.azure and "authorization" not in map(str.lower, settings.request_headers())
+        # The package believes that a header is meant to be missing only where a request says so itself.
+        self._options: Any = {"headers": {"Authorization": omit}} if anonymous else {}
+        # Not all of aiohttp's errors are translated by the layers above it.
+        self._foreign = (OpenAIError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, TooLarge)
 
     async def ask(self, request: Request) -> Reply:
         """Ask once.
@@ -53,7 +58,9 @@ class SdkModel:
         try:
             # The package's own timeout counts from byte to byte; a dripping answer would never meet it.
             async with asyncio.timeout(self._timeout):
-                return await self._client.post("/chat/completions", cast_to=self._response, body=payload)
+                return await self._client.post(
+                    "/chat/completions", cast_to=self._response, body=payload, options=self._options
+                )
         except self._status_error as error:
             return error.response
         except self._foreign as error:
@@ -103,8 +110,6 @@ def _client(settings: LLMSettings) -> "AsyncOpenAI":
             default_headers=headers,
             **shared,
         )
-    if not any(name.lower() == "authorization" for name in headers):
-        headers["Authorization"] = openai.omit
     return openai.AsyncOpenAI(
         base_url=address.base, api_key=settings.api_key or NO_KEY, default_headers=headers, **shared
     )

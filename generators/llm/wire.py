@@ -21,6 +21,7 @@ from pairwright.generators.llm.messages import Message, Reply, Request, Usage
 
 OURS = frozenset({"model", "messages", "stream", "n", "response_format"})  # parameters that are not the caller's
 
+_NOT_JSON = object()
 _CONTEXT = re.compile(r"context (length|size|window)|maximum context|prompt is too long|too many tokens", re.IGNORECASE)
 _NO_MODEL = re.compile(r"\bmodels?\b.*(not exist|not found|no such|unknown|not available)|no model\b", re.IGNORECASE)
 _UNSUPPORTED = re.compile(r"not support|unsupported|unrecognized|unknown (field|parameter)", re.IGNORECASE)
@@ -83,7 +84,9 @@ def reply_of(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
     try:
         body = orjson.loads(data)
     except orjson.JSONDecodeError:
-        raise Failure("not_json", hide(data[:200].decode("utf-8", "replace")), status=200) from None
+        body = _NOT_JSON
+    if body is _NOT_JSON:  # raised outside of the handler: orjson's error holds the body, secrets and all
+        raise Failure("not_json", hide(data[:2000].decode("utf-8", "replace")), status=200)
     if not isinstance(body, dict):
         raise _shape(f"the body is a {type(body).__name__}")
     choices = body.get("choices")
