@@ -16,7 +16,12 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import REASONS
+from pairwright.indexes.asking import Mode
+from pairwright.indexes.building import index_pairs, open_index_folder
 from pairwright.indexes.precomputed import FOLDERS, PrecomputedPairs
+from pairwright.indexes.queries import Query
+from pairwright.indexes.retrieval import RetrieveOptions, retrieve
+from pairwright.indexes.sidecar import IndexOptions
 from tests.indexes.embedding_folder import write_part
 
 DIM = 8
@@ -223,3 +228,60 @@ def test_a_pair_of_another_origin_is_refused(tmp_path: Path, meta: dict[str, obj
     pairs = pairs_of(tmp_path)
     with pytest.raises(InputError, match=said):
         source.rows([pairs[0], replace(pairs[1], meta=json.dumps(meta))], "text")
+
+
+CLASSES, ROWS, PARTS, WIDTH = 12, 45, 12, 64
+
+
+def geometry(folder: Path) -> np.ndarray:
+    """Write an embedding folder of known geometry and return the direction of each class.
+
+    A class has a direction. Vectors of its captions lie around it; those of its images, too, but all images share an
+    offset at right angles to every caption, several times as long: the gap between CLIP's modalities.
+    """
+    chance = np.random.default_rng(5)
+    basis, _ = np.linalg.qr(chance.normal(size=(WIDTH, CLASSES + 1)))
+    directions, gap = basis.T[:CLASSES], basis.T[CLASSES]
+    for part in range(PARTS):
+        of = chance.integers(0, CLASSES - 1, ROWS)  # the pool has nothing of the last class
+        noise = chance.normal(size=(2, ROWS, WIDTH)) * 0.06
+        rows = {"text_emb": directions[of] + noise[0], "img_emb": directions[of] + 3 * gap + noise[1]}
+        captions = [f"class {number}, part {part}, row {row}" for row, number in enumerate(of)]
+        write_part(folder, str(part), captions, {kind: unit(these).astype(np.float16) for kind, these in rows.items()})
+    return np.asarray(directions)
+
+
+@pytest.mark.parametrize("flat_below", [10_000, 100])
+def test_queries_of_a_class_find_its_images_across_the_gap_between_modalities(tmp_path: Path, flat_below: int) -> None:
+    """The right answer is known by construction, and that of exact search is computed from the files."""
+    directions = geometry(tmp_path / "laion")
+    pairs, source = pairs_of(tmp_path / "laion"), PrecomputedPairs(tmp_path / "laion")
+    index_pairs(
+        lambda: [pairs],
+        tmp_path / "index",
+        vectors=source,
+        modalities=("text", "image"),
+        options=IndexOptions(flat_below=flat_below),
+    )
+    folder = open_index_folder(tmp_path / "index")
+    chance = np.random.default_rng(6)
+    queries = [Query(f"query {n} of class {c}", f"class {c}", f"class {c}") for c in range(CLASSES) for n in range(3)]
+    asked = directions[[int(query.concept.split()[1]) for query in queries]]
+    vectors = unit(asked + chance.normal(size=asked.shape) * 0.03).astype(np.float32)
+    floors: dict[Mode, float] = {"t2t": 0.6, "t2i": 0.2}
+    found = retrieve(folder.index, vectors, queries, RetrieveOptions(k=10, mode="both", floor=floors))
+
+    captions = {pair.key: pair.caption for pair in pairs}
+    for concept, key in found.hits.select("concept", "key").iter_rows():
+        assert concept == f"class {CLASSES - 1}" or captions[key].startswith(f"{concept},")
+    assert found.uncovered == [f"class {CLASSES - 1}"]
+    stored = np.concatenate(
+        [np.load(tmp_path / "laion" / "img_emb" / f"img_emb_{part}.npy") for part in sorted(map(str, range(PARTS)))]
+    ).astype(np.float32)
+    true = np.argsort(-(vectors @ unit(stored).T), axis=1)[:, :10]
+    hits = found.hits.filter(mode="t2i")
+    right = sum(
+        len({pairs[row].key for row in true[query]} & set(hits.filter(query=query)["key"]))
+        for query in range(len(queries))
+    )
+    assert right == true.size if flat_below > len(pairs) else right >= 0.95 * true.size
