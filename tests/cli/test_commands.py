@@ -120,7 +120,7 @@ def test_refine_exits_3_when_nothing_can_be_balanced(run: Run, tmp_path: Path) -
 
 def test_an_index_is_built_checked_and_searched(run: Run, scenes: Path, tmp_path: Path) -> None:
     built = json.loads(run("index", "build", scenes, "--out", "index", "--json").stdout)
-    assert built["vectors"] + built["duplicates"] == 300
+    assert built["vectors"] + built["duplicates"] + built["near_duplicates"] == 300
     assert {"seconds", "bytes", "kind"} <= set(built)
     checked = json.loads(run("index", "check", "index", "--json").stdout)
     assert checked["recall"] >= 0.95
@@ -131,12 +131,14 @@ def test_an_index_is_built_checked_and_searched(run: Run, scenes: Path, tmp_path
     )
     assert (found["queries"], found["hits"]) == (2, 8)
     assert found["uncovered"] == ["an electron microscope"]
-    assert pl.read_parquet(tmp_path / "h.parquet").columns[:5] == ["query", "text", "concept", "template", "rank"]
+    assert pl.read_parquet(tmp_path / "h.parquet").columns == [
+        *("query", "text", "concept", "template", "mode", "rank", "key", "score")
+    ]
 
 
 def test_an_index_whose_bytes_changed_fails_the_check(run: Run, scenes: Path, tmp_path: Path) -> None:
     run("index", "build", scenes, "--out", "index")
-    file = tmp_path / "index" / "vectors.faiss"
+    file = tmp_path / "index" / "text-00000" / "vectors.faiss"
     data = bytearray(file.read_bytes())
     data[-1] ^= 1
     file.write_bytes(data)
