@@ -92,7 +92,11 @@ class PairWriter:
 
 
 def find_pairs(files: Sequence[Path], keys: Sequence[str]) -> pl.DataFrame:
-    """Return those pairs of ``keys`` that are in ``files``, in the order of the keys; columns of `PAIRS`."""
+    """Return those pairs of ``keys`` that are in ``files``, in the order of the keys; columns of `PAIRS`.
+
+    A pair that had no vector when it came first may be there twice, having been added again: the newest counts.
+    """
     wanted = pl.DataFrame({"key": keys}, schema={"key": pl.String}).unique(maintain_order=True).with_row_index()
     found = pl.scan_parquet(list(files)).filter(pl.col("key").is_in(wanted["key"].implode())).collect()
+    found = found.unique("key", keep="last", maintain_order=True)
     return found.join(wanted, on="key").sort("index").drop("index").select(list(PAIRS.schema))

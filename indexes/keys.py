@@ -68,15 +68,14 @@ def refuse_repeated(parts: Sequence[KeysOf]) -> None:
 def contains(parts: Sequence[KeysOf], keys: Keys) -> NDArray[np.bool_]:
     """Return which of ``keys``, uint8 (n, 16), are in ``parts``, which are read in chunks."""
     wanted = np.ascontiguousarray(keys).view("S16")[:, 0]
-    order = np.argsort(wanted)
-    ordered = wanted[order]
-    found = np.zeros(len(keys), np.bool_)
+    ordered, places_of = np.unique(wanted, return_inverse=True)
+    found = np.zeros(len(ordered), np.bool_)
     for part in parts:
         for start in range(0, len(part.keys), _CHUNK):
             known = np.ascontiguousarray(part.keys[start : start + _CHUNK]).view("S16")[:, 0]
             places = np.minimum(np.searchsorted(ordered, known), len(ordered) - 1)
-            found[order[places[ordered[places] == known]]] = True
-    return found
+            found[places[ordered[places] == known]] = True
+    return found[places_of]
 
 
 def _of_round(keys: Keys, number: int, rounds: int) -> Iterator[NDArray[np.uint64]]:

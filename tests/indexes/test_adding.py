@@ -1,6 +1,7 @@
 """Adding pairs to an index: the new ones are found, the old ones too, and a kill at any time leaves a whole index."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +160,22 @@ def test_what_cannot_be_added_is_told_and_changes_nothing(tmp_path: Path) -> Non
         add_pairs(twice(), tmp_path, vectors=Given(ROWS))
     assert (tmp_path / "index.json").read_bytes() == before
     assert first_hits(tmp_path)[:OLD] == keys(OLD)
+
+
+def test_a_known_pair_that_comes_twice_is_known_twice(tmp_path: Path) -> None:
+    base(tmp_path)
+    added = add_pairs([[*numbered(1), *numbered(1), *numbered(1, OLD)]], tmp_path, vectors=Given(ROWS))
+    assert (added.added, added.known) == (1, 2)
+
+
+def test_a_pair_that_was_rejected_and_comes_again_is_kept_as_it_came_last(tmp_path: Path) -> None:
+    """Its vector was missing at first: an image that was not there yet, say."""
+    rows = ROWS.copy()
+    rows[OLD] = np.nan
+    base(tmp_path)
+    first = add_pairs([numbered(2, OLD)], tmp_path, vectors=Given(rows))
+    assert first.rejected == {"not_finite": 1}
+    add_pairs([[replace(numbered(1, OLD)[0], caption="now with an image")]], tmp_path, vectors=Given(ROWS))
+    found = open_index_folder(tmp_path).pairs([f"{OLD:032x}"])
+    assert found is not None
+    assert found["caption"].to_list() == ["now with an image"]
