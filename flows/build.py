@@ -18,7 +18,7 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import Engine, engine
-from pairwright.flows.inputs import input_state, read_options, tagger_state, wordnet_state
+from pairwright.flows.inputs import input_state, named_state, read_options, tagger_state, wordnet_state
 from pairwright.flows.layout import part_name
 from pairwright.flows.lock import exclusive
 from pairwright.flows.prefect_api import TerminationSignal, acreate_table_artifact, flow, in_a_flow, own_server
@@ -170,7 +170,7 @@ class _Stages:
             before: Choice = "retrieved" if config.retrieve else "all"
             exclude = config.retrieve.exclude if config.retrieve else ()
             how = (parts, config.fetch, before, exclude)
-            chosen.append(await self._whole("fetch", chosen, fetch_chosen, *how))
+            chosen.append(await self._whole("fetch", chosen, fetch_chosen, *how, state=named_state(exclude)))
         tagged = await self._tag(pairs, parts)
         words = await self._whole("words", tagged, merge_statistics, parts)
         made = [

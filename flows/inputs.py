@@ -10,7 +10,7 @@ from functools import reduce
 from operator import or_
 from pathlib import Path
 
-from pairwright.datasets.readers.formats import locate
+from pairwright.datasets.readers.formats import expand_braces, locate
 from pairwright.datasets.reading import ReadOptions
 from pairwright.flows.config import InputSection
 from pairwright.generators.language.tagger import CARRIED, choose_pipeline, tagger_status
@@ -52,6 +52,12 @@ def file_state(paths: Iterable[Path]) -> str:
         below = sorted(path.rglob("*")) if path.is_dir() else [path]
         states += [f"{file.name}:{stat.st_size}:{stat.st_mtime_ns}" for file in below if (stat := file.stat())]
     return "\n".join(states)
+
+
+def named_state(names: Iterable[str]) -> str:
+    """Return the state of files, folders and brace patterns; of what is missing none, since its reader tells of it."""
+    written = [one for name in names for one in ([name] if Path(name).exists() else expand_braces(name))]
+    return file_state(path for path in map(Path, written) if path.exists())
 
 
 def tagger_state(name: str) -> str:

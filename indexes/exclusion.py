@@ -317,7 +317,9 @@ def excluded_rejects(excluded: pl.DataFrame, pairs: PairLookup) -> list[Reject]:
         pairs: gives their captions.
     """
     found = pairs(excluded["key"].to_list()).select("key", "caption")
-    rows = excluded.join(found, on="key", how="left", maintain_order="left").fill_null("").iter_rows()
+    rows = (
+        excluded.select("key", "by").join(found, on="key", how="left", maintain_order="left").fill_null("").iter_rows()
+    )
     return [
         reject(f"pair {key}", "excluded", f"the evaluation set holds {_NAMES[by]}", caption)
         for key, by, caption in rows

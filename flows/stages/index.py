@@ -12,7 +12,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.config import BuildConfig, IndexSection, RetrieveSection
-from pairwright.flows.inputs import exclusion_of, file_state
+from pairwright.flows.inputs import exclusion_of, file_state, named_state
 from pairwright.flows.layout import chosen_path, pairs_path, read_pair_parts, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.indexes.building import index_pairs, open_index_folder
@@ -80,7 +80,7 @@ def index_state(config: BuildConfig) -> str:
 def retrieve_state(section: RetrieveSection) -> str:
     """Return the state of the queries and of the evaluation data."""
     named = [section.queries, *filter(None, [section.query_vectors]), *section.exclude]
-    return file_state([path for name in named if (path := Path(name)).exists()])
+    return named_state(named)
 
 
 def retrieve_pairs(root: Path, parts: list[str], section: RetrieveSection, device: str) -> Outcome:

@@ -123,6 +123,24 @@ def test_a_second_build_asks_the_server_for_nothing(
     assert before == {path.name: path.read_bytes() for path in (built[0] / "shards").iterdir()}
 
 
+def test_an_image_that_joins_the_evaluation_set_leaves_the_next_build(pool: Path, tmp_path: Path) -> None:
+    """Its content is known only since it was fetched, so retrieval finds what it found before."""
+    pytest.importorskip("img2dataset", reason="img2dataset is not installed (the extra `download`)")
+    val, out = tmp_path / "val.txt", tmp_path / "out"
+    val.write_text("0" * 64 + "\n")
+    data = settings(pool)
+    data["retrieve"]["exclude"] = [str(val)]
+    build(checked(data), out)
+    assert 2 in rows_of(out)
+    fetched = PAIRS.read(out / "downloads" / "fetched.parquet")
+    numbers = row_numbers(out)
+    (known,) = [json.loads(pair.meta)["sha256"] for pair in fetched if numbers[pair.key] == 2]
+    val.write_text(f"{val.read_text()}{known}\n")
+    manifest = build(checked(data), out)
+    assert manifest["stages"]["fetch"]["rejected"]["excluded"] == 1
+    assert 2 not in rows_of(out)
+
+
 def test_one_score_for_two_modes_is_refused_before_anything_runs(pool: Path) -> None:
     data = settings(pool)
     data["retrieve"] = {**data["retrieve"], "mode": "both", "min_score": 0.3}
