@@ -89,7 +89,7 @@ def index_pairs(  # noqa: PLR0913 - keywords, each told of below
     """Build the index of ``pairs`` in ``directory``, replacing one that is there.
 
     Args:
-        pairs: gives the batches; called once, when the folder is ready.
+        pairs: gives the batches; called once. An index that is there is gone when the first batch has come.
         directory: folder of the index; made when missing.
         encoder: which encoder; the lexical one when neither this nor ``vectors`` is given. With ``vectors`` it is what
             encodes queries: the one that made them.
@@ -120,9 +120,8 @@ def index_pairs(  # noqa: PLR0913 - keywords, each told of below
     elif like is None:
         of_images = encoder is not None and encoder.of_images
         check_modalities(("text", "image") if of_images else ("text",), modalities)
-    prepare_folder(directory)
     survey = Survey(directory / (PAIRS_FOLDER if keep_pairs else READ_FOLDER), watch)
-    asked = _encoder(survey.captions(pairs()), encoder, like, needed=vectors is None)
+    asked = _encoder(survey.captions(_prepared(directory, pairs)), encoder, like, needed=vectors is None)
     stored = survey.finish()
     if asked is not None:
         asked.save(directory / encoder_file(asked))
@@ -243,18 +242,27 @@ def faiss_version() -> str:
     return str(faiss.__version__)
 
 
+def _prepared(directory: Path, pairs: PairBatches) -> Iterator[list[Pair]]:
+    """Yield the batches; the folder is prepared when the first of them could be read, and the encoder was there."""
+    batches = iter(pairs())
+    first = next(batches, [])
+    prepare_folder(directory)
+    yield first
+    yield from batches
+
+
 def _encoder(
     captions: Iterator[str], options: EncoderOptions | None, like: Path | None, *, needed: bool
 ) -> TextEncoder | None:
     """Return the encoder to use, if any, having read the captions to their end."""
     if like is None and (options is not None or needed):
         return fit_encoder(options or EncoderOptions(), captions)
+    encoder = None
+    if like is not None:  # it may be that of the index which is about to be replaced
+        encoder = load_encoder(like, device=options.device if options else "", model=options.model if options else "")
+        if encoder is None and needed:
+            raise UsageError(f"{like}: no encoder there. Name an index that was built with one.")
     deque(captions, maxlen=0)
-    if like is None:
-        return None
-    encoder = load_encoder(like, device=options.device if options else "", model=options.model if options else "")
-    if encoder is None and needed:
-        raise UsageError(f"{like}: no encoder there. Name an index that was built with one.")
     return encoder
 
 

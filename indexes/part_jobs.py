@@ -169,9 +169,10 @@ def _build(job: PartJob, vectors: PairVectors, told: Queue) -> PartBuilt:
     for pairs in job.pairs.batches(job.first, job.end):
         rows = vectors.rows(pairs, job.modality)
         rejects += rows.rejects
-        builder.add([pair.key for pair, has in zip(pairs, rows.has.tolist(), strict=True) if has], rows.vectors)
+        if builder is not None:
+            builder.add([pair.key for pair, has in zip(pairs, rows.has.tolist(), strict=True) if has], rows.vectors)
         told.put(len(pairs))
-    info = builder.finish()
+    info = builder.finish() if builder is not None else None
     if info is None:
         remove_folder(job.folder)
         return PartBuilt(None, {}, rejects)
@@ -179,7 +180,8 @@ def _build(job: PartJob, vectors: PairVectors, told: Queue) -> PartBuilt:
     return PartBuilt(info, described(job.folder.parent, names), rejects)
 
 
-def _begun(job: PartJob, vectors: PairVectors) -> PartBuilder:
+def _begun(job: PartJob, vectors: PairVectors) -> PartBuilder | None:
+    """Return the builder of the part; None when there is nothing to train on, since no pair has a vector."""
     count = job.end - job.first
     if job.old is not None:
         old, info = job.old
@@ -187,6 +189,8 @@ def _begun(job: PartJob, vectors: PairVectors) -> PartBuilder:
         sample = _sample(job, vectors, info.storage) if becomes_graph else None
         return extended_part(job.folder, old, info, job.options, count=count, sample=sample)
     sample = _sample(job, vectors, job.choice.storage)
+    if sample is not None and not len(sample):
+        return None
     return new_part(job.folder, job.choice, job.options, count=count, sample=sample, probes=job.probes)
 
 
@@ -198,5 +202,11 @@ def _sample(job: PartJob, vectors: PairVectors, storage: Storage) -> Vectors | N
         return None
     chance = array_stream("training rows", job.modality, job.first)
     numbers: NDArray[np.int64] = job.first + np.sort(chance.choice(count, wanted, replace=False))
-    rows = [vectors.rows(pairs, job.modality).vectors for pairs in job.pairs.chosen(numbers)]
-    return np.concatenate(rows)
+    rows = np.concatenate([vectors.rows(pairs, job.modality).vectors for pairs in job.pairs.chosen(numbers)])
+    if len(rows) or wanted == count:
+        return rows
+    for pairs in job.pairs.batches(job.first, job.end):  # chance met only pairs without a vector
+        rows = vectors.rows(pairs, job.modality).vectors
+        if len(rows):
+            break
+    return rows

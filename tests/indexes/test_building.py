@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError
+from pairwright.datasets.errors import InputError, MissingResource, PairwrightError, StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.indexes.building import index_pairs, open_index_folder
@@ -20,7 +20,7 @@ from pairwright.indexes.encoder_table import EncoderOptions
 from pairwright.indexes.encoders import Vectors
 from pairwright.indexes.lexical import LexicalEncoder
 from pairwright.indexes.search import open_index
-from pairwright.indexes.sidecar import IndexInfo, IndexOptions, Modality
+from pairwright.indexes.sidecar import IndexInfo, IndexOptions, Modality, Storage
 from pairwright.indexes.vectors import Rows
 from tests.indexes.corpus import Given, batches, captions, keys, mixture, numbered, pairs
 
@@ -181,6 +181,23 @@ def test_a_modality_without_any_vector_is_told(tmp_path: Path) -> None:
         open_index(tmp_path)
 
 
+@pytest.mark.parametrize("storage", ["flat", "int8", "ivfpq"])
+def test_a_part_without_any_vector_is_left_out_whatever_the_storage(tmp_path: Path, storage: Storage) -> None:
+    rows = mixture(1200)
+    image = rows.copy()
+    image[600:] = np.nan
+    info = index_pairs(
+        lambda: [numbered(1200)],
+        tmp_path,
+        vectors=Given(rows, image),
+        modalities=("text", "image"),
+        options=IndexOptions(storage=storage),
+        shards=2,
+    )
+    assert [part.name for part in info.parts] == ["text-00000", "text-00001", "image-00000"]
+    assert info.rejected == {"not_finite": 600}
+
+
 def test_kept_pairs_are_found_by_key_in_the_order_asked(folder: Path, tmp_path: Path) -> None:
     wanted = [POOL[7], POOL[150], POOL[3]]
     found = open_index_folder(folder).pairs([pair.key for pair in wanted])
@@ -237,12 +254,29 @@ def test_what_cannot_be_built_is_told_before_an_index_is_replaced(tmp_path: Path
         index_pairs(lambda: [POOL], tmp_path, shards=0)
     with pytest.raises(UsageError, match="no vectors of modality image"):
         index_pairs(lambda: [numbered(3)], tmp_path, vectors=Given(mixture(3)), modalities=("image",))
+
+    def unreadable() -> list[list[Pair]]:
+        raise InputError("torn", where="input", mend="Mend it.")
+
+    with pytest.raises(InputError, match="torn"):
+        index_pairs(unreadable, tmp_path)
+    with pytest.raises((InputError, MissingResource), match="checkpoint"):
+        index_pairs(lambda: [POOL], tmp_path, encoder=EncoderOptions("clip", model="/no/such/folder"))
+    with pytest.raises(UsageError, match="no encoder there"):
+        index_pairs(lambda: [POOL], tmp_path, like=tmp_path / "none")
     assert open_index(tmp_path).info.vectors == 3
     with pytest.raises(UsageError, match="that another made"):
         index_pairs(lambda: [numbered(3)], tmp_path, vectors=Given(mixture(3, 64)), encoder=EncoderOptions(dim=64))
     (tmp_path / "taken").write_text("")
     with pytest.raises(UsageError, match="not a folder"):
         build(mixture(3), tmp_path / "taken")
+
+
+def test_an_index_is_built_again_with_its_own_encoder(tmp_path: Path) -> None:
+    before = index_pairs(lambda: [POOL], tmp_path)
+    after = index_pairs(lambda: [POOL[:50]], tmp_path, like=tmp_path)
+    assert (after.encoder, after.pairs) == (before.encoder, 50)
+    assert open_index_folder(tmp_path).query_encoder.fingerprint == before.encoder
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
