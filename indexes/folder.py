@@ -1,5 +1,6 @@
 """The folder of an index: names of its parts, and clearing away what a kill or an older index left, but nothing else."""
 
+import json
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -39,10 +40,21 @@ def prepare_folder(directory: Path) -> None:
     except (FileExistsError, NotADirectoryError):
         raise UsageError(f"{directory}: not a folder. Name a folder for the index.") from None
     others = [path.name for path in directory.iterdir() if not _LEAVINGS.fullmatch(path.name)]
-    if others and not (directory / SIDECAR).exists():
+    if others and not _is_ours(directory / SIDECAR, alone=others == [SIDECAR]):
         raise UsageError(f"{directory}: holds other things ({min(others)}) and no index. Name a new folder.")
     (directory / SIDECAR).unlink(missing_ok=True)
     clear_leavings(directory, ())
+
+
+def _is_ours(sidecar: Path, *, alone: bool) -> bool:
+    """Say whether this is the sidecar of an index, of any version; one that is torn is ours if nothing else is there."""
+    try:
+        content = json.loads(sidecar.read_bytes())
+    except ValueError:
+        return alone
+    except OSError:
+        return False
+    return isinstance(content, dict) and "format" in content
 
 
 def clear_leavings(directory: Path, named: Collection[str]) -> None:

@@ -288,6 +288,21 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "pairs" / "00000.parquet").read_text() == "of a build"
 
 
+@pytest.mark.parametrize("content", ['{"name": "a site"}', "[]", "torn"])
+def test_an_index_json_of_something_else_is_no_index(tmp_path: Path, content: str) -> None:
+    (tmp_path / "index.json").write_text(content)
+    (tmp_path / "page.html").write_text("")
+    with pytest.raises(UsageError, match=r"holds other things \(index.json\)"):
+        build(mixture(3), tmp_path)
+    assert (tmp_path / "index.json").read_text() == content
+
+
+def test_a_torn_sidecar_is_built_over(tmp_path: Path) -> None:
+    build(mixture(3), tmp_path)
+    (tmp_path / "index.json").write_text('{"format": 2, "pa')
+    assert build(mixture(3), tmp_path).vectors == 3
+
+
 class Deadly(Given):
     """Ends the process that asks it, if that is a worker."""
 
