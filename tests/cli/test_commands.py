@@ -205,6 +205,7 @@ def test_plugins_lists_what_there_is(run: Run) -> None:
         (["generate", "negatives", "good.jsonl", "--out", "n.jsonl", "--types", "replace-thing"], "replace-thing"),
         (["generate", "negatives", "good.jsonl", "--out", "n.jsonl", "--columns", "caption"], "--columns"),
         (["build", "none.yaml"], "pairwright init"),
+        (["index", "build", "bad.jsonl", "--out", "i", "--half"], "takes no model, device or half"),
         (["index", "check", "nowhere"], "nowhere"),
         (["verify", "nowhere"], "nowhere"),
         (["inspect", "nowhere"], "nowhere"),

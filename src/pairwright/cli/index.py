@@ -106,8 +106,7 @@ def build(
     chosen: EncoderOptions | None = None
     if encoder != _PRECOMPUTED or model:
         name = "clip" if encoder == _PRECOMPUTED else encoder
-        models = {"model": model, "device": device, "half": half, "batch_size": batch_size}
-        chosen = EncoderOptions(name, seed=seed) if name == "lexical" and not model else EncoderOptions(name, **models)  # type: ignore[arg-type]  # each of its own type
+        chosen = EncoderOptions(name, seed=seed, model=model, device=device, half=half, batch_size=batch_size)
     note(f"Indexing {input_} ...")
     progress, rejects = Progress(), _Rejects(rejected)
     info = index_pairs(
