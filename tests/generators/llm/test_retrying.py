@@ -163,23 +163,26 @@ def test_a_server_that_stays_away_stops_the_run_for_every_row() -> None:
     assert "unreachable, refused" in stops[0].detail
 
 
+class Unlucky(Scripted):
+    """Refuses row 0 and answers every other."""
+
+    async def ask(self, request: Request) -> Reply:
+        if request.messages[0].text == "row 0":
+            raise Failure("rate_limited", "no")
+        return await super().ask(request)
+
+
 def test_a_row_that_keeps_being_refused_while_others_are_answered_ends_alone() -> None:
     async def main() -> Failure:
-        model = Scripted(lambda _, __: None)
-        retrying = RetryingModel(model, Retries(patience=60))
+        retrying = RetryingModel(Unlucky(lambda _, __: None), Retries(patience=60))
 
         async def others() -> None:
             while True:
                 await retrying.ask(request(1))
                 await asyncio.sleep(1)
 
-        async def unlucky(_: Request) -> Reply:
-            raise Failure("rate_limited", "no")
-
         background = asyncio.create_task(others())
         await asyncio.sleep(0)
-        plain = model.ask
-        model.ask = lambda r: unlucky(r) if r.messages[0].text == "row 0" else plain(r)  # type: ignore[method-assign]
         try:
             await retrying.ask(request(0))
         except Failure as failure:
