@@ -26,7 +26,7 @@ from pairwright.indexes.building import (
     told_rejects,
 )
 from pairwright.indexes.encoders import TextEncoder
-from pairwright.indexes.folder import NEW_FOLDER, clear_leavings, part_name, part_place, remove_folder
+from pairwright.indexes.folder import NEW_FOLDER, alone, clear_leavings, part_name, part_place, remove_folder
 from pairwright.indexes.kept_pairs import PairFiles
 from pairwright.indexes.keys import contains, key_bytes
 from pairwright.indexes.part_jobs import PartJob, Watch, build_parts
@@ -61,6 +61,7 @@ class Added:
     rejected: dict[str, int]
 
 
+@alone
 def add_pairs(  # noqa: PLR0913 - keywords, each told of below
     pairs: Iterable[list[Pair]],
     directory: Path,
@@ -131,6 +132,7 @@ def add_pairs(  # noqa: PLR0913 - keywords, each told of below
         info,
         parts=tuple(sorted(parts, key=lambda part: (info.modalities.index(part.modality), part_place(part.name)))),
         pairs=info.pairs + stored.count,
+        why=f"storage {info.storage} as at first; {stored.count:,} pairs were added",
         rejected=dict(sorted((Counter(info.rejected) + counts).items())),
         files=files,
     )

@@ -19,7 +19,7 @@ from pairwright.indexes import lexical
 from pairwright.indexes.arrays import map_array
 from pairwright.indexes.encoder_table import EncoderOptions, encoder_file, fit_encoder, load_encoder
 from pairwright.indexes.encoders import TextEncoder
-from pairwright.indexes.folder import part_name, prepare_folder, remove_folder
+from pairwright.indexes.folder import alone, part_name, prepare_folder, remove_folder
 from pairwright.indexes.kept_pairs import find_pairs
 from pairwright.indexes.keys import KeysOf, refuse_repeated
 from pairwright.indexes.part_jobs import PartBuilt, PartJob, Watch, build_parts
@@ -71,6 +71,7 @@ class IndexFolder:
         return find_pairs(files, keys) if files else None
 
 
+@alone
 def index_pairs(  # noqa: PLR0913 - keywords, each told of below
     pairs: PairBatches,
     directory: Path,

@@ -186,7 +186,10 @@ def repair_tar(path: Path, folder: str) -> list[Row]:
 
 
 def _sample(handle: Any, description: Member, picture: Member, shard: str) -> Row:
-    told = json.loads(_read(handle, description))
+    try:
+        told = json.loads(_read(handle, description))
+    except ValueError as error:
+        raise InputError(f"its description is damaged ({error})", where=shard, mend="Fetch it again.") from None
     place = f"{shard}::{picture.name}"
     try:
         width, height, _ = check_image(_read(handle, picture), "header", place)

@@ -1,9 +1,14 @@
 """The folder of an index: names of its parts, and clearing away what a kill or an older index left, but nothing else."""
 
+import fcntl
+import inspect
 import json
+import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from pairwright.datasets.errors import UsageError
 from pairwright.indexes.sidecar import PAIRS_FOLDER, READ_FOLDER, SIDECAR, Modality
@@ -14,6 +19,37 @@ _PART = re.compile(r"(text|image)-(\d{5,})(?:-(\d+))?")
 _OURS = re.compile(r"vectors\.faiss|raw\.f16\.npy|keys\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+")
 _LEAVINGS = re.compile(rf"{_PART.pattern}|encoder\.(npz|json)|{PAIRS_FOLDER}|{READ_FOLDER}|\..*")
 _ENCODER = re.compile(r"encoder\.(npz|json)")
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def alone(function: Callable[P, R]) -> Callable[P, R]:
+    """Let a function that writes to an index be the only one there: its argument ``directory`` is locked meanwhile.
+
+    The lock is the operating system's, on the folder itself: it ends with the process, however that ends, and leaves
+    nothing behind. The function then raises UsageError when another process has it.
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def locked(*args: P.args, **kwargs: P.kwargs) -> R:
+        directory: Path = signature.bind(*args, **kwargs).arguments["directory"]
+        if not directory.exists():
+            directory.mkdir(parents=True)
+        handle = os.open(directory, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return function(*args, **kwargs)
+        except BlockingIOError:
+            raise UsageError(
+                f"{directory}: another process is writing to this index. Wait until it is done, then start again."
+            ) from None
+        finally:
+            os.close(handle)
+
+    return locked
 
 
 def part_name(modality: Modality, number: int, revision: int = 0) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.indexes.building import keys_of
-from pairwright.indexes.folder import part_name, prepare_folder
+from pairwright.indexes.folder import alone, part_name, prepare_folder
 from pairwright.indexes.keys import refuse_repeated
 from pairwright.indexes.sidecar import (
     PAIRS_FOLDER,
@@ -26,6 +26,7 @@ from pairwright.indexes.sidecar import (
 )
 
 
+@alone
 def merge_indexes(folders: Sequence[Path], directory: Path) -> IndexInfo:
     """Make an index in ``directory`` of the parts of ``folders``, in their order.
 

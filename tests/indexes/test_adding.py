@@ -1,5 +1,7 @@
 """Adding pairs to an index: the new ones are found, the old ones too, and a kill at any time leaves a whole index."""
 
+import fcntl
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -179,3 +181,15 @@ def test_a_pair_that_was_rejected_and_comes_again_is_kept_as_it_came_last(tmp_pa
     found = open_index_folder(tmp_path).pairs([f"{OLD:032x}"])
     assert found is not None
     assert found["caption"].to_list() == ["now with an image"]
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    """The lock is the folder's: who holds it is the only one to write, and it is free again afterwards."""
+    folder = tmp_path / "index"
+    index_pairs(lambda: batches(pairs()), folder)
+    handle = os.open(folder, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    with pytest.raises(UsageError, match="another process is writing"):
+        add_pairs(batches(pairs(["a new one"])), folder)
+    os.close(handle)
+    assert add_pairs(batches(pairs(["a new one"])), folder).added == 1

@@ -81,7 +81,7 @@ def fetch(
 
     \b
     Examples:
-      pairwright fetch hits.parquet --out images
+      pairwright fetch pairs.parquet --out images
       pairwright fetch pool.csv --columns image=URL,caption=TEXT --out images --image-size 336 --retries 3
     """
     from pairwright.datasets.reading import read_pairs

@@ -22,6 +22,7 @@ from pairwright.cli.reading import (
 if TYPE_CHECKING:
     from pairwright.datasets.reading import ReadOptions
     from pairwright.datasets.records import Pair
+    from pairwright.datasets.rejects import Reject
     from pairwright.indexes.precomputed import PrecomputedPairs
     from pairwright.indexes.sidecar import IndexInfo
 
@@ -37,7 +38,11 @@ ModelOption = Annotated[
     str, typer.Option("--model", help="Checkpoint of minilm or clip: a folder or a name on the hub.")
 ]
 RejectedOption = Annotated[
-    Path | None, typer.Option("--rejected", help="Parquet for the pairs without a vector, each with its reason.")
+    Path | None,
+    typer.Option(
+        "--rejected",
+        help="Parquet for the rows that were skipped and the pairs without a vector, each with its reason.",
+    ),
 ]
 _PRECOMPUTED = "precomputed"
 
@@ -110,7 +115,7 @@ def build(
     note(f"Indexing {input_} ...")
     progress, rejects = Progress(), _Rejects(rejected)
     info = index_pairs(
-        lambda: _pairs(options),
+        lambda: _pairs(options, rejects),
         out,
         encoder=chosen,
         vectors=precomputed,
@@ -128,7 +133,7 @@ def build(
     progress.end()
     rejects.write()
     note(info.why)
-    _emit(info, out, as_json=as_json)
+    _emit(info, out, as_json=as_json, skipped=rejects.skipped)
 
 
 @app.command("add")
@@ -162,7 +167,7 @@ def add(
     foreign = not open_index(folder).info.encoder or _is_embeddings(Path(input_))
     progress, rejects = Progress(), _Rejects(rejected)
     added = add_pairs(
-        _pairs(options),
+        _pairs(options, rejects),
         folder,
         vectors=_precomputed(input_) if foreign else None,
         as_part=as_part,
@@ -173,7 +178,7 @@ def add(
     )
     progress.end()
     rejects.write()
-    _emit(added.info, folder, as_json=as_json, added=added.added, known=added.known)
+    _emit(added.info, folder, as_json=as_json, added=added.added, known=added.known, skipped=rejects.skipped)
 
 
 @app.command("merge")
@@ -216,7 +221,11 @@ def info(folder: FolderArgument, *, as_json: JsonOption = False) -> None:
         "versions": found.versions,
         "parts": [asdict(part) for part in found.parts],
     }
-    shown = [[name, _told(value)] for name, value in summary.items() if name not in {"parts", "why"} and value != ""]
+    shown = [
+        [name, _told(value)]
+        for name, value in summary.items()
+        if name not in {"parts", "why"} and value not in ("", {})
+    ]
     head = ("part", "kind", "storage", "vectors", "equal", "near", "efSearch", "nprobe", "recall")
     rows = [
         [p.name, p.kind, p.storage, p.vectors, p.duplicates, p.near_duplicates, p.ef_search, p.nprobe, p.recall]
@@ -273,10 +282,12 @@ def check(
         raise typer.Exit(3)
 
 
-def _pairs(options: "ReadOptions") -> "Iterable[list[Pair]]":
+def _pairs(options: "ReadOptions", rejects: "_Rejects") -> "Iterable[list[Pair]]":
     from pairwright.cli.reading import batches
 
-    return (batch.pairs for batch in batches(options))
+    for batch in batches(options):
+        rejects.skip(batch.rejects)
+        yield batch.pairs
 
 
 class _Rejects:
@@ -285,6 +296,13 @@ class _Rejects:
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._rows: list[Any] = []
+        self.skipped: dict[str, int] = {}
+
+    def skip(self, rows: "Sequence[Reject]") -> None:
+        """Take rows that the reader set aside, and count them."""
+        for row in rows:
+            self.skipped[row.reason] = self.skipped.get(row.reason, 0) + 1
+            self.add(row)
 
     def add(self, reject: Any) -> None:
         """Take a row."""

@@ -112,7 +112,7 @@ def retrieve(
     )
     written = _write(found, opened, out, pairs, report)
     result = {**found.summary(), "mode": mode, **written}
-    emit(result, _lines(result, found), as_json=as_json)
+    emit(result, _lines(result, found, opened.index.info.kind), as_json=as_json)
 
 
 def _guard(opened: "IndexFolder", exclude: list[str], exclude_by: str) -> "Guard | None":
@@ -173,13 +173,14 @@ def _by_mode(name: str, written: str) -> "float | Mapping[Mode, float]":
     raise UsageError(f"--{name} {written!r}: write a number, or one for each mode such as t2t=0.5,t2i=0.2.")
 
 
-def _lines(result: dict[str, Any], found: "Retrieval") -> list[str]:
+def _lines(result: dict[str, Any], found: "Retrieval", kind: str) -> list[str]:
     names = ("queries", "k", "k_counts", "cap", "hits", "unique_pairs", "beyond_k_or_cap", "uncompared")
     shown = [[name.replace("_", " "), result[name]] for name in names if result[name] not in (None, 0)]
     excluded = ", ".join(f"{count:,} by {by}" for by, count in result["excluded"].items())
     shown += [["excluded", excluded]] if excluded else []
     for mode, search in result["modes"].items():
-        effort = f"efSearch {search['ef_search']}" if search["ef_search"] else "exact"
+        step = "nprobe" if kind == "ivfpq" else "efSearch"
+        effort = f"{step} {search['ef_search']}" if search["ef_search"] else "exact"
         if search["recall"] is not None:
             effort += f", recall {search['recall']:.3f} on {search['sample']} of your queries"
         shown.append([f"searched {mode}", effort])

@@ -167,6 +167,7 @@ class Unlucky(Scripted):
     """Refuses row 0 and answers every other."""
 
     async def ask(self, request: Request) -> Reply:
+        """Refuse or answer, at once."""
         if request.messages[0].text == "row 0":
             raise Failure("rate_limited", "no")
         return await super().ask(request)
