@@ -193,7 +193,10 @@ class Index:
         k = min(k, pool.vectors)
         exact, _ = pool.exact(vectors, k)
         ladder: list[tuple[int, float, float]] = []
-        for effort in pool.efforts or (0,):
+        graph = any(part.info.kind == "hnsw" for part in pool.parts)
+        # A graph keeps K candidates at least: the steps below would all be that one, and be told as less than it costs.
+        steps = sorted({max(effort, k) if graph else effort for effort in pool.efforts}) or [0]
+        for effort in steps:
             started = time.perf_counter()
             found, _ = pool.search(vectors, k, effort)
             rate = len(vectors) / max(time.perf_counter() - started, 1e-9)
