@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -36,7 +37,8 @@ def alone(function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def locked(*args: P.args, **kwargs: P.kwargs) -> R:
         directory: Path = signature.bind(*args, **kwargs).arguments["directory"]
-        if not directory.exists():
+        made = not directory.exists()
+        if made:
             directory.mkdir(parents=True)
         handle = os.open(directory, os.O_RDONLY)
         try:
@@ -48,6 +50,9 @@ def alone(function: Callable[P, R]) -> Callable[P, R]:
             ) from None
         finally:
             os.close(handle)
+            if made:
+                with suppress(OSError):  # a refusal leaves no empty folder
+                    directory.rmdir()
 
     return locked
 
