@@ -5,9 +5,7 @@ that was only touched is read again, but nothing after it is made again.
 Image files that pairs name are watched too, where they are packed (`stages/shards.py`).
 """
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
-from operator import or_
+from collections.abc import Iterable
 from pathlib import Path
 
 from pairwright.datasets.readers.formats import expand_braces, locate
@@ -15,7 +13,6 @@ from pairwright.datasets.reading import ReadOptions
 from pairwright.flows.config import InputSection
 from pairwright.generators.language.tagger import CARRIED, choose_pipeline, tagger_status
 from pairwright.generators.language.wordnet_table import table_path
-from pairwright.indexes.exclusion import Exclusion, read_exclusion
 
 
 def read_options(section: InputSection) -> ReadOptions:
@@ -38,11 +35,6 @@ def input_state(section: InputSection) -> str:
     files = list(locate(section.path, section.format).files)
     files += [table for file in files if file.suffix == ".tar" and (table := file.with_suffix(".parquet")).exists()]
     return file_state([*files, *([Path(section.instances)] if section.instances else [])])
-
-
-def exclusion_of(paths: Sequence[str]) -> Exclusion | None:
-    """Return what evaluation sets hold together; None without any."""
-    return reduce(or_, map(read_exclusion, paths)) if paths else None
 
 
 def file_state(paths: Iterable[Path]) -> str:

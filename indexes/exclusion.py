@@ -25,6 +25,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import quote, unquote_to_bytes, urlsplit
@@ -205,6 +207,12 @@ def read_exclusion(path: str, *, by: Iterable[By] = USUAL, options: ReadOptions 
     if not found.sizes:
         raise InputError("nothing to exclude by", where=path, mend=f"It has no value for any of: {', '.join(chosen)}.")
     return found
+
+
+def read_exclusions(paths: Sequence[str], by: Iterable[By] = USUAL) -> Exclusion | None:
+    """Return what several evaluation sets hold together, each as `read_exclusion` reads it; None without any."""
+    chosen = _checked(by)
+    return reduce(or_, (read_exclusion(path, by=chosen) for path in paths)) if paths else None
 
 
 def exclusion_of_pairs(

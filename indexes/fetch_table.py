@@ -17,8 +17,6 @@ from pairwright.datasets.rejects import Refused, Reject, reject
 from pairwright.datasets.tables import PAIRS
 from pairwright.indexes.fetch_guard import clean_url
 
-FLAW = pl.Struct({"reason": pl.String(), "detail": pl.String()})
-
 
 @dataclass(frozen=True)
 class Asked:

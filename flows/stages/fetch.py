@@ -14,9 +14,9 @@ from pairwright.datasets.reading import Batch
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.chosen import Choice, chosen_pairs
 from pairwright.flows.config import FetchSection
-from pairwright.flows.inputs import exclusion_of
 from pairwright.flows.layout import fetched_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
+from pairwright.indexes.exclusion import read_exclusions
 from pairwright.indexes.fetch_options import FetchOptions
 from pairwright.indexes.fetching import fetch_images
 
@@ -37,7 +37,7 @@ def fetch_chosen(
         pairs = chosen_pairs(root, part, choice)
         local += [pair.key for pair in pairs if not is_url(pair.image)]
         batches.append(Batch([pair for pair in pairs if is_url(pair.image)], []))
-    told = fetch_images(batches, root / DOWNLOADS, _options(section), exclusion=exclusion_of(exclude))
+    told = fetch_images(batches, root / DOWNLOADS, _options(section), exclusion=read_exclusions(exclude))
     if told.fetched < section.min_success * told.pairs or not (told.fetched or local):
         raise InputError(
             f"{told.fetched} of {told.pairs} images came ({_told(told.rejected)})",

@@ -12,13 +12,13 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.config import BuildConfig, IndexSection, RetrieveSection
-from pairwright.flows.inputs import exclusion_of, file_state, named_state
+from pairwright.flows.inputs import file_state, named_state
 from pairwright.flows.layout import chosen_path, pairs_path, read_pair_parts, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.indexes.building import index_pairs, open_index_folder
 from pairwright.indexes.coverage_page import write_coverage_page
 from pairwright.indexes.encoder_table import EncoderOptions
-from pairwright.indexes.exclusion import Guard, excluded_rejects
+from pairwright.indexes.exclusion import Guard, excluded_rejects, read_exclusions
 from pairwright.indexes.precomputed import PrecomputedPairs
 from pairwright.indexes.queries import read_queries, read_query_vectors
 from pairwright.indexes.retrieval import RetrieveOptions, retrieve
@@ -95,7 +95,7 @@ def retrieve_pairs(root: Path, parts: list[str], section: RetrieveSection, devic
     if section.query_vectors:
         vectors = read_query_vectors(Path(section.query_vectors), len(queries), opened.index.info.dim)
     pool = _Pool(root, parts)
-    exclusion = exclusion_of(section.exclude)
+    exclusion = read_exclusions(section.exclude)
     guard = Guard(exclusion, pool.of) if exclusion else None
     found = retrieve(
         opened.index, vectors if vectors is not None else opened.encoder, queries, _options(section), guard

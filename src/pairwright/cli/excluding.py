@@ -17,11 +17,10 @@ def exclusion_of(paths: Sequence[str], by: "Sequence[By]" = ()) -> "Exclusion | 
     if not paths:
         return None
     from pairwright.cli.console import note
-    from pairwright.indexes.exclusion import USUAL, Exclusion, read_exclusion
+    from pairwright.indexes.exclusion import USUAL, read_exclusions
 
-    whole = Exclusion()
-    for path in paths:
-        whole |= read_exclusion(path, by=by or USUAL)
+    whole = read_exclusions(paths, by or USUAL)
+    assert whole is not None
     counts = ", ".join(f"{count:,} by {name}" for name, count in whole.sizes.items())
     unread = f"; {whole.unread:,} images could not be read and are not compared" if whole.unread else ""
     note(f"Leaving out what {' and '.join(paths)} hold{'s' * (len(paths) == 1)}: {counts}{unread}")
