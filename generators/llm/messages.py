@@ -83,6 +83,7 @@ class Request:
         schema: that the answer has to fit; None for free text.
         sample: which of several answers to the same request, from 0.
         row: the user's row, as named in errors; it does not shape the answer.
+        expects: an answer of the usual kind and length, by which a plan reckons; it does not shape the answer.
     """
 
     messages: tuple[Message, ...]
@@ -91,6 +92,7 @@ class Request:
     schema: Schema | None = None
     sample: int = 0
     row: str = ""
+    expects: str = ""
 
     def key(self, endpoint: str) -> str:
         """Return the cache key, 32 hex digits; see `pairwright.generators.llm.keys` for what is in it.

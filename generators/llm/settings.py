@@ -132,11 +132,12 @@ class LLMSettings:
         """Return the text without any of the secrets, and without what looks like a key."""
         if len(text) > 100_000:  # a page, not a message; what is cut off is not shown
             text = text[:100_000]
-        for secret in self._secrets():
+        for secret in self.secrets():
             text = text.replace(secret, "***")
         return _KEYS_BY_LOOK.sub(lambda found: f"{found[1]}***", text)
 
-    def _secrets(self) -> list[str]:
+    def secrets(self) -> list[str]:
+        """Return what must not be shown or stored, the longest first."""
         found = {self.api_key, self.ad_token, *self.headers.values(), *self.address.secrets()}
         found -= {self.api_version}
         # The longest first: one may hold another.
