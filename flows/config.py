@@ -8,159 +8,30 @@ A section that is left out (``retrieve``, ``positives``, ...) leaves its stage o
 import difflib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError
 
 from pairwright.datasets.errors import ConfigError
-from pairwright.indexes.sidecar import IndexOptions
+from pairwright.flows.sections import (
+    ConversationsSection,
+    FetchSection,
+    GeneratorSection,
+    IndexSection,
+    InputSection,
+    NegativesSection,
+    PositivesSection,
+    RefineSection,
+    RetrieveSection,
+    Section,
+    ShardsSection,
+)
 
-NegativeType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute"]
 STAGES = (
     *("pairs", "index", "retrieve", "fetch", "tag", "words"),
     *("negatives", "positives", "conversations", "refine", "shards", "sizes"),
 )
-PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
-ConversationType = Literal["conversation", "brief"]
-
-
-Score = Annotated[float, Field(ge=-1, le=1)]
-
-
-class Section(BaseModel):
-    """A part of the config: frozen, and closed to unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class InputSection(Section):
-    """Where the pairs come from and how they are read."""
-
-    path: str = Field(description="file, folder, or brace pattern such as data/{00000..00009}.tar")
-    format: str = Field("", description="empty: guessed from the path")
-    columns: dict[str, str] = Field({}, description="our name to the column's name, such as key: image_id")
-    explode: bool = Field(default=False, description="one pair per caption, not one per image")
-    image_root: str = Field("", description="folder that relative image paths start from")
-    instances: str = Field("", description="COCO instances JSON, for boxes")
-    source: str = Field("", description="name of this dataset; empty: the file's name")
-    verify_images: Literal["off", "header", "full"] = Field(
-        "header", description="how images are checked when read; off when only texts are needed"
-    )
-    on_error: Literal["stop", "skip"] = Field("stop", description="what a broken row does")
-
-    @field_validator("verify_images", mode="before")
-    @classmethod
-    def _yaml_reads_off_as_false(cls, value: object) -> object:
-        return "off" if value is False else value
-
-
-class IndexSection(Section):
-    """The FAISS HNSW index over the captions, the images, or both."""
-
-    encoder: Literal["lexical", "minilm", "clip", "precomputed"] = "lexical"
-    model: str = Field(
-        "", description="checkpoint of minilm or clip, by name or folder; for precomputed: of its queries"
-    )
-    device: str = Field("", description="cpu, cuda, ...; empty: the best there is")
-    modalities: tuple[Literal["text", "image"], ...] = Field(("text",), min_length=1, description="what is indexed")
-    m: int = Field(32, ge=2, le=128, description="links a vector")
-    ef_construction: int = Field(200, ge=8, le=2000)
-    recall: float = Field(0.95, gt=0, le=1, description="recall@10 that efSearch is raised for")
-    storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = "auto"
-    memory: float = Field(IndexOptions.memory_gib, gt=0, description="GiB that `auto` chooses the storage by")
-    near: float = Field(
-        IndexOptions.near, gt=0, le=1, description="cosine from which a vector is a copy of another; 1: equal ones only"
-    )
-    shards: int = Field(1, ge=1, description="parts of the index, one after the other: memory is that of one")
-
-
-class RetrieveSection(Section):
-    """Keep only the pairs that some query retrieves."""
-
-    queries: str = Field(description="a .txt of one query a line, a JSON of classes and templates, or pairs")
-    query_vectors: str = Field("", description="a .npy with a vector for each query, for an index without an encoder")
-    k: int = Field(50, ge=1, description="hits a query, or a concept, as `per` says")
-    per: Literal["query", "concept"] = "query"
-    mode: Literal["t2t", "t2i", "both"] = Field("t2t", description="queries against captions, images, or both")
-    cap: int | None = Field(None, ge=1, description="distinct pairs a concept at most")
-    min_score: Score | dict[Literal["t2t", "t2i"], Score] = Field(
-        -1.0, description="cosine below which a hit does not count; for both modes {t2t: 0.5, t2i: 0.2}"
-    )
-    floor: Score | dict[Literal["t2t", "t2i"], Score] | None = Field(
-        None, description="cosine of a bare name from which its concept counts as covered; empty: the encoder's own"
-    )
-    recall: float = Field(0.95, gt=0, le=1, description="recall@k that efSearch is tuned to on the queries")
-    exclude: tuple[str, ...] = Field((), description="evaluation data that must not leak: pairs, images or lists")
-
-    @model_validator(mode="after")
-    def _scores_of_two_modes_do_not_compare(self) -> "RetrieveSection":
-        for name, value in (("min_score", self.min_score), ("floor", self.floor)):
-            if self.mode == "both" and isinstance(value, float) and value > -1:
-                raise ValueError(f"{name}: scores of t2t and t2i do not compare; give one each, {{t2t: 0.5, t2i: 0.2}}")
-        return self
-
-
-class FetchSection(Section):
-    """Fetch the images that are URLs, with img2dataset."""
-
-    image_size: int = Field(512, ge=16, description="pixels that resize_mode aims at")
-    resize_mode: Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border", "no"] = "keep_ratio"
-    only_if_bigger: bool = Field(default=True, description="leave smaller pictures at their size")
-    image_format: Literal["jpg", "png", "webp"] = "jpg"
-    quality: int = Field(-1, ge=-1, le=100, description="-1: 95 for jpg, 90 for webp, 6 (effort) for png")
-    timeout: float = Field(10, gt=0, description="seconds for each wait on the network")
-    threads: int = Field(32, ge=1, description="downloads at a time in each process")
-    processes: int = Field(0, ge=0, description="at most; 0: one a core")
-    retries: int = Field(1, ge=0, description="further tries for what may pass: timeouts, busy servers")
-    ignore_opt_outs: bool = Field(default=False, description="fetch what a site keeps from AI training")
-    allow_loopback: bool = Field(default=False, description="fetch from this machine, too")
-    proxy: str = Field("", description="http://host:port; empty: that of the environment")
-    user_agent: str = Field("", description="who asks; empty: pairwright")
-    min_success: float = Field(0.0, ge=0, le=1, description="share that has to arrive, or the build stops")
-
-
-class NegativesSection(Section):
-    """Hard negatives by rules."""
-
-    types: tuple[NegativeType, ...] = Field(get_args(NegativeType), min_length=1)
-
-
-class PositivesSection(Section):
-    """Hard positives by rules."""
-
-    types: tuple[PositiveType, ...] = Field(get_args(PositiveType), min_length=1)
-
-
-class ConversationsSection(Section):
-    """Conversations from captions and boxes by templates."""
-
-    types: tuple[ConversationType, ...] = Field(get_args(ConversationType), min_length=1)
-    vocabulary: tuple[str, ...] = Field(
-        (), description="labels that the source annotates exhaustively; needed for questions whose answer is no"
-    )
-
-
-class GeneratorSection(Section):
-    """A generator of a third party, by its entry point name."""
-
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
-    options: dict[str, Any] = {}
-
-
-class RefineSection(Section):
-    """Adversarial refinement over two text-only scorers (Algorithm 1 of SugarCrepe)."""
-
-    cells: int = Field(100, ge=2, le=1000, description="K of the K x K grid over the two gaps")
-    by_type: bool = Field(default=True, description="balance each type of negative on its own")
-
-
-class ShardsSection(Section):
-    """The WebDataset shards."""
-
-    samples: int = Field(10_000, ge=1, description="samples a shard")
-    images: bool = Field(default=True, description="false: texts only, though the pairs name images")
-    image_format: Literal["", "jpg", "png", "webp"] = Field("", description="empty: bytes pass through untouched")
 
 
 class BuildConfig(Section):

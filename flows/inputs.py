@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pairwright.datasets.readers.formats import expand_braces, locate
 from pairwright.datasets.reading import ReadOptions
-from pairwright.flows.config import InputSection
+from pairwright.flows.sections import InputSection
 from pairwright.generators.language.tagger import CARRIED, choose_pipeline, tagger_status
 from pairwright.generators.language.wordnet_table import table_path
 

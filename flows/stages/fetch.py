@@ -13,9 +13,9 @@ from pairwright.datasets.images import is_url, split_locator
 from pairwright.datasets.reading import Batch
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.chosen import Choice, chosen_pairs
-from pairwright.flows.config import FetchSection
 from pairwright.flows.layout import fetched_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
+from pairwright.flows.sections import FetchSection
 from pairwright.indexes.exclusion import read_exclusions
 from pairwright.indexes.fetch_options import FetchOptions
 from pairwright.indexes.fetching import fetch_images

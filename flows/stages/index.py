@@ -11,10 +11,11 @@ from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
-from pairwright.flows.config import BuildConfig, IndexSection, RetrieveSection
+from pairwright.flows.config import BuildConfig
 from pairwright.flows.inputs import file_state, named_state
 from pairwright.flows.layout import chosen_path, pairs_path, read_pair_parts, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
+from pairwright.flows.sections import IndexSection, RetrieveSection
 from pairwright.indexes.building import index_pairs, open_index_folder
 from pairwright.indexes.coverage_page import write_coverage_page
 from pairwright.indexes.encoder_table import EncoderOptions

@@ -16,9 +16,9 @@ from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 from pairwright.filters.groups import corpus_of, pair_group
 from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers import Corpus
-from pairwright.flows.config import RefineSection
 from pairwright.flows.layout import annotations_path, candidates_path, pairs_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
+from pairwright.flows.sections import RefineSection
 
 
 def refine_negatives(root: Path, stages: list[str], parts: list[str], section: RefineSection, seed: int) -> Outcome:

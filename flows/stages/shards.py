@@ -21,10 +21,10 @@ from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import finish_shards, shard_name, shard_summary, write_shard
 from pairwright.datasets.tables import REJECTS
 from pairwright.flows.chosen import Choice, chosen_frame, chosen_pairs
-from pairwright.flows.config import ShardsSection
 from pairwright.flows.inputs import file_state
 from pairwright.flows.layout import kept_annotations, rejected_path
 from pairwright.flows.receipts import Counts, Outcome, hash_of
+from pairwright.flows.sections import ShardsSection
 
 
 @dataclass(frozen=True)
