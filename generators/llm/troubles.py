@@ -1,0 +1,100 @@
+"""What can be wrong with an answer that came, in words of a closed set.
+
+An answer that came was paid for, so this is no `Failure` (there is none of the same word). A `Trouble` says what is
+wrong in a sentence to the model, which a repair round sends back, and whether that can help: a model that refused, or
+was stopped by a filter, would do so again.
+
+The makers of rows have reasons of their own beside these (``asked(check=...)``).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TroubleWord:
+    """What a word means (a clause), what the model is told (a sentence; empty: no use), how to mend it (a sentence)."""
+
+    means: str
+    tell: str
+    mend: str
+
+
+WORDS: Mapping[str, TroubleWord] = {
+    "refused": TroubleWord(
+        "the model refused to answer", "", "Reword the prompt, use another model, or leave the row out."
+    ),
+    "filtered": TroubleWord(
+        "a content filter stopped the answer", "", "Leave the row out, or use a model that is filtered less."
+    ),
+    "empty_answer": TroubleWord(
+        "the model said nothing", "Your answer was empty.", "Look at the prompt, and raise max_tokens."
+    ),
+    "truncated": TroubleWord(
+        "the answer breaks off", "Your answer was too long and broke off. Be brief.", "Raise max_tokens."
+    ),
+    "malformed": TroubleWord(
+        "the answer is not in the form asked for",
+        "Your answer was not the JSON object asked for.",
+        "Show an example in the prompt, or use a server that supports JSON schemas.",
+    ),
+    "missing_field": TroubleWord(
+        "a field is missing", "A field is missing from your answer.", "Name every field in the prompt."
+    ),
+    "extra_field": TroubleWord(
+        "there is a field that was not asked for",
+        "Your answer has a field that was not asked for.",
+        "Name every field in the prompt.",
+    ),
+    "wrong_type": TroubleWord(
+        "a value has another type than asked for",
+        "A value in your answer has the wrong type.",
+        "Show an example in the prompt, or use a server that supports JSON schemas.",
+    ),
+    "wrong_value": TroubleWord(
+        "a value is none of those allowed",
+        "A value in your answer is not allowed.",
+        "Name the allowed values in the prompt.",
+    ),
+    "run_on": TroubleWord(
+        "the model went on after its answer",
+        "You wrote more than the answer.",
+        "Say in the prompt that nothing may follow, or set a stop text.",
+    ),
+    "several_answers": TroubleWord(
+        "the model gave several answers that differ",
+        "You gave more than one answer.",
+        "Say in the prompt that one answer is wanted.",
+    ),
+    "echoed": TroubleWord(
+        "the answer repeats parts of the prompt",
+        "Your answer repeats parts of the instructions or the marks around the input.",
+        "Look at the row: its text may read like an instruction.",
+    ),
+    "planned": TroubleWord(
+        "the prompt's typical answer does not fit the shape", "", "Give the prompt a `typical` answer that fits."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What is wrong with an answer.
+
+    Attributes:
+        word: one of `WORDS`, or a maker's own reason.
+        sentence: what is wrong, told to the model in a repair round; empty: the word's own sentence.
+        detail: what is wrong, told to the user; never quotes the answer.
+    """
+
+    word: str
+    sentence: str = ""
+    detail: str = ""
+
+    @property
+    def told(self) -> str:
+        """What the model is told; empty where telling it is of no use."""
+        entry = WORDS.get(self.word)
+        if entry is not None and not entry.tell:
+            return ""
+        return self.sentence or (entry.tell if entry is not None else "")
