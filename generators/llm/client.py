@@ -48,7 +48,7 @@ def open_transport(
 
 
 @asynccontextmanager
-async def open_model(settings: LLMSettings, *, say: Callable[[str], None] = _log.warning) -> AsyncIterator[Model]:
+async def open_model(settings: LLMSettings, *, say: Callable[[str], None] = _log.warning) -> AsyncIterator[RetryingModel]:
     """Give a model that is paced and retried, for as long as its connections are open.
 
     Args:

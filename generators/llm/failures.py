@@ -92,6 +92,7 @@ WORDS: Mapping[str, Word] = {
 class Failure(PairwrightError):  # noqa: N818 - it is data as well as an error: rows end in it
     """A request that got no answer. ``detail`` is safe to show: whoever makes it has taken secrets out.
 
+    "interrupted": Word("fatal", "the run was stopped", "Run again: answers are kept and not asked for twice."),
     Attributes:
         word: one of `WORDS`.
         detail: what the server or the network said, at most 300 letters on one line.

@@ -104,6 +104,10 @@ class RetryingModel:
             waited += wait * refused
             await self._sleep(wait, until_back=met.word == "unreachable")
 
+    def stop(self, failure: Failure) -> None:
+        """Send nothing more: requests that wait end in ``failure``, those under way may still be answered."""
+        self._stop(failure)
+
     def _pause(self, request: Request, attempt: int, failure: Failure) -> float:
         chance = stream(self._retries.seed, "retry", request.key(""), attempt).random()
         if failure.retry_after is not None:
