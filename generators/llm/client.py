@@ -32,11 +32,7 @@ def open_transport(
     Raises:
         UsageError: OpenAI's own server is to be asked without a key.
     """
-    headers = {name.lower() for name in settings.request_headers()}
-    if settings.address.origin.startswith("https://api.openai.com:") and "authorization" not in headers:
-        raise UsageError("no key for OpenAI. Set OPENAI_API_KEY, or OPENAI_BASE_URL to a server of your own.")
-    if settings.address.azure and not (settings.api_key or settings.ad_token or headers & {"api-key", "authorization"}):
-        raise UsageError("no key for Azure. Set AZURE_OPENAI_API_KEY or AZURE_OPENAI_AD_TOKEN.")
+    check_key(settings)
     # Imported when needed: aiohttp takes a tenth of a second to import, the SDK most of one.
     if settings.uses_sdk:
         from pairwright.generators.llm.sdk import open_sdk
@@ -47,8 +43,23 @@ def open_transport(
     return open_direct(settings, heard)
 
 
+def check_key(settings: LLMSettings) -> None:
+    """See that there is a key where the server is known to want one.
+
+    Raises:
+        UsageError: there is none.
+    """
+    headers = {name.lower() for name in settings.request_headers()}
+    if settings.address.origin.startswith("https://api.openai.com:") and "authorization" not in headers:
+        raise UsageError("no key for OpenAI. Set OPENAI_API_KEY, or OPENAI_BASE_URL to a server of your own.")
+    if settings.address.azure and not (settings.api_key or settings.ad_token or headers & {"api-key", "authorization"}):
+        raise UsageError("no key for Azure. Set AZURE_OPENAI_API_KEY or AZURE_OPENAI_AD_TOKEN.")
+
+
 @asynccontextmanager
-async def open_model(settings: LLMSettings, *, say: Callable[[str], None] = _log.warning) -> AsyncIterator[RetryingModel]:
+async def open_model(
+    settings: LLMSettings, *, say: Callable[[str], None] = _log.warning
+) -> AsyncIterator[RetryingModel]:
     """Give a model that is paced and retried, for as long as its connections are open.
 
     Args:

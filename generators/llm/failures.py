@@ -83,16 +83,22 @@ WORDS: Mapping[str, Word] = {
     "server_down": Word(
         "fatal", "the server stayed away", "Start it, then run again: answers are kept and not asked for twice."
     ),
+    "bad_batch": Word(
+        "fatal", "the server refuses the batch", "Mend what it names, then run again: nothing of the batch was paid."
+    ),
+    "batch_cancelled": Word(
+        "fatal", "the batch was cancelled", "Run again to send what is left: answers are kept and not paid twice."
+    ),
     "over_budget": Word(
         "fatal", "the budget is spent", "Raise it, then run again: answers are kept and not paid twice."
     ),
+    "interrupted": Word("fatal", "the run was stopped", "Run again: answers are kept and not asked for twice."),
 }
 
 
 class Failure(PairwrightError):  # noqa: N818 - it is data as well as an error: rows end in it
     """A request that got no answer. ``detail`` is safe to show: whoever makes it has taken secrets out.
 
-    "interrupted": Word("fatal", "the run was stopped", "Run again: answers are kept and not asked for twice."),
     Attributes:
         word: one of `WORDS`.
         detail: what the server or the network said, at most 300 letters on one line.

@@ -30,14 +30,12 @@ class SdkModel:
     def __init__(self, client: "AsyncOpenAI", settings: LLMSettings, heard: Heard) -> None:
         import aiohttp
         import httpx2
-        from openai import APIStatusError, OpenAIError, omit
+        from openai import APIStatusError, OpenAIError
 
         self._client, self._heard = client, heard
         self._timeout, self._hide = settings.timeout, settings.hide
         self._response, self._status_error, self._error = httpx2.Response, APIStatusError, OpenAIError
-        anonymous = not settings.address.azure and "authorization" not in map(str.lower, settings.request_headers())
-        # The package believes that a header is meant to be missing only where a request says so itself.
-        self._options: Any = {"headers": {"Authorization": omit}} if anonymous else {}
+        self._options: Any = {"headers": anonymous_headers(settings)}
         # Not all of aiohttp's errors are translated by the layers above it.
         self._foreign = (OpenAIError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError, TooLarge)
 
@@ -80,19 +78,40 @@ async def open_sdk(settings: LLMSettings, heard: Heard) -> AsyncIterator[SdkMode
         settings: where, with which key, and how long an answer may take.
         heard: told the headers of every answer.
     """
+    async with open_client(settings) as client:
+        yield SdkModel(client, settings, heard)
+
+
+@asynccontextmanager
+async def open_client(settings: LLMSettings, *, bounded: bool = True) -> AsyncIterator["AsyncOpenAI"]:
+    """Give the package's client, for as long as its connections are open; what it logs is without secrets.
+
+    Args:
+        settings: where and with which key.
+        bounded: end bodies in an error that are larger than any answer; off for files.
+    """
     with _quiet(settings.hide):
-        client = _client(settings)
-        async with client:
-            yield SdkModel(client, settings, heard)
+        async with _client(settings, bounded=bounded) as client:
+            yield client
 
 
-def _client(settings: LLMSettings) -> "AsyncOpenAI":
+def anonymous_headers(settings: LLMSettings) -> dict[str, Any]:
+    """Return what each request has to say where there is no key: that none is meant to be sent."""
+    from openai import omit
+
+    if settings.address.azure or "authorization" in map(str.lower, settings.request_headers()):
+        return {}
+    return {"Authorization": omit}
+
+
+def _client(settings: LLMSettings, *, bounded: bool) -> "AsyncOpenAI":
     import httpx2
     import openai
 
     # Named, since aiohttp behind the package takes no number for 100.
     limits = httpx2.Limits(max_connections=settings.max_concurrency, keepalive_expiry=30.0)
-    http = openai.DefaultAioHttpClient(limits=limits, follow_redirects=False, event_hooks={"response": [_bounded]})
+    hooks: dict[str, Any] = {"response": [_bounded]} if bounded else {}
+    http = openai.DefaultAioHttpClient(limits=limits, follow_redirects=False, event_hooks=hooks)
     headers: dict[str, Any] = {"Accept-Encoding": "identity", **settings.request_headers()}
     address = settings.address
     shared: dict[str, Any] = {

@@ -3,24 +3,26 @@
 So many retrievals and so many seconds (`Script.batch_polls`, `Script.batch_delay_s`) take it from *validating* to
 *completed*; on the way its lines are worked on in step, in an order that chance gives, as OpenAI promises none.
 Lines with status 200 stand in the output file, all others in the error file. The input is checked as OpenAI checks
-it: each line JSON with custom_id, method, url and body, no custom_id twice, one endpoint, not too many lines.
+it: each line JSON with custom_id, method, url and body, no custom_id twice, one endpoint, one model, not too many lines,
+not too many tokens queued together with the batches that have not ended.
 """
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 
 from pairwright.datasets.chance import stream
 from pairwright.generators.llm.server.chat import Chat
-from pairwright.generators.llm.server.chat_request import key_of
+from pairwright.generators.llm.server.chat_request import key_of, tokens_of
 from pairwright.generators.llm.server.files import Files, json_reply, page_of, query_of
 from pairwright.generators.llm.server.problems import Problem
 from pairwright.generators.llm.server.wire import Reply, Request
 
 ENDPOINTS = ("/v1/chat/completions", "/chat/completions")
+_NOBODY = "0" * 32  # a custom_id that nobody sent
 DAY = 24 * 60 * 60
 _ENDED = {"completed", "failed", "expired", "cancelled"}
 _NOT_DONE = {
@@ -35,6 +37,11 @@ class Line:
 
     custom_id: str
     body: dict[str, Any]
+
+    @property
+    def tokens(self) -> int:
+        """Prompt tokens, estimated."""
+        return tokens_of(orjson.dumps(self.body.get("messages")).decode())
 
 
 @dataclass(slots=True)
@@ -133,6 +140,8 @@ class Batches:
             raise Problem(400, f"{file.id} was not uploaded with the purpose batch", param="input_file_id")
         lines, errors = _read_lines(file.data, given["endpoint"], chat.script.batch_lines_max)
         number = len(self._batches) + 1
+        errors += self._refused(lines, number, chat)
+        errors = self._too_many_tokens(lines, chat.script.batch_tokens_max) or errors
         if chat.plan.befalls("batch_failed", key_of(given), number):
             chat.stats.faults["batch_failed"] += 1
             errors = [_flaw("server_error", "the input could not be checked (injected)", None)]
@@ -141,6 +150,24 @@ class Batches:
         batch.become("validating")
         self._batches[identity] = batch
         return batch
+
+    def _too_many_tokens(self, lines: list[Line], most: int) -> list[dict[str, Any]]:
+        under_way = [batch for batch in self._batches.values() if batch.status not in _ENDED and not batch.errors]
+        queued = sum(line.tokens for batch in under_way for line in batch.lines) if most else 0
+        if not most or queued + sum(line.tokens for line in lines) <= most:
+            return []
+        return [_flaw("token_limit_exceeded", f"Enqueued token limit reached. Limit: {most:,} enqueued tokens.", None)]
+
+    @staticmethod
+    def _refused(lines: list[Line], number: int, chat: Chat) -> list[dict[str, Any]]:
+        refused = [
+            at
+            for at, line in enumerate(lines, start=1)
+            if chat.plan.befalls("batch_line_refused", key_of(line.body), number)
+        ]
+        if refused:
+            chat.stats.faults["batch_line_refused"] += len(refused)
+        return [_flaw("invalid_request", "the line is not valid (injected)", at) for at in refused]
 
     def _go_on(self, batch: Batch, chat: Chat) -> None:
         if batch.status in _ENDED:
@@ -185,7 +212,19 @@ class Batches:
             "request_id": f"req_{batch.number}_{batch.done}",
             "body": orjson.Fragment(body),
         }
-        (batch.output if status == 200 else batch.failed).append(_row(batch, line, response, None))
+        self._put(batch.output if status == 200 else batch.failed, batch, line, response, chat)
+
+    @staticmethod
+    def _put(file: list[bytes], batch: Batch, line: Line, response: dict[str, Any], chat: Chat) -> None:
+        row, key = _row(batch, line, response, None), key_of(line.body)
+        if chat.plan.befalls("batch_line_lost", key, batch.number):
+            chat.stats.faults["batch_line_lost"] += 1
+        elif chat.plan.befalls("batch_line_garbled", key, batch.number):
+            chat.stats.faults["batch_line_garbled"] += 1
+            nobody = _row(batch, replace(line, custom_id=_NOBODY), response, None)
+            file.append(row[: len(row) // 2] + b"\n" + nobody + b"[]\n")
+        else:
+            file.append(row)
 
     def _close(self, batch: Batch, status: str) -> None:
         if batch.output:
@@ -218,6 +257,8 @@ def _read_lines(data: bytes, endpoint: str, most: int) -> tuple[list[Line], list
             errors.append(_flaw("invalid_json_line", "the line is not JSON", number))
             continue
         flaw = _line_flaw(row, endpoint, seen)
+        if not flaw and lines and row["body"].get("model") != lines[0].body.get("model"):
+            flaw = "model_mismatch", "all lines of a batch must have one model"
         if flaw:
             errors.append(_flaw(*flaw, number))
         else:

@@ -48,6 +48,9 @@ KINDS: Mapping[str, tuple[Group, str]] = {
     "run_on": ("model", "the content is right, and chatter follows it"),
     "batch_expired": ("batch", "the batch's time is over before this line is worked on"),
     "batch_failed": ("batch", "the whole batch fails when it is checked"),
+    "batch_line_refused": ("batch", "the line is called invalid when the batch is checked, so the batch fails"),
+    "batch_line_lost": ("batch", "the line stands in neither file, though its work is done"),
+    "batch_line_garbled": ("batch", "half of the line stands in its file, between lines that are of no request"),
 }
 SCOPES = ("chat", "files", "batches", "models")
 

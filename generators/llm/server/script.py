@@ -120,6 +120,9 @@ class Script(_Closed):
     batch_delay_s: float = Field(0.0, ge=0, description="until a batch is done")
     batch_polls: int = Field(1, ge=0, description="retrievals until a batch is done")
     batch_lines_max: int = Field(50_000, ge=1, description="a batch of more lines fails")
+    batch_tokens_max: int = Field(
+        0, ge=0, description="a batch that queues more prompt tokens in all fails; 0: no limit"
+    )
 
     @field_validator("faults", mode="before")
     @classmethod
