@@ -10,19 +10,34 @@
 A value is there, or a reason why not; never both. With a reason the raw answer is kept.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, overload
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
+from pairwright.generators.llm.manners import echoes, refuses
 from pairwright.generators.llm.messages import Message, Reply, Request
+from pairwright.generators.llm.parsing import texts_of, without_controls, without_thoughts
+from pairwright.generators.llm.shaped import ReadShape, read_shape, read_strict
 from pairwright.generators.llm.talks import Outcome, Talk
-from pairwright.generators.llm.texts import TextShape
+from pairwright.generators.llm.texts import TextShape, read_text
 from pairwright.generators.llm.troubles import Trouble
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
+
+PLANNED = "planned"  # the finish reason of a plan's answers: they are read, but neither checked nor repaired
+MOST_SHOWN = 4000  # letters of its own answer that a model is shown again
+NOTHING = "(nothing)"  # in place of an answer that was none: servers refuse turns without text
+
+_WANTED: Mapping[str, str] = {
+    "json": "Answer again, with the corrected JSON object and nothing else.",
+    "line": "Answer again, with one line and nothing else.",
+    "sentence": "Answer again, with one sentence and nothing else.",
+    "lines": "Answer again, with the lines asked for and nothing else.",
+    "text": "Answer again, with the text asked for and nothing else.",
+}
 
 Check = Callable[[T], Trouble | None]
 
@@ -79,51 +94,85 @@ def asked(
     if not requests:
         return []
     outcomes = yield list(requests)
-    answers, troubles = [], []
-    for outcome in outcomes:
-        answer, trouble = _read(outcome, shape, check)
-        answers.append(answer)
-        troubles.append(trouble)
-    again = [at for at, trouble in enumerate(troubles) if repair and trouble is not None and trouble.told]
-    if not again:
-        return answers
-    outcomes = yield [_repair(requests[at], answers[at].raw, cast("Trouble", troubles[at]).told) for at in again]
-    for at, outcome in zip(again, outcomes, strict=True):
-        answer, _ = _read(outcome, shape, check)
-        answers[at] = replace(answer, replies=answers[at].replies + answer.replies)
+    read = [_read(request, outcome, shape, check) for request, outcome in zip(requests, outcomes, strict=True)]
+    answers = [answer for answer, _ in read]
+    again = [(at, told) for at, (_, told) in enumerate(read) if repair and told]
+    if again:
+        repairs = [_repair(requests[at], answers[at].raw, told, shape) for at, told in again]
+        outcomes = yield repairs
+        for (at, _), outcome in zip(again, outcomes, strict=True):
+            answers[at] = _joined(answers[at], _read(requests[at], outcome, shape, check)[0])
     return answers
 
 
-def _repair(request: Request, raw: str, told: str) -> Request:
-    turns = (Message("assistant", raw or "(nothing)"), Message("user", told))
+def _joined(first: Answer[Any], second: Answer[Any]) -> Answer[Any]:
+    """Return the second answer, or the first where there is no second: a repair that got no answer mends nothing."""
+    if not second.replies:
+        return first
+    return replace(second, replies=first.replies + second.replies)
+
+
+def _repair(request: Request, raw: str, told: str, shape: type[BaseModel] | TextShape) -> Request:
+    """Return the request with the model's answer behind it, and what is wrong with that."""
+    said, _ = without_thoughts(raw[:MOST_SHOWN])
+    turns = (Message("assistant", said.strip() or NOTHING), Message("user", f"{told} {_WANTED[_form(shape)]}"))
     return replace(request, messages=request.messages + turns)
 
 
+def _form(shape: type[BaseModel] | TextShape) -> str:
+    return shape.kind if isinstance(shape, TextShape) else "json"
+
+
 def _read(
-    outcome: Outcome, shape: type[BaseModel] | TextShape, check: Check[Any] | None
-) -> tuple[Answer[Any], Trouble | None]:
+    request: Request, outcome: Outcome, shape: type[BaseModel] | TextShape, check: Check[Any] | None
+) -> tuple[Answer[Any], str]:
+    """Return the answer, and what to tell the model about it; nothing where that is of no use."""
     if not isinstance(outcome, Reply):
-        return Answer(None, outcome.word, outcome.detail), None
-    value: Any = None
-    trouble = None
-    if outcome.refusal:
-        trouble = Trouble("refused")
-    elif not outcome.text.strip():
-        trouble = Trouble("empty_answer")
-    elif isinstance(shape, TextShape):
-        value = outcome.text.strip()
-    else:
-        try:
-            value = shape.model_validate_json(outcome.text)
-        except ValidationError:
-            trouble = Trouble("malformed")
-    if outcome.finish_reason == "planned":
-        reason = "" if trouble is None else "planned"
-        return Answer(value, reason, "", outcome.text, (outcome,), outcome.key), None
-    if trouble is None and check is not None:
-        trouble = check(value)
-    reason, detail = ("", "") if trouble is None else (trouble.word, trouble.detail)
-    answer = Answer(
-        None if trouble else value, reason, detail, outcome.text or outcome.refusal, (outcome,), outcome.key
-    )
-    return answer, trouble
+        return Answer(None, outcome.word, outcome.detail), ""
+    read = _value(outcome, shape)
+    raw = outcome.text or outcome.refusal
+    if outcome.finish_reason == PLANNED:
+        reason = "planned" if read.trouble else ""
+        return Answer(read.value, reason, "", raw, (outcome,), outcome.key), ""
+    trouble = read.trouble or _unfit(request, read.value, check)
+    if trouble is None:
+        return Answer(read.value, "", "", raw, (outcome,), outcome.key, read.forgiven), ""
+    return Answer(None, trouble.word, trouble.detail, raw, (outcome,), outcome.key, read.forgiven), trouble.told
+
+
+def _value(reply: Reply, shape: type[BaseModel] | TextShape) -> ReadShape:
+    if reply.refusal:
+        return ReadShape(None, Trouble("refused"))
+    if reply.finish_reason == "content_filter":
+        return ReadShape(None, Trouble("filtered"))
+    if not isinstance(shape, TextShape):
+        value = read_strict(reply.text, shape)
+        if value is not None:
+            return ReadShape(value)
+    cut = reply.finish_reason == "length"
+    text, thinking = without_thoughts(reply.text)
+    text, control = without_controls(text)
+    if not text.strip():
+        return ReadShape(None, Trouble("truncated" if cut else "empty_answer"))
+    read = _shaped(text, shape, cut=cut)
+    forgiven = [word for word, is_so in (("thinking", thinking), ("control", control)) if is_so]
+    return replace(read, forgiven=(*forgiven, *read.forgiven)) if forgiven else read
+
+
+def _shaped(text: str, shape: type[BaseModel] | TextShape, *, cut: bool) -> ReadShape:
+    if not isinstance(shape, TextShape):
+        return read_shape(text, shape, cut=cut)
+    if refuses(text.strip()):
+        return ReadShape(None, Trouble("refused"))
+    read = read_text(text, shape, cut=cut)
+    return ReadShape(read.value, read.trouble, read.forgiven)
+
+
+def _unfit(request: Request, value: Any, check: Check[Any] | None) -> Trouble | None:
+    """Return what is wrong with a value of the right shape."""
+    texts = [value] if isinstance(value, str) else list(texts_of(value))
+    if any(refuses(text) for text in texts):
+        return Trouble("refused")
+    if echoes(texts, request):
+        return Trouble("echoed")
+    return check(value) if check is not None else None
