@@ -12,8 +12,8 @@ Failures are not answers and are asked again.
         model = CachedModel(model, cache, "http://localhost:8000")
         reply = await model.ask(request)
 
-Any number of processes may use the file at once; each sees what the others have committed. Two processes that ask the
-same at the same moment both pay. Reading is done where it is asked for, on the event loop too: some 10 us where the
+Any number of processes may use the file at once; each sees what the others have committed, and waits for what another
+one is asking (`cache_claims`). Reading is done where it is asked for, on the event loop too: some 10 us where the
 file is in the system's memory, a disk's access where it is not. A cache does not survive a fork: open it after.
 """
 
@@ -27,12 +27,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from pairwright.datasets.errors import StorageError
 from pairwright.generators.llm.address import read_address
+from pairwright.generators.llm.cache_claims import Claims
 from pairwright.generators.llm.cache_file import SELECT, Row, open_file, reply_of, storage_error, translated
 from pairwright.generators.llm.cache_writer import Writer
 from pairwright.generators.llm.messages import Model, Reply, Request, Usage
 
 SECRET_LENGTH = 16  # letters; what is shorter ("EMPTY", "none") is no secret, and may be a word of an answer
+
+LOOK_AGAIN = 0.03  # seconds between two looks for an answer that another process is getting
 
 _MOST_TOKENS = 2**53  # an answer; a server may claim more than the file's numbers hold
 _BY_KEY = f"{SELECT} WHERE key = ?"
@@ -43,8 +47,8 @@ _BY_KEYS = f"{SELECT} WHERE key IN ({', '.join('?' * _MANY)})"
 class Cache:
     """The answers in one file. Close it, or use it in a ``with``; what is pending is written then."""
 
-    def __init__(self, reader: sqlite3.Connection, writer: Writer, path: Path) -> None:
-        self._reader, self._writer = reader, writer
+    def __init__(self, reader: sqlite3.Connection, writer: Writer, claims: Claims, path: Path) -> None:
+        self._reader, self._writer, self._claims = reader, writer, claims
         self.path = path
 
     @classmethod
@@ -55,7 +59,12 @@ class Cache:
             StorageError: when it is missing, no cache, damaged, of a newer pairwright, or cannot be written.
         """
         connection = open_file(path, create=create)
-        return cls(open_file(path, create=False), Writer(connection, path), path)
+        try:
+            claims = Claims(path)
+        except OSError as error:
+            connection.close()
+            raise StorageError(f"{path}-claims: cannot be written ({error.strerror}). Give another path.") from None
+        return cls(open_file(path, create=False), Writer(connection, path, claims), claims, path)
 
     def get(self, key: str) -> Reply | None:
         """Return the answer to the request with this key, ``cached`` set; None where there is none.
@@ -105,6 +114,26 @@ class Cache:
         kept = _storable(reply, key)
         self._writer.put(_row(kept, asked, endpoint))
         return kept
+
+    def claim(self, key: str) -> bool:
+        """Say that this process asks for a key now; return False when another one already does, or has just done so.
+
+        The claim ends when the answer is on the disk, or with `unclaim`.
+
+        Raises:
+            StorageError: when the file cannot be read.
+        """
+        binary = bytes.fromhex(key)
+        if not self._claims.take(binary):
+            return False
+        if self._claims.shared and self.get(key) is not None:  # it came since the caller looked
+            self._claims.drop(binary)
+            return False
+        return True
+
+    def unclaim(self, key: str) -> None:
+        """Say that there will be no answer to a claimed key."""
+        self._claims.drop(bytes.fromhex(key))
 
     def flush(self) -> None:
         """Write what is pending, now.
@@ -164,8 +193,11 @@ class CachedModel:
             if found is not None:
                 return found
             sent = self._asking.get(key)
-            if sent is None:
+            if sent is None and self._cache.claim(key):
                 return await self._send(key, request)
+            if sent is None:  # another process asks
+                await asyncio.sleep(LOOK_AGAIN)
+                continue
             await asyncio.wait([sent])  # leaves the one who sent it alone when we are cancelled
             if not sent.cancelled():
                 return replace(sent.result(), cached=True)
@@ -176,9 +208,11 @@ class CachedModel:
         try:
             reply = self._without_secrets(await self._model.ask(request))
             reply = self._cache.put(key, reply, asked=request.model, endpoint=self._endpoint)
-        except Exception as error:
-            answer.set_exception(error)
-            answer.exception()  # else asyncio complains when nobody waits for it
+        except BaseException as error:
+            self._cache.unclaim(key)
+            if isinstance(error, Exception):
+                answer.set_exception(error)
+                answer.exception()  # else asyncio complains when nobody waits for it
             raise
         else:
             answer.set_result(reply)

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from pairwright.datasets.errors import StorageError
+from pairwright.generators.llm.cache_claims import BEAT_S, Claims
 from pairwright.generators.llm.cache_file import Row, insert, translated
 
 GATHER = 0.04  # seconds; the rest of the 100 ms is for the commit itself, and for the interpreter lock
@@ -23,8 +24,8 @@ MOST_PENDING = 64 * 2**20  # bytes of answers; from there on, whoever puts one w
 class Writer:
     """Writes rows to one cache file. ``put`` may be called from any thread."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._connection, self._path = connection, path
+    def __init__(self, connection: sqlite3.Connection, path: Path, claims: Claims) -> None:
+        self._connection, self._path, self._claims = connection, path, claims
         self._pending: dict[bytes, Row] = {}
         self._bytes = 0
         self._failed: Exception | None = None
@@ -71,6 +72,7 @@ class Writer:
                 for row in rows:
                     del self._pending[row[0]]
                     self._bytes -= _size(row)
+                    self._claims.drop(row[0])
 
     def close(self) -> None:
         """Write what is pending and close the connection.
@@ -87,11 +89,14 @@ class Writer:
             raise StorageError(f"{error} Lost: {len(self._pending)} answers.") from None
         finally:
             self._connection.close()
+            self._claims.close()
 
     def _work(self) -> None:
         took = 0.0
         while not self._closing.is_set():
-            self._come.wait()
+            self._claims.beat()
+            if not self._come.wait(BEAT_S):
+                continue
             self._closing.wait(max(0.0, GATHER - took))  # those who came during a long commit have waited enough
             self._come.clear()
             started = time.monotonic()

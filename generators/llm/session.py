@@ -121,7 +121,8 @@ class Session:
             outside: wrappers around the cache, innermost first.
             inside: wrappers between client and cache, innermost first.
             opened: opens the client, in place of `open_model`.
-            in_flight: talks at once; 0: a quarter more than requests at once, at least 16 more.
+            in_flight: talks at once; 0: twice as many as requests at once and 16 more, since a row that waits to be
+                asked again holds its talk but no place in the line.
             cost: tells what has been spent so far, in USD.
             watch: told how far a run is, at most every `WATCH_S` seconds.
             say: told in one line when the server is away or back, or the run is being stopped.
@@ -129,10 +130,10 @@ class Session:
         self._settings, self._path, self._cost, self._watch, self._say = settings, cache, cost, watch, say
         self._outside, self._inside = outside, inside
         self._opened: Open = opened or (lambda settings: open_model(settings, say=say))
-        most = settings.max_concurrency
-        self._in_flight = in_flight or most + max(16, most // 4)
+        self._in_flight = in_flight or 2 * settings.max_concurrency + 16
         self._meter = Meter()
         self._seconds = 0.0
+        self._runs: list[ExitStack] = []  # what the runs that are under way have open
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -149,6 +150,7 @@ class Session:
             self._client = self._wait(opening.__aenter__())
             stack.callback(lambda: self._wait(opening.__aexit__(None, None, None)))
             self._model = self._layers(cache)
+            stack.callback(self._give_up)
             self._stack = stack.pop_all()
         return self
 
@@ -173,6 +175,8 @@ class Session:
         run = Run(rows, self._model, in_flight=self._in_flight, meter=self._meter)
         pace, before = _Pace(self._meter.rows, of), self._seconds
         with ExitStack() as stack:
+            self._runs.append(stack)
+            stack.callback(lambda: self._runs.remove(stack))
             stop = stack.enter_context(_signals(self._say))
             stack.callback(lambda: self._wait(run.close()))
             while not run.over:
@@ -190,6 +194,11 @@ class Session:
     def totals(self) -> Totals:
         """Return what the session has done so far."""
         return Totals(self._meter.rows, self._meter.spent, self._cost(), self._seconds)
+
+    def _give_up(self) -> None:
+        # An exception in the caller's loop leaves the generator hanging until after the session's end.
+        for stack in list(self._runs):
+            stack.close()
 
     async def _halt(self, run: Run[Any]) -> None:
         self._client.stop(Failure("interrupted"))

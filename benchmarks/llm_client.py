@@ -1,0 +1,332 @@
+"""The LLM client as a whole: runner, cache on the disk and transport, against the test server on this machine.
+
+    python -m benchmarks.llm_client [SECTION ...] [--rows 10000] [--runs 3] [--memory 20000 200000] [--repeat 100000]
+
+Sections, all by default:
+
+    speed     no latency, 64 at once: rows/s and CPU ms a row of the client alone, by transport; beside a loop over the
+              bare ``openai`` package without a cache, whose rows/s the SDK transport is held against
+    latency   100 ms, 256 at once: rows/s and the share of the ideal 2,560; then the same with 1% of 429s
+    memory    the client's largest resident size after so many rows
+    repeat    a finished run once more: seconds, and how many requests the server saw
+    faults    10% of requests meet a fault, of every kind that is not fatal; ``kill -9`` in the middle, then the same
+              command again: what became of the rows, and how many answers were paid for twice
+    two       two processes do the same rows with one cache at once: how many answers were paid for twice
+
+Server and clients are processes of their own; a client's start-up is not counted in rows/s and CPU. Every run begins
+with an empty cache in a temporary folder, whose disk the numbers depend on. The median of the runs is shown.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pairwright.generators.llm.failures import Failure
+from pairwright.generators.llm.loops import new_loop
+from pairwright.generators.llm.messages import Message, Reply, Request
+from pairwright.generators.llm.runner import Done, Row
+from pairwright.generators.llm.server.faults import KINDS
+from pairwright.generators.llm.session import Session
+from pairwright.generators.llm.settings import LLMSettings
+from pairwright.generators.llm.talks import Talk
+
+if not __package__:  # started by its path
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.llm_transport import SYSTEM, caption, server
+from benchmarks.llm_transport import run as bare_run
+
+FATAL = {"401", "quota"}
+STORED = 0.1  # seconds within which an answer is on the disk
+
+
+def describe(number: int, attempt: int) -> Talk[str]:
+    """Ask one request; return "kept", or why not."""
+    messages = (Message("system", SYSTEM), Message("user", caption(number)))
+    request = Request(messages, "m", {"temperature": 0.7, "max_tokens": 64}, sample=attempt, row=str(number))
+    [outcome] = yield [request]
+    return judged(outcome)
+
+
+def judged(outcome: Reply | Failure) -> str:
+    """Return "kept", or in a word why not."""
+    if isinstance(outcome, Failure):
+        return outcome.word
+    if outcome.refusal:
+        return "refused"
+    if outcome.finish_reason != "stop":
+        return outcome.finish_reason
+    expected = caption(0).split(",")[0]
+    return "kept" if outcome.text.startswith(f"You said: {expected}") else "unreadable"
+
+
+# A client, which is a process of its own.
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a client shall do, as it is handed to its process."""
+
+    url: str
+    cache: str
+    rows: int
+    at_once: int = 64
+    transport: str = "direct"
+    timeout: float = 120.0
+    out: str = ""
+
+    def command(self) -> list[str]:
+        """Return the command that does it."""
+        return [sys.executable, "-m", "benchmarks.llm_client", "--job", json.dumps(vars(self))]
+
+
+def client(job: Job) -> dict[str, Any]:
+    """Do a job in this process; return what it took."""
+    if job.transport.startswith("openai"):
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            return dict(runner.run(bare_run(job.transport, job.url, job.rows, job.at_once)))
+    settings = LLMSettings.from_env(
+        {},
+        base_url=job.url,
+        api_key="benchmark",
+        model="m",
+        transport=job.transport,
+        max_concurrency=job.at_once,
+        timeout=job.timeout,
+    )
+    with Session(settings, cache=Path(job.cache)) as session:
+        list(session.run([Row("first", partial(describe, -1))]))  # imports and connects
+        wall, cpu = time.perf_counter(), time.process_time()
+        _written(session.run((Row(str(n), partial(describe, n)) for n in range(job.rows)), of=job.rows), job.out)
+        wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+        totals = session.totals()
+    return {
+        "rows": job.rows / wall,
+        "cpu": cpu / job.rows * 1000,
+        "seconds": wall,
+        "resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "requests": totals.spent.requests,
+        "cached": totals.spent.cached,
+    }
+
+
+def _written(done: Iterator[Done[str]], out: str) -> None:
+    if not out:
+        for _ in done:
+            pass
+        return
+    with Path(out).open("w") as file:
+        file.writelines(json.dumps([each.row, each.result, str(each.error or "")]) + "\n" for each in done)
+
+
+def do(job: Job) -> dict[str, Any]:
+    """Do a job in a process of its own."""
+    found: dict[str, Any] = json.loads(subprocess.run(job.command(), check=True, stdout=subprocess.PIPE).stdout)
+    return found
+
+
+def medians(found: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return the median of each number."""
+    return {name: statistics.median(each[name] for each in found) for name in found[0]}
+
+
+@contextmanager
+def fresh() -> Iterator[str]:
+    """Give the path of a cache that is not there yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield str(Path(folder) / "cache.sqlite")
+
+
+def stats(url: str) -> dict[str, Any]:
+    """Return what the server has counted, body by body."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url.removesuffix("/v1") + "/_stats?each=1") as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
+
+
+# The sections.
+
+
+def speed(given: argparse.Namespace) -> None:
+    """Print rows/s and CPU by transport."""
+    found = {}
+    for name in ("direct", "sdk", "openai", "openai, aiohttp"):
+        runs = []
+        for _ in range(given.runs):
+            with server([]) as url, fresh() as cache:
+                runs.append(do(Job(url, cache, given.rows if name == "direct" else given.rows // 3, transport=name)))
+        found[name] = medians(runs)
+    print(f"{'no latency, 64 at once':<28}{'rows/s':>9}{'CPU ms a row':>14}")
+    for name, each in found.items():
+        note = f"   {each['rows'] / found['openai']['rows']:.0%} of the bare package" if name == "sdk" else ""
+        print(f"{name:<28}{each['rows']:9,.0f}{each['cpu']:14.3f}{note}")
+
+
+def latency(given: argparse.Namespace) -> None:
+    """Print rows/s with a slow server, and with one that refuses now and then."""
+    found = {}
+    for name, options in (("none refused", []), ("1% refused", ["--fault", "429=0.01"])):
+        runs = []
+        for _ in range(given.runs):
+            with server(["--latency-ms", "100", *options]) as url, fresh() as cache:
+                runs.append(do(Job(url, cache, given.rows, at_once=256)))
+        found[name] = medians(runs)["rows"]
+    print(f"{'100 ms, 256 at once':<28}{'rows/s':>9}")
+    for name, rate in found.items():
+        print(
+            f"{name:<28}{rate:9,.0f}   {rate / 2560:.0%} of the ideal, {rate / found['none refused']:.0%} of the first"
+        )
+
+
+def memory(given: argparse.Namespace) -> None:
+    """Print the largest resident size by rows."""
+    print(f"{'memory':<28}{'MiB':>9}")
+    for rows in given.memory:
+        with server([]) as url, fresh() as cache:
+            print(f"{f'{rows:,} rows':<28}{do(Job(url, cache, rows))['resident']:9,.0f}", flush=True)
+
+
+def repeat(given: argparse.Namespace) -> None:
+    """Print what a finished run costs once more."""
+    with server([]) as url, fresh() as cache:
+        job = Job(url, cache, given.repeat)
+        first = do(job)
+        before = stats(url)["requests"]
+        again = do(job)
+        asked = stats(url)["requests"] - before
+    print(f"{f'{given.repeat:,} rows, first':<28}{first['seconds']:9.1f} s")
+    print(f"{'once more':<28}{again['seconds']:9.1f} s   {asked} requests, {again['cached']:,} from the cache")
+
+
+@dataclass(frozen=True)
+class Paid:
+    """Answers that were paid for twice, and how many may have been: those not yet on the disk at the kill."""
+
+    again: int
+    may: int
+
+
+def faults(given: argparse.Namespace) -> None:
+    """Print what became of rows after faults and a kill."""
+    kinds = [kind for kind, (group, _) in KINDS.items() if group != "batch" and kind not in FATAL]
+    rate = 0.1 / len(kinds)
+    script = {"latency_ms": 50, "faults": dict.fromkeys(kinds, rate)} | {
+        "hang_s": 1.5,
+        "drip_s": 0.2,
+        "retry_after_s": 0.2,
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "script.json").write_text(json.dumps(script))
+        with server(["--script", f"{folder}/script.json"]) as url:
+            job = Job(url, f"{folder}/cache.sqlite", given.rows, timeout=1.0, out=f"{folder}/out.jsonl")
+            paid, seconds = killed_and_resumed(job)
+            counts = stats(url)
+        lines = [json.loads(line) for line in Path(job.out).read_text().splitlines()]
+        sound(Path(job.cache))
+    ends = [result or error for _, result, error in lines]
+    words = {word: ends.count(word) for word in sorted(set(ends))}
+    print(f"{f'faults, {given.rows:,} rows':<28}{sum(counts['faults'].values()):9,} injected, of {len(kinds)} kinds")
+    print(f"{'rows':<28}{len(lines):9,}   {len({row for row, _, _ in lines}):,} different; {words}")
+    print(f"{'paid twice after kill -9':<28}{paid.again:9,}   {paid.may:,} were under way or younger than 100 ms")
+    print(f"{'resumed in':<28}{seconds:9.1f} s")
+
+
+def killed_and_resumed(job: Job) -> tuple[Paid, float]:
+    """Kill a job when it is half done, do it again; return what was paid twice and the seconds of the second run."""
+    with subprocess.Popen(job.command(), stdout=subprocess.DEVNULL) as process:
+        while stats(job.url)["bodies"]["answered"] < job.rows / 2:
+            time.sleep(0.02)
+            if process.poll() is not None:
+                raise SystemExit("the run ended before it could be killed")
+        under_way = stats(job.url)["in_flight"]
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    at_kill = stats(job.url)
+    young = sum(
+        at_kill["seconds"] - last < STORED + 0.1 for _, answered, last in at_kill["bodies"]["each"].values() if answered
+    )
+    seconds = do(job)["seconds"]
+    after = stats(job.url)["bodies"]
+    return Paid(after["answered_again"], max(under_way, at_kill["in_flight"]) + young), seconds
+
+
+def two(given: argparse.Namespace) -> None:
+    """Print what two processes with one cache paid for twice."""
+    with server(["--latency-ms", "50"]) as url, fresh() as cache:
+        jobs = [Job(url, cache, given.rows, out=f"{cache}.{name}") for name in "ab"]
+        started = time.perf_counter()
+        processes = [subprocess.Popen(job.command(), stdout=subprocess.PIPE) for job in jobs]
+        took = [json.loads(process.communicate()[0]) for process in processes]
+        seconds = time.perf_counter() - started
+        counts = stats(url)
+        same = Path(jobs[0].out).read_bytes() == Path(jobs[1].out).read_bytes()
+        sound(Path(cache))
+    print(f"{f'two at once, {given.rows:,} rows':<28}{seconds:9.1f} s   outputs {'the same' if same else 'DIFFER'}")
+    print(
+        f"{'paid twice':<28}{counts['bodies']['answered_again']:9,}   {counts['in_flight_max']} at once at most;"
+        f" sent {took[0]['requests']:,} and {took[1]['requests']:,}"
+    )
+
+
+def sound(cache: Path) -> None:
+    """See that the file is whole."""
+    connection = sqlite3.connect(cache)
+    found = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    connection.close()
+    if found != "ok":
+        raise SystemExit(f"the cache is damaged: {found}")
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "speed": speed,
+    "latency": latency,
+    "memory": memory,
+    "repeat": repeat,
+    "faults": faults,
+    "two": two,
+}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", help=", ".join(SECTIONS))
+    parser.add_argument("--rows", type=int, default=10_000, help="of speed, latency, faults and two")
+    parser.add_argument("--runs", type=int, default=3, help="of speed and latency")
+    parser.add_argument("--memory", type=int, nargs="*", default=[20_000, 200_000], help="rows")
+    parser.add_argument("--repeat", type=int, default=100_000, help="rows")
+    parser.add_argument("--job", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.job:
+        print(json.dumps(client(Job(**json.loads(given.job)))))
+        return
+    if unknown := set(given.sections) - set(SECTIONS):
+        parser.error(f"no section {', '.join(unknown)}. There are: {', '.join(SECTIONS)}")
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+    )
+    print(f"load of the machine {os.getloadavg()[0]:.1f}")
+    for name in given.sections or SECTIONS:
+        SECTIONS[name](given)
+        print(flush=True)
+
+
+if __name__ == "__main__":
+    main()
