@@ -59,6 +59,11 @@ class LLMGenerator(Protocol):
         ...
 
     @property
+    def kind(self) -> str:
+        """Kind of its annotations (of several, the commonest); rows whose talk breaks off are rejected under it."""
+        ...
+
+    @property
     def prompts(self) -> Sequence[str]:
         """The prompts in use, each as ``name@hash``."""
         ...
