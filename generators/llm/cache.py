@@ -31,6 +31,7 @@ from pairwright.datasets.errors import StorageError
 from pairwright.generators.llm.address import read_address
 from pairwright.generators.llm.cache_claims import Claims
 from pairwright.generators.llm.cache_file import SELECT, Row, open_file, reply_of, storage_error, translated
+from pairwright.generators.llm.cache_known import Known
 from pairwright.generators.llm.cache_writer import Writer
 from pairwright.generators.llm.messages import Model, Reply, Request, Usage
 
@@ -49,6 +50,7 @@ class Cache:
 
     def __init__(self, reader: sqlite3.Connection, writer: Writer, claims: Claims, path: Path) -> None:
         self._reader, self._writer, self._claims = reader, writer, claims
+        self._known = Known(reader, claims)
         self.path = path
 
     @classmethod
@@ -76,6 +78,8 @@ class Cache:
         row = self._writer.get(binary)
         if row is None:
             try:
+                if self._known.surely_not(binary):
+                    return None
                 row = self._reader.execute(_BY_KEY, (binary,)).fetchone()
             except sqlite3.Error as error:
                 raise storage_error(self.path, error) from None
@@ -112,6 +116,7 @@ class Cache:
             StorageError: when the file cannot be written.
         """
         kept = _storable(reply, key)
+        self._known.add(bytes.fromhex(key))
         self._writer.put(_row(kept, asked, endpoint))
         return kept
 
