@@ -1,0 +1,232 @@
+"""What tokens cost, by the model's name: our own table, before it the user's file, before that a price given outright.
+
+    prices = Prices.of(file=Path("prices.yaml"))
+    price = prices.find("gpt-4o-mini-2024-07-18")      # the price of gpt-4o-mini
+    if price is not None:
+        usd = price.cost(reply.usage)
+
+A model that no table names costs None, which is *unknown* and never 0. A price is looked up by name alone, wherever the
+server is: a name of OpenAI's may be served by a gateway that passes the bill on. Who runs a server of his own says so
+with the price ``0/0``.
+
+A dated name (``-2024-07-18``, ``-20240718``, ``-0613``, ``-latest``) costs what the longest name before the date does.
+Other endings are other models: ``gpt-4o-audio-preview`` is no ``gpt-4o``.
+
+Not covered: dearer and cheaper service tiers, prices that grow with the length of a prompt, tax, discounts.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from pairwright.datasets.errors import ConfigError, UsageError
+from pairwright.generators.llm.messages import Usage
+
+TABLE = Path(__file__).with_name("prices.yaml")
+ANY = "*"  # in a user's file: every model that has no price of its own
+MILLION = 1_000_000
+
+_DATE = re.compile(r"[-@](\d{4}-\d\d-\d\d|\d{8}|\d{4}|latest)$")
+_GIVEN = re.compile(r"\s*([\d.eE+-]+)\s*/\s*([\d.eE+-]+)\s*")
+_Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRule:
+    """How a model counts the tokens of an image.
+
+    Attributes:
+        tiles: tokens of any image, and of each tile of 512 pixels that it covers when it fits in 2048 x 2048 and its
+            shorter edge has at most 768; None: not counted so.
+        patches: tokens of a patch of 32 pixels, and how many patches at most; None: not counted so.
+
+    With neither, a token stands for 28 x 28 pixels (Qwen-VL's, and near what others take).
+    """
+
+    tiles: tuple[float, float] | None = None
+    patches: tuple[float, int] | None = None
+
+    def tokens(self, width: int, height: int) -> int:
+        """Return the tokens of an image of so many pixels."""
+        if self.tiles is not None:
+            shrink = min(1.0, 2048 / max(width, height))
+            shrink *= min(1.0, 768 / (min(width, height) * shrink))
+            across, down = (math.ceil(round(edge * shrink, 6) / 512) for edge in (width, height))
+            return math.ceil(self.tiles[0] + self.tiles[1] * across * down)
+        if self.patches is not None:
+            return math.ceil(self.patches[0] * min(math.ceil(width / 32) * math.ceil(height / 32), self.patches[1]))
+        return math.ceil(width / 28) * math.ceil(height / 28) + 2
+
+    def most(self, edge: int) -> int:
+        """Return the tokens of any image whose longer edge has at most ``edge`` pixels, at most."""
+        if self.tiles is not None:
+            tiles = math.ceil(min(edge, 2048) / 512) * math.ceil(min(edge, 768) / 512)
+            return math.ceil(self.tiles[0] + self.tiles[1] * tiles)
+        return self.tokens(edge, edge)
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model's tokens cost, in USD per million.
+
+    Attributes:
+        input, output: of prompts and answers.
+        cached: of the part of a prompt that the server had in its own cache; None: as much as ``input``.
+        batch: what the batch API multiplies all of them by.
+        image: how the tokens of an image are counted.
+    """
+
+    input: float
+    output: float
+    cached: float | None = None
+    batch: float = 1.0
+    image: ImageRule = field(default_factory=ImageRule)
+
+    def cost(self, usage: Usage) -> float:
+        """Return the USD of one answer."""
+        old = min(usage.cached_tokens, usage.prompt_tokens) if self.cached is not None else 0
+        spent = (usage.prompt_tokens - old) * self.input + usage.completion_tokens * self.output
+        return (spent + old * (self.cached or 0.0)) / MILLION
+
+    def most(self, prompt_tokens: float, completion_tokens: float) -> float:
+        """Return the USD of so many tokens, none of which the server had already."""
+        return (prompt_tokens * max(self.input, self.cached or 0.0) + completion_tokens * self.output) / MILLION
+
+    def in_batch(self) -> "Price":
+        """Return the price of the same model in the batch API."""
+        cached = None if self.cached is None else self.cached * self.batch
+        return replace(self, input=self.input * self.batch, output=self.output * self.batch, cached=cached, batch=1.0)
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _Image(_Closed):
+    tiles: tuple[_Dollars, _Dollars] | None = None
+    patches: tuple[_Dollars, Annotated[int, Field(ge=1)]] | None = None
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> Self:
+        if (self.tiles is None) == (self.patches is None):
+            raise ValueError("give either tiles or patches")
+        return self
+
+
+class _Entry(_Closed):
+    input: _Dollars
+    output: _Dollars
+    cached: _Dollars | None = None
+    batch: _Dollars | None = None
+    image: _Image | None = None
+
+    def price(self, batch: float) -> Price:
+        image = ImageRule() if self.image is None else ImageRule(self.image.tiles, self.image.patches)
+        return Price(self.input, self.output, self.cached, batch if self.batch is None else self.batch, image)
+
+
+class _Table(_Closed):
+    as_of: date | None = None
+    batch: _Dollars = 0.5
+    models: dict[str, _Entry]
+
+
+class Prices:
+    """Prices by the model's name.
+
+    Attributes:
+        as_of: the day of our own table, ISO; empty where it takes no part.
+    """
+
+    def __init__(self, prices: Mapping[str, Price], *, as_of: str = "") -> None:
+        """Hold these prices, those of our own table not among them."""
+        self._prices = dict(prices)
+        self.as_of = as_of
+
+    @classmethod
+    def of(cls, *, file: Path | None = None, given: str = "", batch: bool = False) -> Self:
+        """Return our table, with what the user says about prices put before it.
+
+        Args:
+            file: the user's table; its names go before ours.
+            given: a price outright, ``INPUT/OUTPUT`` in USD per million tokens, for every model.
+            batch: whether requests go through the batch API.
+
+        Raises:
+            ConfigError: the file cannot be read, or is no table of prices.
+            UsageError: both are given, or ``given`` is no price.
+        """
+        if file is not None and given:
+            raise UsageError("prices are given twice, as a file and outright. Give one of them.")
+        own, as_of = _read(TABLE)
+        if given:
+            own, as_of = {ANY: price_of(given)}, ""
+        elif file is not None:
+            own |= _read(file)[0]
+        return cls({name: price.in_batch() if batch else price for name, price in own.items()}, as_of=as_of)
+
+    def find(self, model: str) -> Price | None:
+        """Return the price of a model; None: unknown."""
+        found = self._prices.get(model)
+        while found is None and (dated := _DATE.search(model)):
+            model = model[: dated.start()]
+            found = self._prices.get(model)
+        return found if found is not None else self._prices.get(ANY)
+
+    def needed(self, model: str) -> Price:
+        """Return the price of a model that a limit in USD is to hold for.
+
+        Raises:
+            UsageError: it is unknown; says how to give it.
+        """
+        price = self.find(model)
+        if price is None:
+            raise UsageError(
+                f"--max-cost: no price is known for the model {model!r}. Give it in USD per million tokens, "
+                "as --price INPUT/OUTPUT (0/0 for a server of your own) or in a file with --prices."
+            )
+        return price
+
+
+def price_of(text: str) -> Price:
+    """Read ``INPUT/OUTPUT``, USD per million tokens, such as ``0.15/0.6``; the batch API costs half.
+
+    Raises:
+        UsageError: it is something else.
+    """
+    found = _GIVEN.fullmatch(text)
+    try:
+        given = [float(part) for part in found.groups()] if found else []
+    except ValueError:
+        given = []
+    if len(given) != 2 or not all(0 <= part < math.inf for part in given):
+        raise UsageError(f"price {text!r} is none. Give INPUT/OUTPUT in USD per million tokens, for example 0.15/0.6.")
+    return Price(given[0], given[1], batch=0.5)
+
+
+def _read(path: Path) -> tuple[dict[str, Price], str]:
+    try:
+        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}). Name a file of prices.") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: not UTF-8. Save it as UTF-8.") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: no YAML ({' '.join(str(error).split())}). Mend it there.") from None
+    try:
+        table = _Table.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise ConfigError(
+            f"{path}: {place}: {first['msg']}. Wanted: models: {{NAME: {{input: USD, output: USD}}}}, per million tokens."
+        ) from None
+    as_of = table.as_of.isoformat() if table.as_of else ""
+    return {name: entry.price(table.batch) for name, entry in table.models.items()}, as_of
