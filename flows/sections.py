@@ -160,7 +160,7 @@ class LLMSection(Section):
     base_url: str = Field("", description="of an OpenAI-compatible server; empty: OPENAI_BASE_URL, else OpenAI")
     endpoint: str = Field("", description="your name for the server in the cache's keys; empty: scheme, host and port")
     transport: Literal["auto", "direct", "sdk"] = Field("auto", description="auto: the SDK for Azure, else direct")
-    structured: Literal["auto", "schema", "tool", "json"] = Field(
+    structured: Literal["auto", "json_schema", "tool", "json"] = Field(
         "auto", description="how JSON is asked for: by schema, tool call or in words; auto: what the server can"
     )
     max_concurrency: int = Field(64, ge=1, description="requests at once, at most; fewer while the server refuses")
@@ -172,8 +172,9 @@ class LLMSection(Section):
     max_cost: float | None = Field(None, gt=0, description="USD at which the run stops; what is done is kept")
     max_requests: int | None = Field(None, ge=1, description="requests at which the run stops; what is done is kept")
     prices: str = Field("", description="YAML file of prices that add to ours or replace them")
-    price: tuple[float, float] | None = Field(
-        None, description="USD per million tokens in and out, in place of any table"
+    price: str = Field("", description="IN/OUT, USD per million tokens, in place of any table; 0/0: your own server")
+    parameters: dict[str, Any] = Field(
+        {}, description="sent in place of the prompts' own, such as temperature: 0; null leaves one out"
     )
     prompts: str = Field("", description="folder of prompt files that replace ours by name")
     batch: bool = Field(default=False, description="OpenAI's Batch API: half the price, answers within a day")

@@ -1,0 +1,41 @@
+"""The user's own parameters replace the prompts'."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.parameters import WithParameters
+
+
+@dataclass
+class Recording:
+    seen: list[Request] = field(default_factory=list)
+
+    async def ask(self, request: Request) -> Reply:
+        self.seen.append(request)
+        return Reply("yes", "stop", "", Usage(1, 1), "small")
+
+
+def sent(prompts: dict[str, object], users: dict[str, object]) -> dict[str, object]:
+    model = Recording()
+    request = Request((Message("user", "Is it?"),), "small", prompts, row="7")
+    asyncio.run(WithParameters(model, users).ask(request))
+    assert model.seen[0].row == "7"
+    return dict(model.seen[0].parameters)
+
+
+def test_a_given_parameter_replaces_the_prompts() -> None:
+    assert sent({"temperature": 1.5, "max_tokens": 9}, {"temperature": 0}) == {"temperature": 0, "max_tokens": 9}
+
+
+def test_none_leaves_the_prompts_out() -> None:
+    users = {"max_tokens": None, "max_completion_tokens": 99}
+    assert sent({"max_tokens": 9}, users) == {"max_completion_tokens": 99}
+
+
+def test_what_the_client_relies_on_cannot_be_set() -> None:
+    with pytest.raises(UsageError, match="response_format"):
+        WithParameters(Recording(), {"response_format": {"type": "json_object"}})
