@@ -5,11 +5,13 @@ files, which the kernel may take back at any time and which processes that map t
 *anonymous* is what they allocated themselves. Peaks shorter than 20 ms are missed.
 """
 
+import contextlib
 import os
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,30 +20,60 @@ INTERVAL = 0.02
 
 @dataclass(frozen=True)
 class Measured:
-    """What a command used: seconds of wall and CPU, peak memory in bytes, and what it printed."""
+    """What a command used: seconds of wall and CPU, peak memory in bytes; what it printed, and its exit code."""
 
     wall: float
     cpu: float
     resident: int
     anonymous: int
     stdout: str
+    code: int = 0
 
 
-def measured(command: Sequence[str]) -> Measured:
-    """Run ``command``, which has to succeed; its stderr passes through."""
+def measured(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    limit: float | None = None,
+    check: bool = True,
+) -> Measured:
+    """Run ``command`` and wait for it.
+
+    Args:
+        command: with its arguments.
+        env: its environment; None: that of this process.
+        log: file for what it says on stderr; None: it passes through.
+        limit: seconds after which it is killed with all that it started, which is the exit code -9.
+        check: end this program where the command fails.
+    """
     before = os.times()
     started = time.perf_counter()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with (
+        open(log or os.devnull, "ab") as said,  # noqa: PTH123 - either kind of path
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said if log else None, text=True, env=env) as process,
+    ):
         sampler = _Sampler(process.pid)
         sampler.start()
-        stdout, _ = process.communicate()
+        try:
+            stdout, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            kill_tree(process.pid)
+            stdout, _ = process.communicate()
         wall = time.perf_counter() - started
         sampler.stop()
-    if process.returncode:
+    if process.returncode and check:
         raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
     after = os.times()
     cpu = after.children_user + after.children_system - before.children_user - before.children_system
-    return Measured(wall, cpu, sampler.resident, sampler.anonymous, stdout)
+    return Measured(wall, cpu, sampler.resident, sampler.anonymous, stdout, process.returncode)
+
+
+def kill_tree(root: int) -> None:
+    """Kill a process and all that it started, at once."""
+    for process in _tree(root):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
 
 
 class _Sampler(threading.Thread):
