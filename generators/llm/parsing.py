@@ -117,7 +117,8 @@ def without_controls(text: str) -> tuple[str, bool]:
 def find_values(text: str) -> Findings:
     """Find the objects and lists in a text. Never raises; bounded in time.
 
-    Where a text inside of prose opens a bracket but is nothing like JSON, the search goes on behind the bracket.
+    Where prose opens a bracket, the search goes on behind it. Where an object begins well and then is no JSON, it ends:
+    what stands inside of a broken object is not what was meant by it.
     """
     found: list[Found] = []
     scan = _Scan(text[:LONGEST])
@@ -127,12 +128,11 @@ def find_values(text: str) -> Findings:
         end = scan.value(start)
         if end == _MORE:
             return Findings(tuple(found), start)
-        if end == _STOP:
+        if end == _STOP or (end == _NONE and scan.members):
             break
-        read = _loaded(scan, text[start:end]) if end > 0 else None
-        if read is not None:
+        if end > 0 and (read := _loaded(scan, text[start:end])) is not None:
             found.append(Found(read[0], start, end, read[1]))
-        at = end if read is not None else start + 1
+        at = end if end > 0 else start + 1
     return Findings(tuple(found))
 
 
@@ -156,11 +156,12 @@ class _Scan:
     def __init__(self, text: str) -> None:
         self.text = text
         self.written: list[bytes] = []
+        self.members = 0  # begun, in the last value
         self._steps = MOST_STEPS
 
     def value(self, start: int) -> int:
         """Return the end of the value at ``start``; `_NONE`, `_MORE` or `_STOP` where there is none."""
-        self.written = []
+        self.written, self.members = [], 0
         stack: list[str] = []  # the closing bracket of each level
         state = "v"
         at = start
@@ -205,6 +206,7 @@ class _Scan:
         elif state != mark:
             return ""
         else:
+            self.members += mark == ":"
             state = "v" if mark == ":" else "K" if stack[-1] == "}" else "e"
         self.written.append(mark.encode())
         return state
