@@ -21,7 +21,7 @@ The files are replaced when the block ends. Where it ends in an error, rows that
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -170,7 +170,11 @@ def _read_attempts(path: Path) -> dict[str, dict[str, int]]:
 
 
 def _line(failed: FailedRow) -> bytes:
-    return orjson.dumps(asdict(failed), option=orjson.OPT_APPEND_NEWLINE)
+    try:
+        return orjson.dumps(asdict(failed), option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # half a character, which no file can hold
+        detail = failed.detail.encode("utf-8", "replace").decode()
+        return orjson.dumps(asdict(replace(failed, detail=detail)), option=orjson.OPT_APPEND_NEWLINE)
 
 
 def _why(error: PairwrightError) -> tuple[str, str]:

@@ -15,7 +15,7 @@ for some seconds, since their answers are being paid for. All that is finished i
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -137,7 +137,7 @@ class Meter:
 
 async def run_rows(
     rows: Iterable[Row[T]], model: Model, *, in_flight: int, look_ahead: int = LOOK_AHEAD
-) -> AsyncIterator[Done[T]]:
+) -> AsyncGenerator[Done[T], None]:
     """Hold the talks of all rows; give them as they end, in the order of the rows.
 
     Args:

@@ -1,0 +1,45 @@
+"""A run as a process of its own, to be stopped and killed by tests.
+
+    python -m tests.generators.llm.asking URL CACHE OUT ROWS
+
+Asks one question a row and writes a line for each that has ended: its number and what became of it.
+"""
+
+import sys
+from functools import partial
+from pathlib import Path
+
+from pairwright.generators.llm.messages import Message, Reply, Request
+from pairwright.generators.llm.runner import Row
+from pairwright.generators.llm.session import Session
+from pairwright.generators.llm.settings import LLMSettings
+from pairwright.generators.llm.talks import Talk
+
+AT_ONCE = 16
+
+
+def settings(url: str) -> LLMSettings:
+    """Return settings for a test server."""
+    return LLMSettings.from_env({}, base_url=url, api_key="x" * 20, model="m", max_concurrency=AT_ONCE, timeout=0.5)
+
+
+def question(number: int, attempt: int) -> Talk[str]:
+    """Ask one question; return "kept", or a word that says why not."""
+    [outcome] = yield [Request((Message("user", f"question {number}"),), "m", sample=attempt)]
+    if not isinstance(outcome, Reply):
+        return outcome.word
+    return "kept" if outcome.text == f"You said: question {number}" else "bad_answer"
+
+
+def main(url: str, cache: str, out: str, rows: str) -> None:
+    """Run."""
+    with Path(out).open("w") as file, Session(settings(url), cache=Path(cache)) as session:
+        for done in session.run(Row(str(n), partial(question, n)) for n in range(int(rows))):
+            print(done.row, done.result, file=file, flush=True)
+
+
+if __name__ == "__main__":
+    try:
+        main(*sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,274 @@
+"""What a session promises: from plain code, over a real server, stopped or killed at any moment and taken up again."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.generators.llm.failures import Failure
+from pairwright.generators.llm.messages import Model, Reply, Request
+from pairwright.generators.llm.runner import Row
+from pairwright.generators.llm.server.app import App
+from pairwright.generators.llm.server.faults import KINDS
+from pairwright.generators.llm.server.script import Rule, Script
+from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.session import Session, Snapshot
+from tests.generators.llm.asking import AT_ONCE, question, settings
+
+PLENTY = 30.0  # seconds: far more than anything here takes
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with in_thread(App(Script())) as server:
+        yield server
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache.sqlite"
+
+
+def rows(count: int) -> Iterator[Row[str]]:
+    return (Row(str(n), partial(question, n)) for n in range(count))
+
+
+def paid_twice(server: Server) -> int:
+    return int(server.stats()["bodies"]["answered_again"])
+
+
+def test_results_come_in_order_and_are_asked_once(server: Server, cache: Path) -> None:
+    with Session(settings(server.url), cache=cache) as session:
+        found = [(each.row, each.result) for each in session.run(rows(500))]
+    assert found == [(str(n), "kept") for n in range(500)]
+    assert server.stats()["requests"] == 500
+
+
+@pytest.mark.parametrize("transport", ["direct", "sdk"])
+def test_a_second_session_finds_all_answers_of_the_first(server: Server, cache: Path, transport: str) -> None:
+    first = settings(server.url)
+    for _ in range(2):
+        with Session(first, cache=cache) as session:
+            assert len(list(session.run(rows(40)))) == 40
+        totals = session.totals()
+        first = type(first).from_env({}, base_url=server.url, api_key="y" * 20, model="m", transport=transport)
+    assert (totals.rows, totals.spent.requests, totals.spent.cached) == (40, 0, 40)
+    assert server.stats()["requests"] == 40
+
+
+def test_runs_of_one_session_follow_each_other_and_are_counted_together(server: Server, cache: Path) -> None:
+    with Session(settings(server.url), cache=cache) as session:
+        list(session.run(rows(30)))
+        list(session.run(rows(50)))
+        totals = session.totals()
+    assert (totals.rows, totals.spent.requests, totals.spent.cached) == (80, 50, 30)
+    assert totals.seconds > 0
+    assert totals.rate > 0
+
+
+def test_who_watches_is_told_how_far_it_is(server: Server, cache: Path) -> None:
+    seen: list[Snapshot] = []
+    with Session(settings(server.url), cache=cache, watch=seen.append, cost=lambda: 0.5) as session:
+        list(session.run(rows(20), of=20))
+    last = seen[-1]
+    assert (last.rows, last.of, last.spent.requests, last.cost, last.eta) == (20, 20, 20, 0.5, 0.0)
+    assert len(seen) <= 3
+
+
+def test_layers_stand_inside_and_outside_of_the_cache(server: Server, cache: Path) -> None:
+    passed: Counter[str] = Counter()
+
+    def counting(name: str) -> Callable[[Model], Model]:
+        class Counting:
+            def __init__(self, model: Model) -> None:
+                self.model = model
+
+            async def ask(self, request: Request) -> Reply:
+                passed[name] += 1
+                return await self.model.ask(request)
+
+        return Counting
+
+    for _ in range(2):
+        with Session(
+            settings(server.url), cache=cache, inside=[counting("inside")], outside=[counting("outside")]
+        ) as session:
+            list(session.run(rows(10)))
+    assert passed == {"inside": 10, "outside": 20}
+
+
+def test_a_caller_may_leave_in_the_middle(server: Server, cache: Path) -> None:
+    with Session(settings(server.url), cache=cache) as session:
+        for done in session.run(rows(100_000)):
+            if done.row == "10":
+                break
+        assert [each.row for each in session.run(rows(3))] == ["0", "1", "2"]
+    assert server.stats()["requests"] < 20_000
+
+
+def test_an_error_of_the_callers_passes_and_closes_all(server: Server, cache: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ZeroDivisionError) as caught, Session(settings(server.url), cache=cache) as session:  # noqa: PT012 - the loop is what raises
+        for _ in session.run(rows(1000)):
+            raise ZeroDivisionError
+    assert signal.getsignal(signal.SIGINT) is before
+    del caught
+    with Session(settings(server.url), cache=cache) as session:
+        assert len(list(session.run(rows(5)))) == 5
+
+
+def test_a_fatal_failure_comes_after_what_is_done(cache: Path) -> None:
+    script = Script(rules=(Rule(contains="question 300", fault="401"),))
+    found = []
+    with in_thread(App(script)) as server, Session(settings(server.url), cache=cache) as session:
+        with pytest.raises(Failure) as caught:  # noqa: PT012 - the loop is what raises
+            for done in session.run(rows(100_000)):
+                found.append(done.row)  # noqa: PERF401 - those before the error count
+        assert caught.value.word == "bad_key"
+        asked = server.stats()["requests"]
+    assert found[:300] == [str(n) for n in range(300)]
+    assert asked < 300 + 10 * AT_ONCE
+
+
+def test_a_session_works_in_a_thread_that_is_not_the_main_one(server: Server, cache: Path) -> None:
+    found: list[Any] = []
+
+    def work() -> None:
+        with Session(settings(server.url), cache=cache) as session:
+            found.extend(session.run(rows(20)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(PLENTY)
+    assert len(found) == 20
+
+
+# Processes that are stopped and killed.
+
+
+def begin(server: Server, cache: Path, out: Path, count: int) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tests.generators.llm.asking", server.url, str(cache), str(out), str(count)]
+    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + PLENTY
+    while not condition():
+        assert time.monotonic() < until, "it never came to that"
+        time.sleep(0.01)
+
+
+def answered(server: Server) -> int:
+    return int(server.stats()["bodies"]["answered"])
+
+
+def finished(process: subprocess.Popen[bytes]) -> int:
+    try:
+        process.communicate(timeout=PLENTY)
+    finally:
+        process.kill()
+    return process.returncode
+
+
+def lines(out: Path) -> list[list[str]]:
+    return [line.split() for line in out.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_keeps_every_answer_and_a_second_one_asks_for_the_rest(
+    cache: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    out = tmp_path / "out"
+    with in_thread(App(Script(latency_ms=50))) as server:
+        process = begin(server, cache, out, 400)
+        wait_until(lambda: answered(server) > 60)
+        process.send_signal(number)
+        assert finished(process) == 130
+        stopped = server.stats()
+        assert stopped["broken_off"] == 0
+        assert stopped["requests"] == answered(server) < 400
+        assert len(lines(out)) == answered(server)  # what was done was given to the caller
+        server.change(latency_ms=0)
+        assert finished(begin(server, cache, out, 400)) == 0
+        assert [row for row, _ in lines(out)] == [str(n) for n in range(400)]
+        assert server.stats()["requests"] == 400
+
+
+def test_a_second_ctrl_c_ends_at_once(cache: Path, tmp_path: Path) -> None:
+    with in_thread(App(Script(latency_ms=20_000))) as server:
+        process = begin(server, cache, tmp_path / "out", 400)
+        wait_until(lambda: server.stats()["in_flight"] == AT_ONCE)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        assert b"stopping" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert finished(process) == 130
+        assert time.monotonic() - began < 4
+
+
+def test_after_faults_and_a_kill_every_row_ends_once_and_little_is_paid_twice(cache: Path, tmp_path: Path) -> None:
+    kinds = [kind for kind, (group, _) in KINDS.items() if group != "batch" and kind not in {"401", "quota"}]
+    script = Script(
+        latency_ms=10, faults=dict.fromkeys(kinds, 0.1 / len(kinds)), hang_s=1.0, drip_s=0.05, retry_after_s=0.05
+    )
+    out, count = tmp_path / "out", 800
+    with in_thread(App(script)) as server:
+        process = begin(server, cache, out, count)
+        wait_until(lambda: answered(server) > count / 2)
+        process.send_signal(signal.SIGKILL)
+        finished(process)
+        at_kill = server.stats(each=True)
+        each = at_kill["bodies"]["each"].values()
+        young = sum(at_kill["seconds"] - last < 0.15 for _, count, last in each if count)
+        assert finished(begin(server, cache, out, count)) == 0
+        assert [row for row, _ in lines(out)] == [str(n) for n in range(count)]
+        ends = Counter(end for _, end in lines(out))
+        assert ends["kept"] > 0.9 * count
+        assert set(ends) <= {"kept", "bad_answer", "bad_request", "context_too_long", "content_filter"}
+        assert paid_twice(server) <= AT_ONCE + young
+    assert whole(cache)
+
+
+def test_two_processes_with_one_cache_do_not_pay_twice(cache: Path, tmp_path: Path) -> None:
+    outs = [tmp_path / "a", tmp_path / "b"]
+    with in_thread(App(Script(latency_ms=10))) as server:
+        processes = [begin(server, cache, out, 500) for out in outs]
+        assert [finished(process) for process in processes] == [0, 0]
+        assert paid_twice(server) <= AT_ONCE
+    assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert len(lines(outs[0])) == 500
+    assert whole(cache)
+    assert not cache.with_name(cache.name + "-claims").exists()
+
+
+def whole(cache: Path) -> bool:
+    connection = sqlite3.connect(cache)
+    try:
+        return bool(connection.execute("PRAGMA integrity_check").fetchone() == ("ok",))
+    finally:
+        connection.close()
+
+
+def test_signals_are_left_to_whoever_handles_them(server: Server, cache: Path) -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    try:
+        with Session(settings(server.url), cache=cache) as session:
+            for done in session.run(rows(50)):
+                if done.row == "3":
+                    os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert heard == [signal.SIGTERM]
