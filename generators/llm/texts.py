@@ -26,6 +26,9 @@ _NEXT = re.compile(r"[\w\])][.!?…]+[\"'”’)]*\s+[\"'“‘(]?[A-Z]")
 _SHORT = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|st|mt|vs|jr|sr|prof|no|inc|ltd|co|etc|e\.g|i\.e|u\.s|a\.m|p\.m)|\b[A-Z])\.$", re.IGNORECASE
 )
+_TAGS = re.compile(
+    r"<(?P<tag>answer|final_answer|output|result|response|final)>(?P<inside>[^<]*+)</(?P=tag)>\Z", re.IGNORECASE
+)
 _OTHERS = {"line": "one line", "sentence": "one sentence", "lines": "the lines asked for", "text": "the text asked for"}
 
 
@@ -109,7 +112,9 @@ def _unfenced(text: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Return the only string of a JSON object, where the text is one."""
+    """Return the only string of a JSON object, or what stands in an ``<answer>``, where the text is that."""
+    if tagged := _TAGS.match(text):
+        return tagged["inside"]
     if not text.startswith("{") or not text.endswith("}"):
         return text
     found = find_values(text).values

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -216,6 +217,7 @@ def test_a_caption_that_only_sounds_like_a_refusal_is_none(caption: str) -> None
         ("line", "Here's a new version of the caption: A cat sits.", "A cat sits.", ("label",)),
         ("line", "```\nA cat sits.\n```", "A cat sits.", ("fence",)),
         ("line", '{"caption": "A cat sits."}', "A cat sits.", ("wrapped",)),
+        ("line", "<answer>A cat sits.</answer>", "A cat sits.", ("wrapped",)),
         ("line", "1. A cat sits.", "A cat sits.", ("number",)),
         ("line", "2 cats: one sits.", "2 cats: one sits.", ()),
         ("line", "A cat sits.\n\nNote: I replaced the dog.", "A cat sits.", ("prose",)),
@@ -275,6 +277,27 @@ def test_no_answer_raises_and_each_gives_a_value_or_a_reason(said: str, finish_r
 @settings(max_examples=50, deadline=None)
 def test_a_plain_caption_is_left_as_it_is(caption: str) -> None:
     assert only(caption, shape=TextShape()).value == caption
+
+
+LONG = {
+    "values that fit": '{"caption":"a"} ' * 20_000,
+    "values that do not": '{"caption":5} ' * 20_000,
+    "fields": "{" + ",".join(f'"k{number}":{number}' for number in range(8_000)) + "}",
+    "lines": "a\n" * 200_000,
+    "sentences": "Ab c. " * 60_000,
+    "turns": '{"caption":"a"}' + "\nUser:" * 60_000,
+    "fences": "```\n" * 100_000,
+    "apologies": "I'm sorry, but " + "a " * 200_000,
+    "instructions": "each caption stands " * 20_000,
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("shape", [Edit, Several, TextShape("sentence"), TextShape("lines")])
+def test_no_answer_takes_long(name: str, shape: Any) -> None:
+    began = time.process_time()
+    only(LONG[name], shape=shape, request=GUARDED)
+    assert time.process_time() - began < 2
 
 
 # --- what the prompt itself says must not come back
