@@ -116,6 +116,7 @@ class Collector:
             running.at_work |= status.status != "cancelling"
             running.completed, running.failed = status.completed, status.failed
             return False
+        ours = bool(running.keys)
         async with self._ending, self._ledger.turn(self._patience.pause):
             now = self._ledger.entry(entry.number)
             full = False
@@ -123,7 +124,7 @@ class Collector:
                 full = await self._settle(running, status)
             del self.running[entry.number]
             self._rest(running)
-            if status is not None and status.status == "cancelled" and running.at_work:
+            if status is not None and status.status == "cancelled" and ours and running.at_work:
                 self._rows.stop(Failure("batch_cancelled", entry.id))
         self._on_end(entry.model, entry.lines, full)
         return True
@@ -154,7 +155,10 @@ class Collector:
                 f"batch {status.id}: {odd.damaged} lines of its files cannot be read, {odd.strange} are of no request"
                 " of it; rows without a line are sent again"
             )
-        _log.info("batch %s %s: %d done, %d failed", status.id, status.status, status.completed, status.failed)
+        self._patience.say(
+            f"batch {status.id} is {status.status}: {status.completed} of {running.entry.lines} requests answered,"
+            f" {status.failed} failed"
+        )
 
     async def _read(self, running: Running, file_id: str, odd: _Odd) -> None:
         number = running.entry.number
@@ -164,7 +168,7 @@ class Collector:
                 outcomes, damaged = read_lines(lines, hide=self._hide)
                 odd.damaged += damaged
                 new = self._ledger.store(number, outcomes)
-                old = {outcome.key for outcome in outcomes if outcome.key not in new}
+                old = [outcome.key for outcome in outcomes if outcome.key not in new]
                 known = self._ledger.find(old) if old else {}
                 odd.strange += sum(key not in known or known[key].batch != number for key in old)
                 self._give(running, outcomes, new)

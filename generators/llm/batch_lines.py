@@ -145,7 +145,7 @@ def _failed(key: str, failure: Failure) -> Outcome:
 def _of_error(error: object, hide: Callable[[str], str]) -> Failure:
     if not isinstance(error, Mapping):
         return Failure("wrong_shape", "a line with neither a response nor an error")
-    if error.get("code") in UNDONE:
+    if str(error.get("code")) in UNDONE:
         return Failure("timeout", f"{error['code']}: the batch ended before this line was done")
     return failure_of(_status_of(error), {}, orjson.dumps({"error": error}), hide=hide)
 

@@ -18,7 +18,7 @@ from functools import partial
 from pairwright.generators.llm.batch_collecting import Collector
 from pairwright.generators.llm.batch_desk import Desk
 from pairwright.generators.llm.batch_ledger import Entry, Ledger
-from pairwright.generators.llm.batch_lines import write_input
+from pairwright.generators.llm.batch_lines import ANSWERED, write_input
 from pairwright.generators.llm.batch_patience import Patience
 from pairwright.generators.llm.batch_rows import Row
 from pairwright.generators.llm.batch_service import BatchService, QueueFullError, Status
@@ -69,7 +69,7 @@ class Sender:
         self._size = limits.size
         self._held: dict[str, _Held] = {}
         self._came, self._now = asyncio.Event(), asyncio.Event()
-        self._flush = False
+        self._flush = self._taken_up = False
 
     def queued(self) -> None:
         """A row has come."""
@@ -110,9 +110,17 @@ class Sender:
             self._flush = False
             self._now.clear()
             async with self._ledger.turn(self._patience.pause):
-                await recover(self._ledger, self._service, self._patience, self._endpoint)
+                await self._take_up()
                 for model in free:
                     await self._send(model, whole=whole)
+
+    async def _take_up(self) -> None:
+        """Look after what earlier runs have left at the server: it is paid, whoever will ask for it."""
+        await recover(self._ledger, self._service, self._patience, self._endpoint)
+        if not self._taken_up:
+            self._taken_up = True
+            for entry in self._ledger.entries(self._endpoint, "sent"):
+                self._collector.attach(entry, [])
 
     def _most(self, model: str) -> int:
         held = self._held.get(model)
@@ -159,10 +167,10 @@ class Sender:
         left: list[Row] = []
         for row in rows:
             found = known.get(row.key)
-            if found is not None and found.outcome is not None and not found.outcome.word:
-                self._rows.give(found.outcome)
-            elif found is not None and found.state == "sent":
+            if found is not None and found.state == "sent":  # perhaps half merged: its end will tell
                 attached.setdefault(found.batch, []).append(row.key)
+            elif found is not None and found.outcome is not None and found.outcome.word == ANSWERED:
+                self._rows.give(found.outcome)
             else:
                 left.append(row)
         for number, keys in attached.items():

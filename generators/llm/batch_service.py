@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 TOKEN = "pairwright"  # noqa: S105 - the metadata's key under which a batch carries its token
+PAGE = 100  # batches, or files, that are listed at once
 SLACK_S = 3600.0  # by which a server's clock may go wrong
 
-_PAGE = 100
 _QUEUE_FULL = "token_limit_exceeded"
 _T = TypeVar("_T")
 
@@ -129,7 +129,7 @@ class BatchService:
         after: Any = None
         while True:
             more = {"after": after} if after else {}
-            page = await self._called(self._client.batches.list(limit=_PAGE, extra_headers=self._headers, **more))
+            page = await self._called(self._client.batches.list(limit=PAGE, extra_headers=self._headers, **more))
             batches = list(getattr(page, "data", None) or [])
             for batch in batches:
                 metadata = getattr(batch, "metadata", None)
@@ -146,7 +146,7 @@ class BatchService:
 
     async def uploads(self, name: str) -> list[str]:
         """Return the ids of the batch inputs, among the newest, that have a name."""
-        page = await self._called(self._client.files.list(purpose="batch", limit=_PAGE, extra_headers=self._headers))
+        page = await self._called(self._client.files.list(purpose="batch", limit=PAGE, extra_headers=self._headers))
         return [_identity(file) for file in getattr(page, "data", None) or [] if file.filename == name]
 
     async def lines(self, file_id: str) -> AsyncIterator[list[bytes]]:

@@ -650,6 +650,7 @@ def test_a_cancelled_batch_keeps_what_is_done(start: Start) -> None:
         (batch_input([chat(str(n)) for n in range(4)]), "too_many_tasks"),
         (b'{"custom_id": "a", "method": "POST", "url": "/v1/chat/completions"}', "missing_required_parameter"),
         (b"\n", "empty_file"),
+        (batch_input([chat("1"), {**chat("2"), "model": "other"}]), "model_mismatch"),
     ],
 )
 def test_a_batch_of_a_wrong_input_fails_and_says_why(start: Start, data: bytes, code: str) -> None:
@@ -664,6 +665,43 @@ def test_a_batch_of_a_wrong_input_fails_and_says_why(start: Start, data: bytes, 
 def test_a_batch_can_be_made_to_fail(start: Start) -> None:
     with client(start(faults={"batch_failed": 1})) as sdk:
         assert sdk.batches.retrieve(begin_batch(sdk, batch_input([chat()]))).status == "failed"
+
+
+def test_lines_may_make_a_batch_fail_and_are_named(start: Start) -> None:
+    with client(start(faults={"batch_line_refused": 1})) as sdk:
+        failed = sdk.batches.retrieve(begin_batch(sdk, batch_input([chat("1"), chat("2")])))
+    assert failed.status == "failed"
+    assert [(flaw.code, flaw.line) for flaw in (failed.errors and failed.errors.data) or []] == [
+        ("invalid_request", 1),
+        ("invalid_request", 2),
+    ]
+
+
+def test_a_batch_that_queues_too_many_tokens_fails_until_others_have_ended(start: Start) -> None:
+    with client(start(batch_tokens_max=60)) as sdk:
+        one, two = (begin_batch(sdk, batch_input([chat("x" * 100)])) for _ in range(2))
+        refused, done = sdk.batches.retrieve(two), sdk.batches.retrieve(one)
+        again = sdk.batches.retrieve(begin_batch(sdk, batch_input([chat("x" * 100)])))
+    assert (done.status, refused.status, again.status) == ("completed", "failed", "completed")
+    assert refused.errors
+    assert refused.errors.data
+    assert refused.errors.data[0].code == "token_limit_exceeded"
+
+
+def test_lines_may_be_lost_or_garbled_though_they_were_worked_on(start: Start) -> None:
+    server = start(faults={"batch_line_lost": 1})
+    with client(server) as sdk:
+        lost = sdk.batches.retrieve(begin_batch(sdk, batch_input([chat()])))
+        assert (lost.status, lost.output_file_id) == ("completed", None)
+        server.change(faults={"batch_line_garbled": 1})
+        garbled = sdk.batches.retrieve(begin_batch(sdk, batch_input([chat()])))
+        half, strange, other = sdk.files.content(str(garbled.output_file_id)).text.splitlines()
+    assert half.startswith('{"id":"batch_req_2_1","custom_id":"row-0"')
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(half)
+    assert json.loads(strange)["custom_id"] == "0" * 32
+    assert json.loads(other) == []
+    assert server.stats()["bodies"]["answered"] == 1
 
 
 # --- replay --------------------------------------------------------------------------------------------------

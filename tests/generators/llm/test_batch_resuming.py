@@ -1,0 +1,177 @@
+"""Batch mode taken up again: after a kill at any point, and by two processes at once, nothing is paid twice."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.generators.llm.batch import BatchModel, open_batch
+from pairwright.generators.llm.batch_ledger import Ledger
+from pairwright.generators.llm.cache import Cache, CachedModel
+from pairwright.generators.llm.messages import Reply
+from pairwright.generators.llm.server import wire
+from pairwright.generators.llm.server.serving import Server
+from tests.generators.llm import batch_killed
+from tests.generators.llm.batching import Bench, ask_all, listed, request, requests, said, serving, texts
+
+ROWS = 6
+
+
+@dataclass
+class Killed:
+    """A server at which one run was killed at each point."""
+
+    server: Server
+    ledger: Path
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
+    """Kill one run at each point, in processes of their own."""
+    with serving() as server:
+        ledger = tmp_path_factory.mktemp("killed") / "ledger"
+        command = [sys.executable, batch_killed.__file__, server.url, str(ledger), str(ROWS), *batch_killed.POINTS]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert done.stdout.split() == [word for point in batch_killed.POINTS for word in (point, "9")], done.stdout
+        yield Killed(server, ledger)
+
+
+@pytest.mark.parametrize("point", batch_killed.POINTS)
+def test_a_run_killed_at_any_point_is_taken_up_and_pays_for_nothing_twice(killed: Killed, point: str) -> None:
+    path = Path(f"{killed.ledger}.{point}")
+    bench = Bench(killed.server, path)
+    with Cache.open(path.with_name(path.name + ".answers")) as cache:
+
+        async def work(model: BatchModel) -> list[str]:
+            asked = [request(f"{point} {n}") for n in range(ROWS)]
+            return texts(await ask_all(CachedModel(model, cache, bench.settings.cache_endpoint), asked))
+
+        assert bench.run(work, safe=cache.flush) == [f"You said: {point} {n}" for n in range(ROWS)]
+    assert killed.server.stats()["bodies"]["answered_again"] == 0
+    with Ledger.open(path) as ledger:
+        endpoint = bench.settings.cache_endpoint
+        assert not ledger.entries(endpoint, "claimed")
+        assert not ledger.entries(endpoint, "sent")
+    if point in {"after-create", "after-noted", "at-work", "merging", "before-end"}:
+        assert len(bench.said) > 0  # that a batch is taken up
+        assert not any("sent" in line and "before" not in line for line in bench.said)
+
+
+def test_what_was_uploaded_for_a_batch_that_was_never_made_is_deleted(killed: Killed, tmp_path: Path) -> None:
+    with serving() as server:
+        command = [sys.executable, batch_killed.__file__, server.url, str(tmp_path / "l"), "3", "before-create"]
+        subprocess.run(command, capture_output=True, check=True, timeout=60)
+        assert len(listed(server, "files")) == 1
+        assert texts(Bench(server, tmp_path / "l.before-create").ask(requests(2))) == said(2)
+        assert listed(server, "files") == []
+        assert len(listed(server, "batches")) == 1
+
+
+def test_a_batch_is_found_among_many_newer_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pairwright.generators.llm.batch_service.PAGE", 3)
+    with serving() as server:
+        command = [sys.executable, batch_killed.__file__, server.url, str(tmp_path / "l"), "3", "after-create"]
+        subprocess.run(command, capture_output=True, check=True, timeout=60)
+        others = Bench(server, tmp_path / "others")
+        others.limits = type(others.limits)(lines=1)
+        others.ask([request(f"other {n}") for n in range(7)])
+        bench = Bench(server, tmp_path / "l.after-create")
+        assert texts(bench.ask([request(f"after-create {n}") for n in range(3)])) == [
+            f"You said: after-create {n}" for n in range(3)
+        ]
+        assert len(listed(server, "batches")) == 8
+        assert any("killed" in line for line in bench.said)
+
+
+def test_a_server_that_lists_no_batches_is_said_to_leave_it_open(tmp_path: Path) -> None:
+    def mute(asked: wire.Request, handle: Any) -> wire.Reply:
+        if (asked.method, asked.path) == ("GET", "/v1/batches") and "limit=100" in asked.query:
+            return wire.Reply(405, b'{"error": {"message": "no"}}', tag=())
+        found: wire.Reply = handle(asked)
+        return found
+
+    with serving(mute) as server:
+        command = [sys.executable, batch_killed.__file__, server.url, str(tmp_path / "l"), "3", "before-create"]
+        subprocess.run(command, capture_output=True, check=True, timeout=60)
+        bench = Bench(server, tmp_path / "l.before-create")
+        assert texts(bench.ask(requests(3))) == said(3)
+    assert any("cannot be known" in line for line in bench.said)
+
+
+def test_two_runs_at_once_send_each_request_once_and_both_have_all_answers(tmp_path: Path) -> None:
+    with serving(batch_polls=4) as server:
+        bench = Bench(server, tmp_path / "ledger")
+
+        async def run(count: int) -> list[str]:
+            opened = open_batch(bench.settings, bench.ledger, pause=bench.pause, say=bench.said.append)
+            async with opened as model:
+                return texts(await ask_all(model, requests(count)))
+
+        async def both() -> tuple[list[str], list[str]]:
+            return await asyncio.gather(run(10), run(14))
+
+        assert [*asyncio.run(both())] == [said(10), said(14)]
+        assert bench.lines == 14
+        assert server.stats()["bodies"]["answered_again"] == 0
+
+
+def test_failures_found_by_one_run_are_told_to_the_other_that_waits_for_the_batch(tmp_path: Path) -> None:
+    rules = [{"contains": "row 1", "fault": "400"}]
+    with serving(rules=rules, batch_polls=4) as server:
+        bench = Bench(server, tmp_path / "ledger")
+
+        async def run() -> list[str]:
+            opened = open_batch(bench.settings, bench.ledger, pause=bench.pause, say=bench.said.append)
+            async with opened as model:
+                return texts(await ask_all(model, requests(3)))
+
+        async def both() -> tuple[list[str], list[str]]:
+            return await asyncio.gather(run(), run())
+
+        want = ["You said: row 0", "bad_request", "You said: row 2"]
+        assert [*asyncio.run(both())] == [want, want]
+        assert bench.lines == 3
+        # What failed is asked again by the next run, as it would be without batches.
+        server.change(rules=[])
+        assert texts(bench.ask(requests(3)))[1] == "You said: row 1"
+
+
+def test_a_row_that_came_too_late_for_its_run_has_its_answer_waiting_in_the_next(tmp_path: Path) -> None:
+    with serving() as server:
+        bench = Bench(server, tmp_path / "ledger")
+
+        async def impatient(model: BatchModel) -> str:
+            others = [asyncio.ensure_future(model.ask(each)) for each in requests(5)]
+            reply = await model.ask(request("mine"))
+            for other in others:
+                other.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+            return reply.text
+
+        # All six go in one batch; a waiter that is gone when it ends leaves its answer in the ledger.
+        assert bench.run(impatient) == "You said: mine"
+        assert texts(bench.ask(requests(5))) == said(5)
+        assert server.stats()["endpoints"]["batch_line"] <= 11
+
+
+def test_answers_stay_in_the_ledger_until_they_are_safe_and_no_longer(tmp_path: Path) -> None:
+    path, seen = tmp_path / "ledger", []
+    with serving() as server:
+        bench = Bench(server, path)
+        keys = [each.key(bench.settings.cache_endpoint) for each in requests(4)]
+
+        def safe() -> None:
+            with Ledger.open(path) as ledger:
+                seen.append(len(ledger.find(keys)))
+
+        found = bench.run(lambda model: ask_all(model, requests(4)), safe=safe)
+    assert all(isinstance(each, Reply) for each in found)
+    assert seen == [4]
+    with Ledger.open(path) as ledger:
+        assert ledger.find(keys) == {}
+        assert ledger.entries(bench.settings.cache_endpoint, "ended") == []
