@@ -8,6 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+import orjson
+
 from pairwright.generators.llm.manners import (
     begins_afterword,
     begins_turn,
@@ -112,7 +114,12 @@ def _unfenced(text: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Return the only string of a JSON object, or what stands in an ``<answer>``, where the text is that."""
+    """Return the only string of a JSON object, a JSON string's text, or what stands in an ``<answer>``."""
+    if len(text) > 2 and text[0] == text[-1] == '"' and "\\" in text:
+        try:
+            return str(orjson.loads(text))
+        except orjson.JSONDecodeError:
+            return text
     if tagged := _TAGS.match(text):
         return tagged["inside"]
     if not text.startswith("{") or not text.endswith("}"):

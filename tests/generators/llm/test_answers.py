@@ -47,6 +47,12 @@ class Closed(BaseModel):
     caption: str
 
 
+class Scored(BaseModel):
+    """A number."""
+
+    score: float
+
+
 class Several(BaseModel):
     """A list of edits."""
 
@@ -125,6 +131,12 @@ def test_fields_that_were_not_asked_for_are_a_trouble_only_where_the_shape_forbi
     assert only(said).value == EDIT
     assert only(said).forgiven == ("extra_field",)
     assert only(said, shape=Closed).reason == "extra_field"
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_a_number_that_json_cannot_say_is_none(number: str) -> None:
+    assert only(f'{{"score": {number}}}', shape=Scored).reason == "wrong_type"
+    assert only('{"score": 2}', shape=Scored).value == Scored(score=2.0)
 
 
 DISGUISES: dict[str, tuple[Callable[[str], str], tuple[str, ...]]] = {
@@ -217,6 +229,7 @@ def test_a_caption_that_only_sounds_like_a_refusal_is_none(caption: str) -> None
         ("line", "Here's a new version of the caption: A cat sits.", "A cat sits.", ("label",)),
         ("line", "```\nA cat sits.\n```", "A cat sits.", ("fence",)),
         ("line", '{"caption": "A cat sits."}', "A cat sits.", ("wrapped",)),
+        ("line", r'"A \"red\" cat \u00e9."', 'A "red" cat é.', ("wrapped",)),
         ("line", "<answer>A cat sits.</answer>", "A cat sits.", ("wrapped",)),
         ("line", "1. A cat sits.", "A cat sits.", ("number",)),
         ("line", "2 cats: one sits.", "2 cats: one sits.", ()),
