@@ -166,6 +166,11 @@ def exclude_each_other(one: str, other: str) -> bool:
     return False
 
 
+def opposed(one: str, other: str) -> bool:
+    """Whether two words are opposites without a class around them."""
+    return other in OPPOSITE.get(one, ())
+
+
 def contrary(word: str) -> tuple[str, ...]:
     """Return the words that cannot be true of a thing of which ``word`` is true, in the order of the tables."""
     found = list(OPPOSITE.get(word, ()))

@@ -12,12 +12,25 @@ already, in any wording: that would be a false negative.
 import math
 import random
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
-from pairwright.generators.attributes import PLACES, contrary, place, same_concept
+from pairwright.generators.attributes import CLASSES, OPPOSITE, PLACES, contrary, place, same_concept
 from pairwright.generators.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.knowledge import Pool, Thesaurus
-from pairwright.generators.nouns import EVERYWHERE, FRAMES, GATHERINGS, KINDS, MASS, OF_PEOPLE, OPEN_PLACES, PLURAL_ONLY
+from pairwright.generators.language.lemmas import lemma
+from pairwright.generators.language.pool import WORDINGS
+from pairwright.generators.nouns import (
+    ADDABLE,
+    EVERYWHERE,
+    FRAMES,
+    GATHERINGS,
+    KINDS,
+    MASS,
+    OF_PEOPLE,
+    OPEN_PLACES,
+    PLURAL_ONLY,
+)
 from pairwright.generators.synonyms import reword_each_other
 
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
@@ -25,11 +38,28 @@ FEW = 3  # candidates; fewer, and WordNet is searched one level wider
 WIDEST = 3
 SLACK = 0.05  # plausibility by which our own kinds may fall short of the old word, and WordNet's must do better
 USUAL = 0.01  # share of a noun's captions in which it goes with a preposition
+OFTEN = 5  # captions that show that it was no slip
 SEEN = 2  # captions of the pool that show that two words go together
+COMMON = 0.05  # share of a word's captions in which another is usual
 TRIED = 12  # candidates looked at in one place
 
+_ANYBODY = ("man", "woman", "person")  # what one of them does, another may do
 _OF_THE_LIVING = frozenset({"young", "elderly"})  # motorcycles are not young again
+_BESIDES = frozenset({"next to", "beside", "behind", "in front of"})  # whatever can be seen
 _NEEDS_A_BODY = frozenset({"under", "underneath", "beneath", "outside"})
+
+
+ENOUGH_SAID = 20  # captions that tell the colour, or the like, of a noun, for its rare ones to be known
+RARE = 0.06  # share of a word among them
+_TOLD = ("colour", "material", "pattern")  # whose silence tells something; that a door is closed goes unsaid
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A word that captions say of a noun; ``rare`` when hardly any of those that tell such a thing have it."""
+
+    text: str
+    rare: bool
 
 
 class Candidates:
@@ -47,6 +77,7 @@ class Candidates:
         self._minimum, self._least = minimum, least
         self.nouns = lru_cache(maxsize=20_000)(self._nouns)
         self.adjectives = lru_cache(maxsize=20_000)(self._adjectives)
+        self.attributes_of = lru_cache(maxsize=20_000)(self._find_attributes_of)
         self._said_as = lru_cache(maxsize=20_000)(self._find_said_as)
         self.is_alive = lru_cache(maxsize=20_000)(self._is_alive)
 
@@ -85,14 +116,25 @@ class Candidates:
         """
         rest = [lemma for lemma in context if lemma not in instead_of.split()]
         word = candidate.rsplit(maxsplit=1)[-1]
-        ours = candidate in KINDS.get(instead_of, (candidate,))
+        ours = not instead_of or candidate in KINDS.get(instead_of, (candidate,))
         seen = sum(self._pool.cooccurrence(word, other) >= SEEN for other in rest)
-        if seen < min(len(rest), 1 if ours else 2):
+        if seen < min(len(rest), 1 if ours and instead_of else 2):
             return False
         fit = self._pool.plausibility(word, rest)
-        if not ours:
+        if not ours or not instead_of:
             return fit >= self._least + SLACK
         return fit >= self._least or fit >= self._pool.plausibility(instead_of.rsplit(maxsplit=1)[-1], rest) - SLACK
+
+    def goes_along(self, candidate: str, context: Sequence[str]) -> bool:
+        """Whether captions have a thing in such company: sensible beside all of it, or usual beside some of it."""
+        word = candidate.rsplit(maxsplit=1)[-1]
+        if self.fits(candidate, "", context):
+            return True
+        return any(
+            self._pool.cooccurrence(word, other) >= max(SEEN, COMMON * self._pool.cooccurrence(other, other))
+            for other in context
+            if self._pool.cooccurrence(other, other)
+        )
 
     def is_said(self, candidate: str, instead_of: str, words: ImageWords) -> bool:
         """Whether a caption or box speaks of the candidate; words that may mean the original do not count."""
@@ -132,11 +174,74 @@ class Candidates:
     def stands_before(self, wording: str, noun: str) -> bool:
         """Whether the pool has the relation before such a noun: "under" before "table", but not before "wall"."""
         words = wording.split()
-        if words[0] in _NEEDS_A_BODY and noun in OPEN_PLACES:
+        if noun in OPEN_PLACES and (words[0] in _NEEDS_A_BODY or wording in _BESIDES):
+            return wording in _BESIDES and self._pool.adjacency(wording, noun) >= OFTEN
+        if not all(self._pool.form_frequency(word) >= SEEN for word in words):
             return False
-        return all(self._pool.form_frequency(word) >= SEEN for word in words) and (
-            self._pool.adjacency(words[-1], noun) >= SEEN or words[-1] == "than"
+        if wording in _BESIDES and noun in KINDS and self.is_frequent(noun, "NOUN"):
+            return True
+        counted = wording if tuple(words) in WORDINGS else words[-1]
+        return self._pool.adjacency(counted, noun) >= SEEN or words[-1] == "than"
+
+    @cached_property
+    def _addable(self) -> tuple[tuple[str, ...], tuple[float, ...]]:
+        """Things that may be added, with their weights."""
+        nouns = tuple(noun for noun in ADDABLE if self.is_frequent(noun, "NOUN"))
+        return nouns, tuple(math.sqrt(self._pool.frequency(noun.split()[-1], "NOUN")) for noun in nouns)
+
+    def addable(self, rng: random.Random) -> list[str]:
+        """Draw up to `TRIED` things that may be added, frequent ones sooner."""
+        nouns, weights = self._addable
+        return list(dict.fromkeys(rng.choices(nouns, weights, k=TRIED))) if nouns else []
+
+    def names_of(self, noun: str) -> frozenset[str]:
+        """Return the word forms by which captions may mean the noun or a kind of it."""
+        return self._said_as(noun)
+
+    def is_adjective(self, word: str, noun: str) -> bool:
+        """Whether captions describe such nouns by the word."""
+        return (word in PLACES or self._pool.frequency(word, "ADJ") >= self._minimum) and (
+            self._pool.adjacency(word, noun) >= SEEN
         )
+
+    def _find_attributes_of(self, noun: str) -> tuple[Attribute, ...]:
+        """Return what captions say of such a noun, by classes, and whether it is rare in its class."""
+        found = []
+        classes = {name: [w for words in concepts.values() for w in words] for name, concepts in CLASSES.items()}
+        classes[""] = [word for word in OPPOSITE if word not in PLACES]
+        for name, words in classes.items():
+            counts = {word: self._pool.adjacency(word, noun) for word in words}
+            total = sum(counts.values())
+            known = name in _TOLD and total >= ENOUGH_SAID
+            found += [
+                Attribute(word, known and count <= RARE * total)
+                for word, count in counts.items()
+                if count >= SEEN and self._pool.frequency(word, "ADJ") >= self._minimum
+            ]
+        return tuple(found)
+
+    def has_object(self, verb: str, noun: str) -> bool:
+        """Whether captions have the verb with such an object."""
+        return self._pool.adjacency(verb, noun) >= SEEN
+
+    def goes_with(self, verb: str, preposition: str) -> bool:
+        """Whether captions have the verb right before the preposition."""
+        return self._pool.adjacency(verb, preposition) >= SEEN
+
+    def acts(self, noun: str, verb: str, *, alone: bool) -> bool:
+        """Whether captions say that the noun does it; where both stand in one caption will do for the living."""
+        doers = (noun, *_ANYBODY) if noun in OF_PEOPLE | GATHERINGS else (noun,)
+        seen = any(self._pool.adjacency(doer, verb) >= SEEN for doer in doers)
+        return seen or (alone and self._pool.cooccurrence(noun, verb) >= SEEN)
+
+    def makes_sense(self, word: str, instead_of: str, context: Sequence[str]) -> bool:
+        """Whether the pool does not find a word strange beside the others of a caption."""
+        rest = [lemma for lemma in context if lemma != instead_of]
+        return self._pool.plausibility(word, rest) >= self._least - SLACK
+
+    def lemma_of(self, form: str) -> str:
+        """Return the verb of a participle."""
+        return lemma(form, "VBG" if form.endswith("ing") else "VBN")
 
     def may_trade_places(self, first: str, relation: str, second: str) -> bool:
         """Whether captions have ``second`` before such a relation and ``first`` after it, as more than a slip."""

@@ -18,7 +18,9 @@ from pairwright.generators.relations import Found, relations_in
 from pairwright.generators.wordlists import word_set
 
 # When every place fails, the reason that stands furthest to the right is the one given.
-REASONS = ("no_edit", "no_candidate", "not_grammatical", "true_of_image", "may_be_false", "identical", "duplicate")
+REASONS = (
+    "no_edit", "no_candidate", "not_grammatical", "true_of_image", "may_be_false", "identical", "duplicate", "no_positive"
+)  # fmt: skip
 
 Outcome = tuple[Change, ...] | str
 

@@ -96,6 +96,14 @@ class ImageWords:
         """Whether one of the words or phrases occurs."""
         return any(map(self.has, words))
 
+    def said_of(self, wording: str, noun: str) -> bool:
+        """Whether some caption holds a wording and speaks of the noun, by whatever name."""
+        if not self.has(wording):
+            return False
+        names = {form for word in loosely_same(noun) for form in (word, plural_of(word))}
+        lines = (self.own, *self.others)
+        return any(f" {wording} " in f" {' '.join(words)} " and not names.isdisjoint(words) for words in lines)
+
     def speaks_of(self, noun: str) -> bool:
         """Whether the noun, its plural, or a word that captions use for the same occurs; of a compound, its head."""
         said_as = loosely_same(noun) | loosely_same(noun.rsplit(maxsplit=1)[-1])

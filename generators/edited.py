@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
 from pairwright.generators.captions import REASONS, Caption, Outcome
-from pairwright.generators.edits import rewrite
+from pairwright.generators.edits import Change, rewrite
 
+BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
 _DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
 
 
@@ -43,6 +44,22 @@ def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -
             taken.add(text)
             return Edited(text, edits)
     return Edited(reason=reason)
+
+
+def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str]) -> tuple[Edited, Edited]:
+    """Return the first two texts that come together, the false one first; a reason stands in the false one."""
+    reason = REASONS[0]
+    for outcome in outcomes:
+        if isinstance(outcome, str):
+            reason = max(reason, outcome, key=REASONS.index)
+            continue
+        false, true = (Edited(*rewrite(caption.pair.caption, changes)) for changes in outcome)
+        texts = {false.text, true.text}
+        if len(texts) == len(texts - taken - {caption.pair.caption}) == 2:
+            taken |= texts
+            return false, true
+        reason = max(reason, "duplicate", key=REASONS.index)
+    return Edited(reason=reason), Edited(reason=reason)
 
 
 def edited_annotation(found: Edited, pair: Pair, kind: str, attempt: str, origin: Origin) -> Annotation:

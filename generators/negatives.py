@@ -1,11 +1,12 @@
 """Hard negatives by rules: minimal edits of a caption that are no longer true of its image.
 
-Five of SugarCrepe's types: REPLACE an object, an attribute or a relation (`replacing.py`), SWAP objects or attributes
-(`swapping.py`). Fast enough to run inside a data loader: tags, tables and pool statistics, no model.
+SugarCrepe's seven types: REPLACE an object or an attribute (`replacing.py`) or a relation (`relating.py`), SWAP objects
+or attributes (`swapping.py`), ADD an object or an attribute (`adding.py`); and SHUFFLE (`shuffling.py`), which is for
+training only and made when it is asked for. Fast enough to run inside a data loader: tags, tables and pool statistics, no model.
 
 For each asked type and each of `per_type` there is one annotation: kept, or rejected with the reason that came nearest
 to success (`captions.REASONS`): `no_edit` (nothing of the kind in the caption), `no_candidate` (no word is left after
-the filters), `not_grammatical`, `true_of_image`, `identical`, `duplicate`. Two negatives of a pair are never equal, nor
+the filters), `not_grammatical`, `true_of_image`, `identical`, `duplicate`, `no_positive` (both-sides pairs). Two negatives of a pair are never equal, nor
 is one equal to a caption of the image.
 """
 
@@ -13,19 +14,23 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.generators.adding import BOTH_SIDES, add_attribute, add_object
+from pairwright.generators.both_sides import Positives, with_positive
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
-from pairwright.generators.edited import edited_annotation, first_good
+from pairwright.generators.edited import Edited, edited_annotation, first_good, first_pair
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.replacing import replace_attribute, replace_object, replace_relation
+from pairwright.generators.positives import makers
+from pairwright.generators.relating import replace_relation
+from pairwright.generators.replacing import replace_attribute, replace_object
+from pairwright.generators.shuffling import shuffle
 from pairwright.generators.swapping import swap_attribute, swap_object
 
 NAME = "rules-negatives"
-VERSION = 1
+VERSION = 2
 
 Maker = Callable[[Caption, Candidates, random.Random], Iterator[Outcome]]
 MAKERS: dict[str, Maker] = {
@@ -34,8 +39,13 @@ MAKERS: dict[str, Maker] = {
     "replace-relation": replace_relation,
     "swap-object": swap_object,
     "swap-attribute": swap_attribute,
+    "add-object": add_object,
+    "add-attribute": add_attribute,
+    "shuffle": shuffle,
 }
 TYPES = tuple(MAKERS)
+FOR_TRAINING = frozenset({"shuffle"})  # never in a benchmark
+FOR_BENCHMARKS = tuple(kind for kind in TYPES if kind not in FOR_TRAINING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +58,17 @@ class NegativeOptions:
         minimum: captions of the pool in which a new word must occur.
         least: plausibility that a new word must reach in its context, -1 to 1 (`pool.PoolStatistics.plausibility`).
         seed: written into the origin of each row; chance itself comes with the call.
+        both_sides: give each negative (but SHUFFLE) a hard positive to be compared with, named by its
+            ``positive_id``; one that finds none is rejected as `no_positive`. ADD gets a true addition in the same
+            place. The positives follow the negatives.
     """
 
-    types: tuple[str, ...] = TYPES
+    types: tuple[str, ...] = FOR_BENCHMARKS
     per_type: int = 1
     minimum: int = 5
     least: float = 0.0
     seed: int = 0
+    both_sides: bool = False
 
 
 class RuleNegatives:
@@ -74,22 +88,45 @@ class RuleNegatives:
 
     def __init__(self, thesaurus: Thesaurus, pool: Pool, options: NegativeOptions | None = None) -> None:
         self.options = options or NegativeOptions()
+        self._origin = Origin(NAME, VERSION, self.options.seed)
         unknown = sorted(set(self.options.types) - set(TYPES))
         if unknown:
             raise UsageError(f"no such type of negative: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
         if self.options.per_type < 1:
             raise UsageError(f"per_type must be at least 1, not {self.options.per_type}.")
+        self._rewordings = makers(thesaurus, pool, minimum=self.options.minimum) if self.options.both_sides else {}
         self._candidates = Candidates(thesaurus, pool, minimum=self.options.minimum, least=self.options.least)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
-        """Return ``per_type`` annotations for each type, in the order of the options."""
-        caption = Caption(pair, tokens)
-        seed, origin = rng.getrandbits(64), Origin(NAME, VERSION, self.options.seed)
+        """Return ``per_type`` annotations for each type, in the order of the options; positives after their types."""
+        caption, seed = Caption(pair, tokens), rng.getrandbits(60)
         taken = {pair.caption, *pair.captions}
+        positives = Positives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
         for kind in self.options.types:
-            outcomes = MAKERS[kind](caption, self._candidates, stream(seed, kind))
+            rng.seed(seed + len(TYPES) + TYPES.index(kind))
+            if self.options.both_sides and kind in BOTH_SIDES:
+                made += self._additions(caption, kind, rng, positives, taken)
+                continue
+            outcomes = MAKERS[kind](caption, self._candidates, rng)
             for ordinal in range(self.options.per_type):
-                found = first_good(caption, outcomes, taken)
-                made.append(edited_annotation(found, pair, "hard_negative", f"{kind}/{ordinal}", origin))
-        return made
+                row = self._row(first_good(caption, outcomes, taken), pair, f"{kind}/{ordinal}")
+                if self.options.both_sides and kind not in FOR_TRAINING and row.status == "kept":
+                    row = with_positive(row, positives.beside(kind))
+                made.append(row)
+        return made + positives.rows
+
+    def _additions(
+        self, caption: Caption, kind: str, rng: random.Random, positives: Positives, taken: set[str]
+    ) -> list[Annotation]:
+        """Return false additions, each beside a true one in the same place."""
+        outcomes = BOTH_SIDES[kind](caption, self._candidates, rng)
+        rows = []
+        for ordinal in range(self.options.per_type):
+            false, true = first_pair(caption, outcomes, taken)
+            row = self._row(false, caption.pair, f"{kind}/{ordinal}")
+            rows.append(with_positive(row, positives.add(true, kind, str(ordinal)) if true.text else ""))
+        return rows
+
+    def _row(self, found: Edited, pair: Pair, attempt: str) -> Annotation:
+        return edited_annotation(found, pair, "hard_negative", attempt, self._origin)

@@ -160,6 +160,31 @@ OPEN_PLACES = word_set(
     "middle highway runway sidewalk desert city town background leash phone ramp lawn pavement tarmac curb"
 )
 
+# What somebody who tells of a picture would not pass over, so that silence speaks against it. With "a" before it.
+ADDABLE = tuple(
+    noun.replace("_", " ")
+    for noun in """
+    dog cat horse cow sheep elephant giraffe zebra bear goat pig rabbit monkey duck parrot squirrel camel swan
+    kitten puppy lamb bird bus truck train motorcycle bicycle boat airplane helicopter tractor scooter trolley
+    carriage canoe sailboat umbrella kite frisbee skateboard surfboard snowboard sled balloon guitar piano
+    drum laptop camera newspaper doll teddy_bear couch tennis_racket baseball_bat suitcase ladder tent flag
+    pizza sandwich burger hot_dog cake cookie donut pie salad pancake taco waffle cupcake muffin bagel
+    croissant banana apple pineapple watermelon pear lemon carrot pumpkin candle vase teapot fireplace statue
+    fountain fire_hydrant parking_meter stop_sign mailbox windmill lighthouse clock bench waterfall wheelchair
+    stroller basket bucket crown robot snowman birdcage hammock telescope trophy wagon toddler clown bride
+    firefighter policeman circle square triangle star heart cross
+    """.split()  # noqa: SIM905 - read and mended as a list of words
+)
+
+# Drawn in a plane, where what is under another may be beside it as well.
+FIGURES = word_set("circle square triangle star heart cross rectangle diamond oval hexagon pentagon shape")
+# Who is in a coat wears it.
+WORN = word_set(
+    "shirt jacket coat suit dress uniform hat cap costume sweater vest skirt pants jeans shorts wetsuit outfit clothes "
+    "clothing gear attire tie robe apron hoodie t-shirt blouse bikini swimsuit trunk sunglasses glasses helmet glove shoe "
+    "boot sock sandal goggles scarf mask top tuxedo pajamas overalls underwear tutu kimono jersey"
+)
+
 OF_PEOPLE = word_set(
     "man woman boy girl guy lady gentleman person people male female bride groom king queen mother father son daughter "
     "husband wife brother sister baby infant toddler teenager surfer skier snowboarder skateboarder cyclist "

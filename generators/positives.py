@@ -13,7 +13,6 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.generators.captions import Caption, Outcome
@@ -24,8 +23,22 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.rewording import Reworder
 
 NAME = "rules-positives"
-VERSION = 1
+VERSION = 2
 TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
+
+
+Maker = Callable[[Caption, random.Random], Iterator[Outcome]]
+
+
+def makers(thesaurus: Thesaurus, pool: Pool, *, minimum: int) -> dict[str, Maker]:
+    """Return the maker of each type; they share one memory of synonyms."""
+    reworder = Reworder(thesaurus, pool, minimum=minimum)
+    return {
+        "replace-object": reworder.objects,
+        "replace-attribute": reworder.attributes,
+        "replace-relation": reworder.relations,
+        "swap-object": swap_around_and,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +76,16 @@ class RulePositives:
         unknown = sorted(set(self.options.types) - set(TYPES))
         if unknown:
             raise UsageError(f"no such type of positive: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
-        reworder = Reworder(thesaurus, pool, minimum=self.options.minimum)
-        self._makers: dict[str, Callable[[Caption, random.Random], Iterator[Outcome]]] = {
-            "replace-object": reworder.objects,
-            "replace-attribute": reworder.attributes,
-            "replace-relation": reworder.relations,
-            "swap-object": swap_around_and,
-        }
+        self._makers = makers(thesaurus, pool, minimum=self.options.minimum)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return one annotation for each type, in the order of the options."""
         caption = Caption(pair, tokens)
-        seed, origin = rng.getrandbits(64), Origin(NAME, VERSION, self.options.seed)
+        seed, origin = rng.getrandbits(60), Origin(NAME, VERSION, self.options.seed)
         taken = {pair.caption, *pair.captions}
         made: list[Annotation] = []
         for kind in self.options.types:
-            found = first_good(caption, self._makers[kind](caption, stream(seed, kind)), taken)
+            rng.seed(seed + TYPES.index(kind))
+            found = first_good(caption, self._makers[kind](caption, rng), taken)
             made.append(edited_annotation(found, pair, "hard_positive", kind, origin))
         return made

@@ -1,7 +1,7 @@
-"""Relations between things in a caption: prepositions of place and direction, and a few verbs.
+"""Relations between things in a caption: prepositions of place and direction.
 
 A *relation* has wordings that mean the same ("to the left of", "left of"). What cannot hold of the same two things in
-the same picture stands in `INSTEAD_OF`, wording by wording. A *strict* relation never holds both ways
+the same picture stands in `INSTEAD_OF` (opposites) and `ELSEWHERE` (other places), wording by wording. A *strict* relation never holds both ways
 round, so exchanging what it joins makes the text false. One that is not is left alone ("next to", "with").
 
 The table is our own. It is short on purpose: a wrong opposite makes a negative that is true of the image. "On" against
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.wordlists import word_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,20 @@ RELATIONS = (
     Relation("with", ("with", "along with", "together with")),
     Relation("across", ("across from", "opposite")),
     Relation("and", ("and", "or")),
+    Relation("at", ("at",)),
+    Relation("along", ("along",)),
+    Relation("over there", ("across",)),
+    Relation("through", ("through",)),
+    Relation("between", ("between", "in between")),
+    Relation("around", ("around",)),
+    Relation("past", ("past",)),
+    Relation("against", ("against",)),
+    Relation("middle", ("in the middle of", "in the center of")),
+    Relation("edge", ("on the edge of", "at the edge of", "on the side of", "at the end of")),
+    Relation("top", ("at the top of",)),
+    Relation("bottom", ("at the bottom of",)),
+    Relation("its back", ("on the back of", "in the back of")),
+    Relation("its front", ("on the front of", "in the front of")),
 )
 
 # What replace-relation may write for a wording, best first. It takes the first that the pool has before such a noun.
@@ -98,8 +113,6 @@ INSTEAD_OF = {
     "smaller than": ("larger than", "bigger than"),
     "taller than": ("shorter than",),
     "shorter than": ("taller than",),
-    "up": ("down",),
-    "down": ("up",),
     "into": ("out of",),
     "out of": ("into",),
     "onto": ("off",),
@@ -110,34 +123,64 @@ INSTEAD_OF = {
     "away from": ("toward", "towards"),
 }
 
-# Verbs that cannot both be true of one actor at one moment, by lemma. Only verbs whose every use in a caption
-# excludes the other are here: one may hold something and look at it, but not push it and pull it.
-OPPOSED_VERBS = {
-    "push": ("pull",),
-    "pull": ("push",),
-    "throw": ("catch",),
-    "catch": ("throw",),
-    "open": ("close",),
-    "close": ("open",),
-    "enter": ("leave",),
-    "leave": ("enter",),
-    "load": ("unload",),
-    "unload": ("load",),
+# What replace-relation may write where there is no opposite. What is on a bench is not beside it, though it may well be
+# near it. Figures in a plane are the exception: a circle under a square may be next to it (`nouns.FIGURES`).
+ELSEWHERE = {
+    "on": ("beside", "next to", "behind", "in front of", "inside"),
+    "on top of": ("beside", "next to", "behind", "inside", "in front of"),
+    "atop": ("beside", "next to", "behind", "inside"),
+    "upon": ("beside", "behind"),
+    "in": ("beside", "next to", "behind", "on top of", "in front of", "under"),
+    "inside": ("beside", "next to", "behind", "on top of", "in front of", "under"),
+    "inside of": ("next to", "behind", "on top of", "in front of", "under"),
+    "within": ("outside", "next to", "behind"),
+    "at": ("under", "behind", "outside", "on top of", "inside"),
+    "near": ("inside", "on top of", "far from", "far away from"),
+    "close to": ("inside", "on top of", "far from", "far away from"),
+    "by": ("inside", "on top of", "far from", "under"),
+    "next to": ("inside", "on top of", "under", "far from", "behind", "on"),
+    "beside": ("inside", "on top of", "under", "far from", "behind", "on"),
+    "alongside": ("inside", "on top of", "under", "far from", "behind"),
+    "behind": ("inside", "on top of", "under", "on"),
+    "in front of": ("inside", "on top of", "under", "on"),
+    "under": ("next to", "beside", "behind", "inside"),
+    "underneath": ("next to", "beside", "behind", "inside"),
+    "beneath": ("next to", "beside", "behind", "inside"),
+    "below": ("inside", "on top of"),
+    "above": ("inside", "behind"),
+    "over": ("around", "inside", "behind"),
+    "outside": ("behind", "on top of", "under"),
+    "outside of": ("inside", "on top of"),
+    "between": ("behind", "in front of", "on top of", "under", "inside"),
+    "in between": ("behind", "in front of", "on top of", "under"),
+    "around": ("inside", "under", "on top of", "away from"),
+    "along": ("across", "away from"),
+    "across": ("along", "under", "beside", "behind"),
+    "through": ("around", "over", "past", "next to", "beside"),
+    "past": ("into", "toward", "towards"),
+    "against": ("far from", "away from", "on top of", "inside", "under"),
+    "into": ("past", "away from"),
+    "toward": ("past",),
+    "towards": ("past",),
+    "onto": ("under", "behind"),
+    "down": ("across", "beside", "behind"),
+    "up": ("across", "beside", "behind"),
+    "in the middle of": ("at the edge of", "on the edge of", "on the side of"),
+    "in the center of": ("at the edge of", "on the edge of", "on the side of"),
+    "on the edge of": ("in the middle of", "in the center of"),
+    "at the edge of": ("in the middle of", "in the center of"),
+    "on the side of": ("in the middle of", "in the center of"),
+    "at the end of": ("in the middle of", "at the start of"),
+    "at the top of": ("at the bottom of",),
+    "at the bottom of": ("at the top of",),
+    "on the back of": ("on the front of", "under", "next to"),
+    "on the front of": ("on the back of", "inside"),
+    "in the back of": ("in the front of", "behind", "under"),
+    "in the front of": ("in the back of", "behind", "under"),
 }
-
-# What a person or animal does with the whole body; each excludes those listed. For things ("a vase sitting on a
-# table", "a house standing on a hill") the words mean no more than "being", so the actor must be alive.
-POSTURES = {
-    "sit": ("stand",),
-    "stand": ("sit", "lie"),
-    "lie": ("stand", "walk"),
-    "lay": ("stand", "walk"),
-    "walk": ("sit", "lie"),
-    "run": ("sit", "lie"),
-    "jump": ("sit", "lie"),
-    "sleep": ("stand", "walk"),
-    "kneel": ("stand",),
-}
+# On these what goes up does not go down; up and down a street are the same to many.
+SLOPES = word_set("hill mountain slope mountainside hillside ramp stair staircase step ladder tree cliff escalator")
+UP_AND_DOWN = {"up": ("down",), "down": ("up",)}
 
 # Verbs whose doer and object cannot be exchanged: whoever rides is not ridden.
 STRICT_VERBS = frozenset(

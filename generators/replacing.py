@@ -16,7 +16,6 @@ from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import GATHERINGS, KINDS, OF_PEOPLE
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
-from pairwright.generators.relations import INSTEAD_OF, OPPOSED_VERBS, POSTURES, Found
 from pairwright.generators.wordlists import word_set
 
 _VERBS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN"})
@@ -130,71 +129,6 @@ def _other_adjective(
         if not adjective_is_said(other, caption.words):
             return (_change(caption, at, at + 1, other),)
         reason = "true_of_image"
-    return reason
-
-
-def replace_relation(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
-    """Exchange a preposition for its opposite, or a verb for one that excludes it."""
-    verbs = [at for at in range(len(caption.tokens)) if caption.tag(at) in _VERBS]
-    places: list[Found | int] = [*caption.relations, *verbs]
-    for where in rng.sample(places, len(places)):
-        if isinstance(where, Found):
-            yield _other_preposition(caption, candidates, where)
-        else:
-            yield _other_verb(caption, candidates, where, rng)
-
-
-def _other_preposition(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
-    wording = " ".join(caption.lower[found.start : found.end])
-    before, after = _before(caption, found.start), caption.starting_at(found.end)
-    if wording not in INSTEAD_OF or before is None or after is None or not caption.is_thing(after):
-        return "no_edit"
-    if _may_be_others(caption, before) or _may_be_others(caption, after):
-        return "true_of_image"
-    noun = caption.head(after)
-    new = next((other for other in INSTEAD_OF[wording] if candidates.stands_before(other, noun)), "")
-    if not new:
-        return "no_candidate"
-    if caption.words.has(new):
-        return "true_of_image"
-    return (_change(caption, found.start, found.end, new),)
-
-
-def _before(caption: Caption, start: int) -> NounPhrase | None:
-    """Return the thing that a relation is said of: the noun phrase before it, verbs and adverbs between."""
-    at = start
-    while (
-        at > 0
-        and start - at < _FURTHEST
-        and (caption.tag(at - 1)[:2] in {"VB", "RB"} or caption.word(at - 1) == "that")
-    ):
-        at -= 1
-    return caption.ending_at(at)
-
-
-def _may_be_others(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether another thing of that name could make the opposite true."""
-    return caption.plural(phrase) or phrase.count >= 0 or caption.words.several(caption.head(phrase))
-
-
-def _other_verb(caption: Caption, candidates: Candidates, at: int, rng: random.Random) -> Outcome:
-    lemma = caption.tokens[at].lemma
-    found: tuple[str, ...] = OPPOSED_VERBS.get(lemma, ())
-    if lemma in POSTURES:
-        doer = _before(caption, at)
-        if doer is None or not candidates.has_posture(caption.head(doer)) or caption.word(at + 1) not in _AFTER_POSTURE:
-            return "no_edit"
-        if _may_be_others(caption, doer) or caption.words.has_any(GATHERINGS):
-            return "true_of_image"
-        found = POSTURES[lemma]
-    if not found or caption.tag(at) == "VBN":
-        return "no_edit"
-    reason = "no_candidate"
-    for verb in rng.sample(found, len(found)):
-        if caption.words.has_any(inflect(verb, tag) for tag in ("VB", "VBG", "VBZ", "VBD")):
-            reason = "true_of_image"
-        elif candidates.is_frequent(verb, "VERB") and candidates.fits(verb, lemma, caption.contents):
-            return (_change(caption, at, at + 1, inflect(verb, caption.tag(at))),)
     return reason
 
 

@@ -6,8 +6,8 @@ pruned (`PoolCounts.frozen`): immutable, with a digest that enters manifests and
 
 - A *word* here is a lemma. Frequencies are document frequencies: a caption counts once however often it says "dog".
 - *Co-occurrence* counts captions that hold both of two content words (nouns, verbs, adjectives).
-- *Adjacency* counts, in order: adjective before its noun, verb or noun before its preposition, preposition before
-  the noun that it governs.
+- *Adjacency* counts, in order: adjective before its noun, verb or noun before its preposition, preposition (of one
+  word or several, `WORDINGS`) before the noun that it governs, verb before its object, and doer before what it does ("is" and "who" between).
 
 Memory stays bounded: frozen statistics keep the 20,000 most frequent content words, pairs seen twice or more, and
 the 100,000 most frequent lemmas and forms. While merging, pairs seen once are dropped whenever there are more than
@@ -32,7 +32,17 @@ CONTENT: Final = frozenset(("NOUN", "PROPN", "VERB", "ADJ"))
 _VOCABULARY, _MOST_TYPES, _LEAST_PAIR = 20_000, 100_000, 2
 _MOST_PAIRS = 2_000_000
 _COLUMNS: Final = ("kind", "a", "b", "count")
+_ACTS: Final = frozenset(("VBG", "VBZ", "VBP", "VBD", "VB"))
 _UNSEEN = 0.5  # added to each pair's count, so that a pair never seen has a finite, negative information
+
+WORDINGS: Final = tuple(
+    tuple(wording.split())
+    for wording in (
+        "in front of", "on top of", "in back of", "next to", "close to", "far from", "away from", "inside of",
+        "outside of", "out of", "off of", "full of", "in the middle of", "on the side of", "on the edge of",
+    )
+)  # fmt: skip
+_ENDS_OF_WORDINGS: Final = frozenset(words[-1] for words in WORDINGS)
 
 Pair = tuple[str, str]
 _Key = TypeVar("_Key", str, Pair)
@@ -100,13 +110,45 @@ def _top(counts: dict[_Key, int], most: int) -> list[tuple[_Key, int]]:
 
 def _adjacent(tokens: Sequence[Token]) -> Iterable[Pair]:
     for at, token in enumerate(tokens):
-        if token.pos == "ADJ" or token.tag == "IN":
+        if token.pos == "ADJ" or token.tag in {"IN", "TO"}:
             noun = _noun_after(tokens, at + 1)
             if noun:
                 yield token.lemma, noun
-        following = tokens[at + 1] if at + 1 < len(tokens) else None
-        if following is not None and following.tag in {"IN", "RP"} and token.pos in {"VERB", "NOUN"}:
-            yield token.lemma, following.lemma
+                if token.lemma in _ENDS_OF_WORDINGS:
+                    yield _wording(tokens, at), noun
+        elif token.pos in {"VERB", "NOUN"}:
+            following = _bound(tokens, at)
+            if following:
+                yield token.lemma, following
+
+
+def _bound(tokens: Sequence[Token], at: int) -> str:
+    """Return the preposition right after a verb or noun; else a verb's object, or what a noun does."""
+    token, following = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else None
+    if following is not None and following.tag in {"IN", "RP"}:
+        return following.lemma
+    if token.tag in _ACTS:
+        return _noun_after(tokens, at + 1)
+    return _act_after(tokens, at + 1) if token.pos == "NOUN" else ""
+
+
+def _wording(tokens: Sequence[Token], at: int) -> str:
+    """Return the preposition of several words that ends at ``at`` ("in front of"); else what it has there."""
+    for words in WORDINGS:
+        start = at + 1 - len(words)
+        if start >= 0 and tuple(token.lemma for token in tokens[start : at + 1]) == words:
+            return " ".join(words)
+    return tokens[at].lemma
+
+
+def _act_after(tokens: Sequence[Token], start: int) -> str:
+    """Return the verb that goes on at ``start``, auxiliaries and "that" between; empty when there is none."""
+    for token in tokens[start : start + 3]:
+        if token.pos == "VERB":
+            return token.lemma
+        if token.pos != "AUX" and token.tag not in {"WDT", "WP"}:
+            break
+    return ""
 
 
 def _noun_after(tokens: Sequence[Token], start: int) -> str:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.generators.candidates import Candidates
-from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
 from pairwright.generators.nouns import EVERYWHERE, KINDS
 from tests.generators.trial import POOL, SmallThesaurus, annotate, assert_order_is_free, pair_of, small_pool, texts
 
@@ -145,7 +145,7 @@ def test_what_there_is_a_crowd_of_is_not_put_in() -> None:
 def test_every_attempt_is_answered() -> None:
     generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(per_type=2))
     annotations = annotate(generator, pair_of("hello"))
-    assert [f"{a.form}-{a.target}" for a in annotations] == [kind for kind in TYPES for _ in range(2)]
+    assert [f"{a.form}-{a.target}" for a in annotations] == [kind for kind in FOR_BENCHMARKS for _ in range(2)]
     assert {(a.status, a.reason, a.text) for a in annotations} == {("rejected", "no_edit", "")}
     assert len({a.id for a in annotations}) == len(annotations)
 
@@ -157,8 +157,8 @@ def test_the_order_of_pairs_changes_nothing() -> None:
 
 
 def test_unknown_types_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"no such type of negative: add-object\. Known: replace-object"):
-        RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("add-object",)))
+    with pytest.raises(UsageError, match=r"no such type of negative: negate\. Known: replace-object"):
+        RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("negate",)))
     with pytest.raises(UsageError, match="per_type"):
         RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(per_type=0))
 
