@@ -134,6 +134,11 @@ def _joint(caption: Caption, phrase: NounPhrase) -> str:
     return " and " if before in _HAVING else " with "
 
 
+def _is_indefinite(caption: Caption, phrase: NounPhrase) -> bool:
+    inside = caption.lower[phrase.start : phrase.end]
+    return inside[0] in _INDEFINITE and ANAPHORS.isdisjoint(inside)
+
+
 def _may_end(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether "with a dog" may follow a definite or bare phrase, and then speak of all that was said before it."""
     bound = caption.lower[phrase.start : phrase.end]
