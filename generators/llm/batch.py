@@ -1,7 +1,9 @@
 """Batch mode: the Batch API behind the seam that all models share, for half the price and answers within a day.
 
-    async with open_batch(settings, ledger_beside(cache.path), safe=cache.flush) as model:
-        model = CachedModel(Budget(model, ...), cache, settings.cache_endpoint)
+    with Session(settings, cache=path, opened=in_batches(), in_flight=min(IN_FLIGHT, rows)) as session:
+        ...
+
+    async with open_batch(settings, ledger_beside(path), safe=cache.flush) as model:  # the same, by hand
         replies = await asyncio.gather(*(model.ask(request) for request in requests))
 
 `BatchModel.ask` queues a request and waits. A batch is closed when it is full (50,000 requests, 200 MB), or when nothing more
@@ -26,7 +28,7 @@ the test server only.
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,11 +40,23 @@ from pairwright.generators.llm.batch_patience import Patience, Pause
 from pairwright.generators.llm.batch_rows import Rows
 from pairwright.generators.llm.batch_sending import BatchLimits, Sender, recover
 from pairwright.generators.llm.batch_service import open_service
+from pairwright.generators.llm.cache import Cache
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Reply, Request
 from pairwright.generators.llm.settings import LLMSettings
 
-__all__ = ["BatchLimits", "BatchModel", "Progress", "cancel_batches", "ledger_beside", "open_batch"]
+__all__ = [
+    "IN_FLIGHT",
+    "BatchLimits",
+    "BatchModel",
+    "Progress",
+    "cancel_batches",
+    "in_batches",
+    "ledger_beside",
+    "open_batch",
+]
+
+IN_FLIGHT = 100_000  # rows at once, for runs that are so long: two full batches
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +92,10 @@ class BatchModel:
         """
         return await self._rows.ask(request.key(self._endpoint), request)
 
+    def stop(self, failure: Failure) -> None:
+        """Send nothing more and let all who wait end in ``failure``: answers may be hours away."""
+        self._rows.stop(failure)
+
     def flush(self) -> None:
         """Send what is queued, without waiting for more: for callers who know that nothing more comes."""
         self._sender.flush()
@@ -94,7 +112,7 @@ class BatchModel:
 
     async def close(self) -> None:
         """Stop asking. Batches at the server go on; it says so."""
-        if not len(self._rows):
+        if self._rows.stopped is None and not len(self._rows):
             await self._collector.whole()
         for task in self._tasks:
             task.cancel()
@@ -169,6 +187,15 @@ async def open_batch(  # noqa: PLR0913 - three of them are for who tests or show
                 yield model
             finally:
                 await model.close()
+
+
+def in_batches(
+    limits: BatchLimits | None = None, *, say: Callable[[str], None] = _log.warning
+) -> Callable[[LLMSettings, Cache], AbstractAsyncContextManager[BatchModel]]:
+    """Return what a session opens its client with: ``Session(..., opened=in_batches(), in_flight=...)``."""
+    return lambda settings, cache: open_batch(
+        settings, ledger_beside(cache.path), limits=limits, safe=cache.flush, say=say
+    )
 
 
 async def cancel_batches(

@@ -57,7 +57,7 @@ class Client(Model, Protocol):
         ...
 
 
-Open = Callable[[LLMSettings], AbstractAsyncContextManager[Client]]
+Open = Callable[[LLMSettings, Cache], AbstractAsyncContextManager[Client]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class Session:
             cache: file of answers; made when missing.
             outside: wrappers around the cache, innermost first.
             inside: wrappers between client and cache, innermost first.
-            opened: opens the client, in place of `open_model`.
+            opened: opens the client, in place of `open_model`; see `batch.in_batches`.
             in_flight: talks at once; 0: twice as many as requests at once and 16 more, since a row that waits to be
                 asked again holds its talk but no place in the line.
             cost: tells what has been spent so far, in USD.
@@ -129,7 +129,7 @@ class Session:
         """
         self._settings, self._path, self._cost, self._watch, self._say = settings, cache, cost, watch, say
         self._outside, self._inside = outside, inside
-        self._opened: Open = opened or (lambda settings: open_model(settings, say=say))
+        self._opened: Open = opened or (lambda settings, _: open_model(settings, say=say))
         self._in_flight = in_flight or 2 * settings.max_concurrency + 16
         self._meter = Meter()
         self._seconds = 0.0
@@ -146,7 +146,7 @@ class Session:
         with ExitStack() as stack:
             self._runner = stack.enter_context(asyncio.Runner(loop_factory=new_loop))
             cache = stack.enter_context(Cache.open(self._path))
-            opening = self._opened(self._settings)
+            opening = self._opened(self._settings, cache)
             self._client = self._wait(opening.__aenter__())
             stack.callback(lambda: self._wait(opening.__aexit__(None, None, None)))
             self._model = self._layers(cache)

@@ -1,6 +1,7 @@
 """Batch mode, over HTTP against the test server: what is asked in batches is answered as if asked directly."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,24 @@ import orjson
 import pytest
 
 from pairwright.datasets.errors import StorageError, UsageError
-from pairwright.generators.llm.batch import BatchLimits, BatchModel, cancel_batches, ledger_beside, open_batch
+from pairwright.generators.llm.batch import (
+    BatchLimits,
+    BatchModel,
+    cancel_batches,
+    in_batches,
+    ledger_beside,
+    open_batch,
+)
+from pairwright.generators.llm.batch_ledger import Ledger
 from pairwright.generators.llm.cache import Cache, CachedModel
 from pairwright.generators.llm.client import open_model
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Image, Message, Reply, Request
+from pairwright.generators.llm.runner import Row
 from pairwright.generators.llm.server import wire
 from pairwright.generators.llm.server.serving import Server
+from pairwright.generators.llm.session import Session
+from pairwright.generators.llm.talks import Talk
 from tests.generators.llm.batching import (
     KEY,
     Bench,
@@ -524,6 +536,45 @@ def test_batches_left_at_the_server_can_be_cancelled_and_then_sent_anew(ledger: 
 def test_cancelling_where_nothing_was_ever_sent_says_so(tmp_path: Path) -> None:
     with serving() as server, pytest.raises(StorageError, match="no batch was ever sent"):
         asyncio.run(cancel_batches(settings_for(server), tmp_path / "none"))
+
+
+def test_a_session_asks_in_batches_round_by_round(tmp_path: Path) -> None:
+    def talk(name: str, attempt: int) -> Talk[str]:
+        [first] = yield [request(name, sample=attempt)]
+        assert isinstance(first, Reply)
+        [second] = yield [request(f"then {first.text}")]
+        assert isinstance(second, Reply)
+        return second.text
+
+    limits = BatchLimits(idle=0.05, first_look=0.01, longest_look=0.02)
+    with serving() as server:
+        opened = in_batches(limits, say=lambda _: None)
+        rows = [Row(f"{n}", partial(talk, f"row {n}")) for n in range(20)]
+        for _ in range(2):
+            with Session(settings_for(server), cache=tmp_path / "c", opened=opened, in_flight=20) as session:
+                results = [done.result for done in session.run(rows)]
+                spent = session.totals().spent
+            assert results == [f"You said: then You said: row {n}" for n in range(20)]
+            assert (spent.requests, spent.cached) in ((40, 0), (0, 40))
+        assert [row["request_counts"]["total"] for row in listed(server, "batches")] == [20, 20]
+    with Ledger.open(ledger_beside(tmp_path / "c")) as ledger:  # all is safe in the cache
+        assert ledger.entries(settings_for(server).cache_endpoint, "ended") == []
+
+
+def test_a_run_that_is_stopped_ends_at_once_and_says_what_goes_on(ledger: Path) -> None:
+    with serving(batch_polls=1000) as server:
+        bench = Bench(server, ledger)
+
+        async def work(model: BatchModel) -> list[Reply | Failure]:
+            async def look() -> None:
+                if len(bench.waits) >= 5:
+                    model.stop(Failure("interrupted"))
+
+            bench.meanwhile = look
+            return await ask_all(model, requests(3))
+
+        assert texts(bench.run(work)) == ["interrupted"] * 3
+    assert "goes on at the server" in bench.said[-1]
 
 
 # --- who asks, and where -------------------------------------------------------------------------------------
