@@ -1,6 +1,7 @@
 """The user's own parameters replace the prompts'."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pytest
@@ -12,14 +13,18 @@ from pairwright.generators.llm.parameters import WithParameters
 
 @dataclass
 class Recording:
+    """A model that keeps what it is asked."""
+
     seen: list[Request] = field(default_factory=list)
 
     async def ask(self, request: Request) -> Reply:
+        """Say yes."""
         self.seen.append(request)
         return Reply("yes", "stop", "", Usage(1, 1), "small")
 
 
-def sent(prompts: dict[str, object], users: dict[str, object]) -> dict[str, object]:
+def sent(prompts: Mapping[str, object], users: Mapping[str, object]) -> dict[str, object]:
+    """Return the parameters that reach the model."""
     model = Recording()
     request = Request((Message("user", "Is it?"),), "small", prompts, row="7")
     asyncio.run(WithParameters(model, users).ask(request))
