@@ -122,7 +122,7 @@ class Budget:
         self._held = 0.0
         self._longest = 0  # answer so far, tokens
         self._beyond = 1.0  # by how much a server's count of a prompt has exceeded the bound
-        self._waiting: deque[tuple[asyncio.Future[None], float]] = deque()
+        self._waiting: deque[tuple[asyncio.Future[float], Request, Price | None]] = deque()
         self._stopped: Failure | None = None
 
     async def ask(self, request: Request) -> Reply:
@@ -135,9 +135,9 @@ class Budget:
         if self._stopped is not None:
             raise self._stopped.again()
         price = self._price(request.model)
-        hold = self._most(request, price) if price is not None and self._max_cost is not None else 0.0
+        hold = self._most(request, price)
         if self._waiting or not self._fits(hold):
-            await self._room(hold)
+            hold = await self._room(request, price)
         else:
             self._take(hold)
         try:
@@ -157,11 +157,14 @@ class Budget:
             self._known[model] = self._prices.needed(model) if needed else self._prices.find(model)
         return self._known[model]
 
-    def _most(self, request: Request, price: Price) -> float:
+    def _most(self, request: Request, price: Price | None) -> float:
+        """Return the USD that a request may cost at most, as far as is known now; 0 where no limit needs them."""
+        if price is None or self._max_cost is None:
+            return 0.0
         answer = most_answer(request)
         if answer is None:
-            expected = self._longest or (0 if self.bill.requests else UNHEARD / AGAIN)
-            answer = round(AGAIN * max(expected, answer_tokens(request) if request.expects else 0)) or UNHEARD
+            expected = answer_tokens(request) if request.expects else 0
+            answer = round(AGAIN * max(self._longest or UNHEARD / AGAIN, expected))
         return price.most(most_tokens(request, price.image) * self._beyond, answer)
 
     def _settle(self, request: Request, reply: Reply, price: Price | None) -> None:
@@ -188,20 +191,20 @@ class Budget:
         if self._waiting:
             self._pump()
 
-    async def _room(self, hold: float) -> None:
-        """Wait until a request fits.
+    async def _room(self, request: Request, price: Price | None) -> float:
+        """Wait until a request fits; return what is held for it.
 
         Raises:
             Failure: it never will.
         """
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((place, hold))
+        place: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        self._waiting.append((place, request, price))
         self._pump()
         try:
-            await place
+            return await place
         except asyncio.CancelledError:
             if place.done() and not place.cancelled() and place.exception() is None:
-                self._give_back(hold)  # it was let through in the moment of its cancelling
+                self._give_back(place.result())  # it was let through in the moment of its cancelling
             else:
                 place.cancel()
                 self._pump()
@@ -210,13 +213,14 @@ class Budget:
     def _pump(self) -> None:
         """Let those in front leave that fit; end the run when nothing is under way that could make room."""
         while self._waiting:
-            place, hold = self._waiting[0]
+            place, request, price = self._waiting[0]
+            hold = self._most(request, price)  # anew: answers have told how long answers are
             if place.done():  # called off
                 self._waiting.popleft()
             elif self._fits(hold):
                 self._waiting.popleft()
                 self._take(hold)
-                place.set_result(None)
+                place.set_result(hold)
             elif self._under_way:
                 return
             else:
@@ -225,7 +229,7 @@ class Budget:
     def _stop(self, hold: float) -> None:
         self._stopped = Failure("over_budget", self._spent(hold))
         while self._waiting:
-            place, _ = self._waiting.popleft()
+            place, _, _ = self._waiting.popleft()
             if not place.done():
                 place.set_exception(self._stopped.again())
 
