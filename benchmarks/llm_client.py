@@ -1,4 +1,4 @@
-"""The LLM client as a whole: runner, cache on the disk and transport, against the test server on this machine.
+"""The LLM client as a whole: runner, cache on the disk, budget and transport, against the test server on this machine.
 
     python -m benchmarks.llm_client [SECTION ...] [--rows 10000] [--runs 3] [--memory 20000 200000] [--repeat 100000]
 
@@ -37,12 +37,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pairwright.generators.llm.budget import Budget
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.loops import new_loop
 from pairwright.generators.llm.messages import Message, Reply, Request
+from pairwright.generators.llm.prices import Prices
 from pairwright.generators.llm.runner import Done, Row
 from pairwright.generators.llm.server.faults import KINDS
-from pairwright.generators.llm.session import Session
+from pairwright.generators.llm.session import Session, Wrap
 from pairwright.generators.llm.settings import LLMSettings
 from pairwright.generators.llm.talks import Talk
 
@@ -110,7 +112,9 @@ def client(job: Job) -> dict[str, Any]:
         max_concurrency=job.at_once,
         timeout=job.timeout,
     )
-    with Session(settings, cache=Path(job.cache)) as session:
+    prices = Prices.of(given="0.15/0.6")
+    budget: Wrap = lambda model: Budget(model, prices, max_cost=1000.0)  # noqa: E731 - short
+    with Session(settings, cache=Path(job.cache), inside=[budget]) as session:
         list(session.run([Row("first", partial(describe, -1))]))  # imports and connects
         wall, cpu = time.perf_counter(), time.process_time()
         _written(session.run((Row(str(n), partial(describe, n)) for n in range(job.rows)), of=job.rows), job.out)
@@ -308,7 +312,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sections", nargs="*", help=", ".join(SECTIONS))
-    parser.add_argument("--rows", type=int, default=10_000, help="of speed, faults and two; of latency three times as many")
+    parser.add_argument(
+        "--rows", type=int, default=10_000, help="of speed, faults and two; of latency three times as many"
+    )
     parser.add_argument("--runs", type=int, default=3, help="of speed and latency")
     parser.add_argument("--memory", type=int, nargs="*", default=[20_000, 200_000], help="rows")
     parser.add_argument("--repeat", type=int, default=100_000, help="rows")
