@@ -1,0 +1,351 @@
+"""What a stage will ask, cost and take, before anything is sent.
+
+The talks of a sample of its rows are held with the answers that are expected.
+
+    sample = sample_of(pairs, 200, seed=0)
+    plan = plan_stage("negatives", (Row(pair.key, partial(describe, pair)) for pair in sample.items), sample.total,
+                      settings=settings, prices=Prices.of(), cache=cache)
+    print(plan.requests, plan.cost)
+
+Each sampled row's talk is given, for each request, the answer that the cache holds, else `Request.expects` as a `Reply`
+with the finish reason ``planned``. What it would send is counted with estimated tokens, and the sums are multiplied up
+to all rows. Nothing is sent and nothing is written.
+
+`Range.low` and ``high`` are two standard errors of the sample around the value, and the tokens' own error beside them
+(`TOKENS_OFF`, `ANSWERS_OFF`). They do not hold for what a plan cannot see:
+- Requests that answers bring about: repairs, retries, rows that take more rounds than expected answers do.
+- Prompts that the server has in its own cache and bills for less; so the cost is rather too high.
+- Equal requests of different rows outside the sample, which are sent once; inside of it they are counted once.
+
+Time is the longest of: what the user's ceilings a minute allow; requests at once, each taking `FIRST_S` and `TOKEN_S`
+for each token of its answer; the rounds of one row, one after another. In batch mode it is up to a day a round.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.generators.llm.cache import Cache
+from pairwright.generators.llm.failures import Failure
+from pairwright.generators.llm.messages import Reply, Request, Usage
+from pairwright.generators.llm.prices import ImageRule, Prices
+from pairwright.generators.llm.runner import Row
+from pairwright.generators.llm.settings import LLMSettings
+from pairwright.generators.llm.talks import Outcome
+from pairwright.generators.llm.token_estimate import answer_tokens, prompt_tokens
+
+T = TypeVar("T")
+
+PLANNED = "planned"  # the finish reason of an expected answer
+SAMPLE = 200  # rows that are enough: a standard error of some 2 % where rows differ by a third
+WITHIN = 100_000  # rows that are read to choose a sample from, where they need not be counted
+ROUNDS = 20  # of a talk, at most: one that goes on until an answer pleases it would never end
+
+FIRST_S, TOKEN_S = (
+    0.6,
+    0.015,
+)  # seconds to the first token of an answer, and for each: a small model of a public service
+BATCH_S = 86_400.0  # seconds that the batch API may take
+TOKENS_OFF = 0.1  # of the tokens of prompts; see `token_estimate`
+ANSWERS_OFF = 0.3  # of the tokens of answers: an expected answer stands for all
+
+_PLAIN = ImageRule()
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A number that was estimated, and what it may as well be."""
+
+    value: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+
+    def __add__(self, other: "Range") -> "Range":
+        # Errors of stages have causes in common, so they do not cancel out.
+        return Range(self.value + other.value, self.low + other.low, self.high + other.high)
+
+    def off(self, share: float) -> "Range":
+        """Return it with an error of its own, a share of the value, beside that of the sample."""
+        below, above = (
+            math.hypot(side, share * self.value) for side in (self.value - self.low, self.high - self.value)
+        )
+        return Range(self.value, max(0.0, self.value - below), self.value + above)
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """What a stage, or several, will ask and cost.
+
+    Attributes:
+        stage: its name.
+        rows: all of them; ``sampled``: whose talks were held.
+        requests: to be sent and paid for.
+        cached: requests that the cache answers.
+        rounds: requests to be sent in the first round of the talks, the second, and so on.
+        tokens_in, tokens_out: of prompts and answers, sent ones only.
+        cost: USD; None when a model's price is unknown.
+        seconds: from first to last; in batch mode a day a round at most.
+        failed: sampled rows whose talk ended in an error before its end; what it had asked by then is counted.
+        unpriced: models without a known price.
+    """
+
+    stage: str
+    rows: int
+    sampled: int
+    requests: Range
+    cached: Range
+    rounds: tuple[float, ...]
+    tokens_in: Range
+    tokens_out: Range
+    cost: Range | None
+    seconds: Range
+    failed: int = 0
+    unpriced: tuple[str, ...] = ()
+
+    @property
+    def cached_share(self) -> float:
+        """Of all requests, those that the cache answers; 0-1."""
+        asked = self.requests.value + self.cached.value
+        return self.cached.value / asked if asked else 0.0
+
+    def described(self) -> dict[str, Any]:
+        """Return all of it as JSON values."""
+        ranges = {name: getattr(self, name) for name in ("requests", "cached", "tokens_in", "tokens_out", "seconds")}
+        shown = {name: _shown(value) for name, value in ranges.items()}
+        return {
+            "stage": self.stage,
+            "rows": self.rows,
+            "sampled": self.sampled,
+            **shown,
+            "rounds": [round(each, 1) for each in self.rounds],
+            "cost": None if self.cost is None else _shown(self.cost),
+            "cached_share": round(self.cached_share, 4),
+            "failed": self.failed,
+            "unpriced": list(self.unpriced),
+        }
+
+
+def _shown(found: Range) -> dict[str, float]:
+    return {name: round(getattr(found, name), 6) for name in ("value", "low", "high")}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample(Generic[T]):
+    """Rows that stand for all, in their order, and how many there are in all; None: nobody has counted."""
+
+    items: list[T]
+    total: int | None
+
+
+def sample_of(items: Iterable[T], size: int = SAMPLE, *, seed: int = 0, within: int | None = None) -> Sample[T]:
+    """Choose some of many in one pass, each with the same chance; no more than ``size`` are in memory.
+
+    Args:
+        items: read once.
+        size: how many to choose, at least 1; fewer where there are fewer.
+        seed: the same seed and items give the same sample.
+        within: choose among the first so many and leave the rest unread, so that a huge file is not read only for its
+            plan (`WITHIN` is enough where it is in no order); None: read all.
+
+    Raises:
+        UsageError: when ``size`` is less than 1.
+    """
+    if size < 1:
+        raise UsageError(f"a sample of {size} rows is none. Give 1 or more.")
+    chance, chosen, seen = stream(seed, "plan"), list[tuple[int, T]](), 0
+    for item in items:
+        if seen == within:
+            return Sample(_in_order(chosen), None)
+        seen += 1
+        if len(chosen) < size:
+            chosen.append((seen, item))
+        elif (place := chance.randrange(seen)) < size:  # Algorithm R (Vitter, 1985)
+            chosen[place] = (seen, item)
+    return Sample(_in_order(chosen), seen)
+
+
+def _in_order(chosen: list[tuple[int, T]]) -> list[T]:
+    return [item for _, item in sorted(chosen, key=lambda each: each[0])]
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What the talk of one row asks for."""
+
+    sent: list[int]  # by round
+    cached: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: tuple[float, float] = (0.0, 0.0)  # USD, of prompts and of answers
+    failed: bool = False
+
+
+def plan_stage(  # noqa: PLR0913 - keywords, each told of below
+    stage: str,
+    rows: Iterable[Row[Any]],
+    total: int | None,
+    *,
+    settings: LLMSettings,
+    prices: Prices,
+    cache: Cache | None = None,
+    batch: bool = False,
+) -> StagePlan:
+    """Hold the talks of a sample without sending anything, and say what all rows will take.
+
+    Args:
+        stage: its name.
+        rows: the sample.
+        total: of all rows; None: the sample is all there is.
+        settings: the server's name in the cache, its ceilings, and requests at once.
+        prices: by model; for batch mode those of the batch API (`Prices.of`).
+        cache: of answers, read only; None: there is none yet.
+        batch: whether requests go through the batch API.
+
+    Raises:
+        StorageError: the cache cannot be read.
+    """
+    planner = _Planner(prices, cache, settings.cache_endpoint)
+    asked = [planner.hold(row) for row in rows]
+    of = len(asked) if total is None else total
+    depth = max((len(each.sent) for each in asked), default=0)
+    rounds = [_upto([each.sent[at] if at < len(each.sent) else 0 for each in asked], of).value for at in range(depth)]
+    requests = _upto([sum(each.sent) for each in asked], of)
+    tokens_in = _upto([each.tokens_in for each in asked], of)
+    tokens_out = _upto([each.tokens_out for each in asked], of)
+    cost_in, cost_out = (_upto([each.cost[at] for each in asked], of).value for at in (0, 1))
+    cost = _upto([sum(each.cost) for each in asked], of)
+    plan = StagePlan(
+        stage,
+        of,
+        len(asked),
+        requests,
+        _upto([each.cached for each in asked], of),
+        tuple(rounds),
+        tokens_in.off(TOKENS_OFF * tokens_in.value),
+        tokens_out.off(ANSWERS_OFF * tokens_out.value),
+        None if planner.unpriced else cost.off(math.hypot(TOKENS_OFF * cost_in, ANSWERS_OFF * cost_out)),
+        Range(),
+        sum(each.failed for each in asked),
+        tuple(sorted(planner.unpriced)),
+    )
+    return replace(plan, seconds=_seconds(plan, settings, batch=batch))
+
+
+def total_of(plans: Sequence[StagePlan]) -> StagePlan:
+    """Return the sum of stages that run one after another; rows are added up, too."""
+    zero = Range()
+    costs = [plan.cost for plan in plans if plan.cost is not None]
+    depth = max((len(plan.rounds) for plan in plans), default=0)
+    return StagePlan(
+        "total",
+        sum(plan.rows for plan in plans),
+        sum(plan.sampled for plan in plans),
+        sum((plan.requests for plan in plans), zero),
+        sum((plan.cached for plan in plans), zero),
+        tuple(sum(plan.rounds[at] for plan in plans if at < len(plan.rounds)) for at in range(depth)),
+        sum((plan.tokens_in for plan in plans), zero),
+        sum((plan.tokens_out for plan in plans), zero),
+        sum(costs, zero) if len(costs) == len(plans) else None,
+        sum((plan.seconds for plan in plans), zero),
+        sum(plan.failed for plan in plans),
+        tuple(sorted({model for plan in plans for model in plan.unpriced})),
+    )
+
+
+class _Planner:
+    """Holds talks with answers from the cache and expected ones."""
+
+    def __init__(self, prices: Prices, cache: Cache | None, endpoint: str) -> None:
+        self._prices, self._cache, self._endpoint = prices, cache, endpoint
+        self._met: set[str] = set()  # keys that the sample asks for already; the cache has them when they come again
+        self.unpriced: set[str] = set()
+
+    def hold(self, row: Row[Any]) -> _Asked:
+        """Hold a row's talk; a row that raises what is its own concern has asked what it has asked."""
+        asked = _Asked([])
+        talk = row.talk(row.attempt)
+        try:
+            requests = next(talk)
+            while len(asked.sent) < ROUNDS:
+                asked.sent.append(0)
+                requests = talk.send([self._answer(request, asked) for request in requests])
+            talk.close()
+            asked.failed = True
+        except StopIteration:
+            pass
+        except PairwrightError:
+            asked.failed = True
+        while asked.sent and not asked.sent[-1]:
+            asked.sent.pop()  # the cache answered these rounds
+        return asked
+
+    def _answer(self, request: Request, asked: _Asked) -> Outcome:
+        price = self._prices.find(request.model)
+        try:
+            key = request.key(self._endpoint)
+            found = self._cache.get(key) if self._cache is not None else None
+            if found is None:
+                tokens_in = prompt_tokens(request, _PLAIN if price is None else price.image, measure=True)
+        except Failure as failure:  # what cannot be sent costs nothing
+            return failure
+        if found is not None:
+            asked.cached += 1
+            return found
+        usage = Usage(tokens_in, answer_tokens(request))
+        reply = Reply(request.expects, PLANNED, "", usage, request.model, key)
+        if key in self._met:
+            asked.cached += 1
+            return reply
+        self._met.add(key)
+        asked.sent[-1] += 1
+        asked.tokens_in += usage.prompt_tokens
+        asked.tokens_out += usage.completion_tokens
+        if price is None:
+            self.unpriced.add(request.model)
+        else:
+            prompt, answer = (
+                price.cost(replace(usage, completion_tokens=0)),
+                price.cost(replace(usage, prompt_tokens=0)),
+            )
+            asked.cost = asked.cost[0] + prompt, asked.cost[1] + answer
+        return reply
+
+
+def _upto(sample: Sequence[float], total: int) -> Range:
+    """Return the sum over all rows that a sample's rows let expect, two standard errors around it."""
+    size = len(sample)
+    if not size:
+        return Range()
+    value = sum(sample) * total / size
+    if size >= total:
+        return Range(value, value, value)
+    mean = sum(sample) / size
+    # Of a sample of one nothing is known about the spread: as much as the value itself.
+    variance = sum((each - mean) ** 2 for each in sample) / (size - 1) if size > 1 else mean**2
+    error = 2 * total * math.sqrt(variance / size * (1 - size / total))
+    return Range(value, max(0.0, value - error), value + error)
+
+
+def _seconds(plan: StagePlan, settings: LLMSettings, *, batch: bool) -> Range:
+    if not plan.requests.value:
+        return Range()
+    if batch:
+        days = BATCH_S * len(plan.rounds)
+        return Range(days, 0.0, days)
+    return Range(*(_time(plan, which, settings) for which in ("value", "low", "high")))
+
+
+def _time(plan: StagePlan, which: str, settings: LLMSettings) -> float:
+    requests: float = getattr(plan.requests, which)
+    out: float = getattr(plan.tokens_out, which)
+    tokens = getattr(plan.tokens_in, which) + out
+    answer = FIRST_S + TOKEN_S * (out / requests if requests else 0.0)
+    longest = max(answer * len(plan.rounds), (requests * answer) / settings.max_concurrency)
+    if settings.requests_per_minute:
+        longest = max(longest, 60 * requests / settings.requests_per_minute)
+    if settings.tokens_per_minute:
+        longest = max(longest, 60 * tokens / settings.tokens_per_minute)
+    return longest
