@@ -37,7 +37,7 @@ from pairwright.generators.llm.messages import Model, Reply, Request, Usage
 
 SECRET_LENGTH = 16  # letters; what is shorter ("EMPTY", "none") is no secret, and may be a word of an answer
 
-LOOK_AGAIN = 0.03  # seconds between two looks for an answer that another process is getting
+LOOK_AGAIN = (0.03, 5.0)  # seconds between two looks for an answer that another process is getting: first, longest
 
 _MOST_TOKENS = 2**53  # an answer; a server may claim more than the file's numbers hold
 _BY_KEY = f"{SELECT} WHERE key = ?"
@@ -193,6 +193,7 @@ class CachedModel:
             StorageError: when the cache's file cannot be read or written.
         """
         key = request.key(self._endpoint)
+        wait, longest = LOOK_AGAIN
         while True:
             found = self._cache.get(key)
             if found is not None:
@@ -201,7 +202,8 @@ class CachedModel:
             if sent is None and self._cache.claim(key):
                 return await self._send(key, request)
             if sent is None:  # another process asks
-                await asyncio.sleep(LOOK_AGAIN)
+                await asyncio.sleep(wait)
+                wait = min(1.5 * wait, longest)
                 continue
             await asyncio.wait([sent])  # leaves the one who sent it alone when we are cancelled
             if not sent.cancelled():

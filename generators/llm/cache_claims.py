@@ -100,6 +100,8 @@ class Claims:
 
     def close(self) -> None:
         """Leave; the last one takes the table away."""
+        if self._map.closed:
+            return
         self.beat()
         _OWNER.pack_into(self._map, self._place * _OWNER.size, 0, 0.0)
         self._map.close()

@@ -170,10 +170,12 @@ class Session:
             of: how many there are, where that is known, for the watcher.
 
         Raises:
-            KeyboardInterrupt: after Ctrl-C or SIGTERM, when all that is done has been given.
+            KeyboardInterrupt: after Ctrl-C or SIGTERM, when all that is done has been given. As after any error that
+                ends a run, this session then asks nothing more.
         """
         run = Run(rows, self._model, in_flight=self._in_flight, meter=self._meter)
         pace, before = _Pace(self._meter.rows, of), self._seconds
+        halted = False
         with ExitStack() as stack:
             self._runs.append(stack)
             stack.callback(lambda: self._runs.remove(stack))
@@ -184,8 +186,12 @@ class Session:
                 self._seconds = before + pace.seconds()
                 if self._watch is not None and pace.due():
                     self._watch(pace.snapshot(self._meter, self._cost()))
+                if run.ending and not halted:
+                    halted = True
+                    self._wait(self._halt())
                 yield from batch
-                if stop.is_set() and not run.ending:
+                if stop.is_set() and not halted:
+                    halted = True
                     self._wait(self._halt(run))
         if self._watch is not None:
             self._watch(pace.snapshot(self._meter, self._cost()))
@@ -200,9 +206,11 @@ class Session:
         for stack in list(self._runs):
             stack.close()
 
-    async def _halt(self, run: Run[Any]) -> None:
+    async def _halt(self, run: Run[Any] | None = None) -> None:
+        """Let no request leave any more; a run that has not ended by itself ends in KeyboardInterrupt."""
+        if run is not None:
+            run.stop(KeyboardInterrupt(), HURRY_S)
         self._client.stop(Failure("interrupted"))
-        run.stop(KeyboardInterrupt(), HURRY_S)
 
     def _layers(self, cache: Cache) -> Model:
         model: Model = self._client

@@ -1,5 +1,6 @@
 """What a session promises: from plain code, over a real server, stopped or killed at any moment and taken up again."""
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -17,7 +18,7 @@ import pytest
 
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Model, Reply, Request
-from pairwright.generators.llm.runner import Row
+from pairwright.generators.llm.runner import MostlyFailing, Row
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.faults import KINDS
 from pairwright.generators.llm.server.script import Rule, Script
@@ -139,6 +140,27 @@ def test_a_fatal_failure_comes_after_what_is_done(cache: Path) -> None:
         asked = server.stats()["requests"]
     assert found[:300] == [str(n) for n in range(300)]
     assert asked < 300 + 10 * AT_ONCE
+
+
+def test_a_run_that_its_rows_end_lets_no_waiting_request_leave(cache: Path) -> None:
+    class Client:
+        def __init__(self) -> None:
+            self.stopped: list[str] = []
+
+        async def ask(self, request: Request) -> Reply:
+            raise Failure("bad_request", f"{request.model} knows no such parameter")
+
+        def stop(self, failure: Failure) -> None:
+            self.stopped.append(failure.word)
+
+    client = Client()
+    opened = contextlib.nullcontext(client)
+    with (
+        Session(settings("http://localhost:1"), cache=cache, opened=lambda *_: opened) as session,
+        pytest.raises(MostlyFailing, match="m knows no such parameter"),
+    ):
+        list(session.run(rows(1000)))
+    assert client.stopped == ["interrupted"]
 
 
 def test_a_session_works_in_a_thread_that_is_not_the_main_one(server: Server, cache: Path) -> None:
