@@ -6,8 +6,9 @@ every pair is annotated in order. Memory: a batch, and the rows when the output'
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,8 @@ from pairwright.flows.annotation_files import open_writer, refuse_overwriting
 from pairwright.generators.language.general import GeneralEnglish, usable_pool
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.protocols import RuleGenerator
 from pairwright.generators.registry import Materials, asks_pool, build_generator
 from pairwright.generators.tally import Tally
 
@@ -42,51 +42,65 @@ class Request:
     out: Path
 
 
+@dataclass
+class Work:
+    """What a run has done: its rows, counted, and the rows of the input that were skipped, by reason."""
+
+    tally: Tally = field(default_factory=Tally)
+    captions: int = 0
+    turns: int = 0
+    broken: Counter[str] = field(default_factory=Counter)
+    started: float = field(default_factory=time.perf_counter)
+
+    def add(self, rows: Sequence[Annotation]) -> None:
+        """Count the annotations of a pair."""
+        self.tally.add(rows)
+        self.captions += 1
+        self.turns += sum(map(exchanges_in, rows))
+
+    def result(self, out: Path) -> dict[str, Any]:
+        """Return captions, types (made, kept, rejected by reason), turns, broken, seconds and out."""
+        return {
+            "captions": self.captions,
+            "types": self.tally.by_type(),
+            "turns": self.turns,
+            "broken": dict(sorted(self.broken.items())),
+            "seconds": round(time.perf_counter() - self.started, 2),
+            "out": str(out),
+        }
+
+
 def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, Any]:
-    """Annotate every pair of an input and write the rows.
+    """Annotate every pair of an input by rules and write the rows.
 
     Returns:
-        captions, types (made, kept, rejected by reason), turns, broken (rows of the input that were skipped, by
-        reason), seconds and out.
+        As `Work.result`.
 
     Raises:
         UsageError: when OUT's ending names no format that holds such rows.
     """
     refuse_overwriting(request.out, request.read.input, request.pool)
-    started = time.perf_counter()
+    work = Work()
     tagger = load_tagger()
-    tally, captions, turns = Tally(), 0, 0
-    reasons: dict[str, int] = {}
     with open_writer(request.out, request.generator) as write:
-        generator = build_generator(request.generator, _materials(request, tagger, note), request.options)
-        for batch in read_pairs(replace(request.read, batch_size=BATCH)):
-            for reject in batch.rejects:
-                reasons[reject.reason] = reasons.get(reject.reason, 0) + 1
-            for pair, rows in _annotated(batch.pairs, generator, tagger, request.seed):
-                tally.add(rows)
-                captions += 1
-                turns += sum(map(exchanges_in, rows))
-                write(pair, rows)
-    return {
-        "captions": captions,
-        "types": tally.by_type(),
-        "turns": turns,
-        "broken": dict(sorted(reasons.items())),
-        "seconds": round(time.perf_counter() - started, 2),
-        "out": str(request.out),
-    }
+        generator = build_generator(request.generator, materials(request, tagger, note), request.options)
+        for pair, words in tagged_pairs(request.read, tagger, work.broken):
+            rng = stream(request.seed, 0, generator.name, generator.version, pair.key)
+            rows = generator.annotate(pair, words, rng)
+            work.add(rows)
+            write(pair, rows)
+    return work.result(request.out)
 
 
-def _annotated(
-    pairs: list[Pair], generator: RuleGenerator, tagger: Tagger, seed: int
-) -> Iterator[tuple[Pair, list[Annotation]]]:
-    tokens = tagger.tag([pair.caption for pair in pairs])
-    for pair, words in zip(pairs, tokens, strict=True):
-        rng = stream(seed, 0, generator.name, generator.version, pair.key)
-        yield pair, generator.annotate(pair, words, rng)
+def tagged_pairs(read: ReadOptions, tagger: Tagger, broken: Counter[str]) -> Iterator[tuple[Pair, Sequence[Token]]]:
+    """Yield the pairs of an input with the tokens of their captions; ``broken`` counts the rows that are skipped."""
+    for batch in read_pairs(replace(read, batch_size=BATCH)):
+        broken.update(reject.reason for reject in batch.rejects)
+        yield from zip(batch.pairs, tagger.tag([pair.caption for pair in batch.pairs]), strict=True)
 
 
-def _materials(request: Request, tagger: Tagger, note: Callable[[str], None]) -> Materials:
+def materials(request: Request, tagger: Tagger, note: Callable[[str], None]) -> Materials:
+    """Return what a generator may draw on; ``note`` is told when the pool is too small to go by."""
     wordnet = load_wordnet()
     if not asks_pool(request.generator):
         return Materials(wordnet, GeneralEnglish(wordnet), request.seed)

@@ -5,8 +5,9 @@ A third party declares in its pyproject.toml
     [project.entry-points."pairwright.generators"]
     my-generator = "my_package.my_module:make"
 
-where ``make(materials, **options)`` returns a `generators.protocols.RuleGenerator`. It is imported when it is
-named, not before. A name that is taken, twice by third parties or by a built-in one, is an error.
+where ``make(materials, **options)`` returns a `generators.protocols.RuleGenerator`; or, in the group
+``pairwright.llm_generators``, an `LLMGenerator`, from `LLMMaterials`. It is imported when it is named, not before. A
+name that is taken, twice by third parties or by a built-in one, is an error.
 """
 
 import hashlib
@@ -21,12 +22,14 @@ from pairwright.datasets.errors import UsageError
 from pairwright.generators.conversations import ConversationOptions, TemplateConversations
 from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import PositiveOptions, RulePositives
-from pairwright.generators.protocols import RuleGenerator
+from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.protocols import LLMGenerator, RuleGenerator
 
-GROUP = "pairwright.generators"
+GROUP, LLM_GROUP = "pairwright.generators", "pairwright.llm_generators"
 
 
 @dataclass(frozen=True)
@@ -38,7 +41,16 @@ class Materials:
     seed: int
 
 
-Maker = Callable[..., RuleGenerator]
+@dataclass(frozen=True)
+class LLMMaterials(Materials):
+    """What a generator that asks a model draws on besides: the model's name, the prompts, and the tagger."""
+
+    model: str
+    prompts: PromptBook
+    tagger: Tagger
+
+
+Maker = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ class BuiltIn:
     make: Maker
     about: str
     asks_pool: bool = True
+    asks_model: bool = False
 
 
 def _negatives(materials: Materials, **options: Any) -> RuleGenerator:
@@ -75,14 +88,39 @@ def build_generator(name: str, materials: Materials, options: Mapping[str, Any])
     """Return the generator ``name``, constructed with its options.
 
     Raises:
-        UsageError: when there is none of that name, the name is taken twice, it cannot be imported, or it does
-            not take these options.
+        UsageError: when there is none of that name, the name is taken twice, it cannot be imported, it does not take
+            these options, or it asks a model.
     """
+    if asks_model(name):
+        raise UsageError(f"generator {name} asks a model. Name one, with --method llm and --model, or under `llm:`.")
+    return cast("RuleGenerator", _built(name, materials, options))
+
+
+def build_llm_generator(name: str, materials: LLMMaterials, options: Mapping[str, Any]) -> LLMGenerator:
+    """Return the generator ``name``, which asks a model, constructed with its options.
+
+    Raises:
+        UsageError: as `build_generator`, and when it asks no model.
+    """
+    _maker(name)
+    if not asks_model(name):
+        raise UsageError(f"generator {name} asks no model. Leave the model out.")
+    return cast("LLMGenerator", _built(name, materials, options))
+
+
+def _built(name: str, materials: Materials, options: Mapping[str, Any]) -> Any:
     make = _maker(name)
     try:
         return make(materials, **options)
     except TypeError as error:
         raise UsageError(f"generator {name} does not take the options {dict(options)}: {error}.") from None
+
+
+def asks_model(name: str) -> bool:
+    """Say whether a generator asks a model."""
+    if name in BUILT_IN:
+        return BUILT_IN[name].asks_model
+    return any(point.name == name and point.group == LLM_GROUP for point in _third_party())
 
 
 def generator_identity(name: str) -> str:
@@ -127,7 +165,8 @@ def _maker(name: str) -> Maker:
 
 
 def _third_party() -> list[EntryPoint]:
-    return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    points = [*entry_points(group=GROUP), *entry_points(group=LLM_GROUP)]
+    return sorted(points, key=lambda point: (point.name, point.value))
 
 
 def _load(point: EntryPoint) -> Maker:

@@ -14,12 +14,18 @@ from pairwright.generators.llm.messages import Model, Reply, Request
 from pairwright.generators.llm.wire import OURS
 
 
+def with_parameters(request: Request, parameters: Mapping[str, Any]) -> Request:
+    """Return the request with these parameters: name -> JSON value; None leaves the prompt's own out."""
+    given = {**request.parameters, **parameters}
+    return replace(request, parameters={name: value for name, value in given.items() if value is not None})
+
+
 class WithParameters:
-    """A model whose requests carry these parameters.
+    """A model whose requests carry these parameters; see `with_parameters`.
 
     Args:
         model: asked.
-        parameters: name -> JSON value; None leaves the prompt's own out.
+        parameters: name -> JSON value.
 
     Raises:
         UsageError: one would change what the client relies on.
@@ -32,6 +38,4 @@ class WithParameters:
 
     async def ask(self, request: Request) -> Reply:
         """Ask with the parameters; raises as the model does."""
-        given = {**request.parameters, **self._parameters}
-        parameters = {name: value for name, value in given.items() if value is not None}
-        return await self._model.ask(replace(request, parameters=parameters))
+        return await self._model.ask(with_parameters(request, self._parameters))

@@ -97,6 +97,10 @@ class Progress:
 
     def __call__(self, what: str, done: int, of: int) -> None:
         """Draw the line anew; ``of`` is 0 where the end is not known."""
+        self.draw(what, f"{done:,}" + (f" of {of:,}" if of else ""))
+
+    def draw(self, what: str, told: str) -> None:
+        """Draw the line anew: what is going on, and how far it is."""
         now = time.monotonic()
         if what == self._what and not self._live and now - self._drawn < _EVERY:
             return
@@ -104,8 +108,13 @@ class Progress:
             self.end()
         self._what, self._drawn = what, now
         start, end = ("\r\x1b[2K", "") if self._live else ("", "\n")
-        text = f"{start}  {what}: {done:,}" + (f" of {of:,}" if of else "")
-        print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
+        print(f"{start}  {what}: {told}", end=end, file=sys.stderr, flush=True)  # noqa: T201 - where progress goes
+
+    def note(self, message: str) -> None:
+        """Print a line of its own; the drawn one goes on below."""
+        self.end()
+        self._what = ""
+        note(message)
 
     def end(self) -> None:
         """Leave the line as it stands."""

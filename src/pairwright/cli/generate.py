@@ -1,10 +1,12 @@
 """``pairwright generate``: negatives, positives and conversations for any pairs, without a build."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pairwright.cli.asking import Asked, Watching, bill_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.reading import (
     ColumnsOption,
@@ -17,6 +19,9 @@ from pairwright.cli.reading import (
     text_options,
 )
 
+if TYPE_CHECKING:
+    from pairwright.flows.generating import Request
+
 app = typer.Typer(help="Make texts for pairs, without a build.", no_args_is_help=True, rich_markup_mode=None)
 
 OutOption = Annotated[Path, typer.Option("--out", help="File to write; its ending names the format.")]
@@ -24,14 +29,16 @@ PoolOption = Annotated[
     str,
     typer.Option("--pool", help="Captions that tell which words are used, and with which; INPUT's own when left out."),
 ]
+MethodOption = Annotated[Literal["rules", "llm"], typer.Option(help="rules: no model, no network; llm: ask one.")]
 
 
 @app.command("negatives")
+@may_ask_a_model
 def negatives(
     input_: InputArgument,
     *,
     out: OutOption,
-    method: Annotated[Literal["rules"], typer.Option(help="rules: no model, no network.")] = "rules",
+    method: MethodOption = "rules",
     types: Annotated[
         str,
         typer.Option(
@@ -46,6 +53,7 @@ def negatives(
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,
+    asked: Asked,
 ) -> None:
     """Make hard negatives: captions with one edit that makes them false.
 
@@ -55,21 +63,23 @@ def negatives(
     Examples:
       pairwright generate negatives captions.jsonl --out negatives.jsonl
       pairwright generate negatives captions.csv --types replace-object,swap-attribute --out negatives.json
+      pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --dry-run --out negatives.jsonl
     """
-    from pairwright.flows.generating import Request, run_generator
+    from pairwright.flows.generating import Request
 
     options: dict[str, object] = {"per_type": per_type, **_listed("types", types)}
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    result = run_generator(Request("rules-negatives", options, seed, read, pool, out), note)
-    emit({**result, "method": method}, _lines(result), as_json=as_json)
+    request = Request(f"{method}-negatives", options, seed, read, pool, out)
+    _run(request, method, asked, as_json=as_json)
 
 
 @app.command("positives")
+@may_ask_a_model
 def positives(
     input_: InputArgument,
     *,
     out: OutOption,
-    method: Annotated[Literal["rules"], typer.Option(help="rules: no model, no network.")] = "rules",
+    method: MethodOption = "rules",
     types: Annotated[
         str,
         typer.Option(help="Of replace-object, replace-attribute, replace-relation, swap-object; all when left out."),
@@ -81,20 +91,22 @@ def positives(
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,
+    asked: Asked,
 ) -> None:
     """Make hard positives: captions with one edit that keeps them true.
 
     OUT: .jsonl or .parquet; every attempt with status and reason.
 
     \b
-    Example:
+    Examples:
       pairwright generate positives captions.jsonl --out positives.jsonl
+      pairwright generate positives captions.jsonl --method llm --model gpt-4o-mini --out positives.jsonl
     """
-    from pairwright.flows.generating import Request, run_generator
+    from pairwright.flows.generating import Request
 
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    result = run_generator(Request("rules-positives", _listed("types", types), seed, read, pool, out), note)
-    emit({**result, "method": method}, _lines(result), as_json=as_json)
+    request = Request(f"{method}-positives", _listed("types", types), seed, read, pool, out)
+    _run(request, method, asked, as_json=as_json)
 
 
 @app.command("conversations")
@@ -129,12 +141,44 @@ def conversations(
     emit({**result, "method": method}, _lines(result), as_json=as_json)
 
 
+def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> None:
+    """Run a generator by its method and print what came of it."""
+    if method == "llm":
+        _ask(request, asked, as_json=as_json)
+        return
+    asked.refuse(f"with --method {method}")
+    from pairwright.flows.generating import run_generator
+
+    result = run_generator(request, note)
+    emit({**result, "method": method}, _lines(result), as_json=as_json)
+
+
+def _ask(request: "Request", asked: Asked, *, as_json: bool) -> None:
+    """Let a generator ask its model, or tell what it would ask."""
+    asking = asked.asking(request.out)
+    if asked.batch_cancel:
+        ids = asking.cancel_batches(note)
+        emit({"cancelled": ids}, [f"{len(ids)} batches cancelled.", *ids], as_json=as_json)
+    elif asked.dry_run:
+        from pairwright.flows.llm_planning import plan_llm_generator
+
+        plan = plan_llm_generator(request, asking, note)
+        emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
+    else:
+        from pairwright.flows.llm_generating import run_llm_generator
+
+        watching = Watching("captions", asked.max_cost)
+        result = run_llm_generator(request, asking, watching.progress.note, watching)
+        watching.progress.end()
+        emit({**result, "method": "llm"}, [*_lines(result), *bill_lines(result)], as_json=as_json)
+
+
 def _listed(name: str, written: str) -> dict[str, object]:
     items = tuple(item.strip() for item in written.split(",") if item.strip())
     return {name: items} if items else {}
 
 
-def _lines(result: dict[str, Any]) -> list[str]:
+def _lines(result: Mapping[str, Any]) -> list[str]:
     table: list[list[object]] = [["type", "made", "kept", "rejected"]]
     for name, counts in result["types"].items():
         reasons = ", ".join(f"{reason} {n:,}" for reason, n in counts["rejected"].items())

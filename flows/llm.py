@@ -1,0 +1,140 @@
+"""From a config's section ``llm`` to a session: the layers between a maker's requests and the server.
+
+From the outside in: the user's parameters and a forced form of schemas (they change what is asked, so the cache sees
+them), the cache, the budget, the form that the server takes, and the client or the Batch API.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.records import compact_json
+from pairwright.flows.receipts import hash_of
+from pairwright.flows.sections import LLMSection
+from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.llm.batch import cancel_batches, in_batches, ledger_beside
+from pairwright.generators.llm.budget import Bill, Budget
+from pairwright.generators.llm.messages import Request as LLMRequest
+from pairwright.generators.llm.parameters import WithParameters, with_parameters
+from pairwright.generators.llm.prices import Prices
+from pairwright.generators.llm.schema_forms import ForcedForm, FormedModel, as_form
+from pairwright.generators.llm.session import Session, Snapshot, Wrap
+from pairwright.generators.llm.settings import LLMSettings
+from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.protocols import LLMGenerator
+from pairwright.generators.registry import LLMMaterials, Materials
+
+CACHE = "llm-cache.sqlite"
+BATCHED = 50_000  # rows under way in batch mode: a batch holds as many requests
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How one run asks its model.
+
+    Attributes:
+        section: the model, the pace, the limits.
+        cache: file of kept answers.
+        retry_failed: whether rows that failed the last time are asked anew.
+        bill: what the run has paid; limits hold for the whole of it.
+    """
+
+    section: LLMSection
+    cache: Path
+    retry_failed: bool = False
+    bill: Bill = field(default_factory=Bill, compare=False)
+
+    def settings(self) -> LLMSettings:
+        """Return the client's settings; key and, where the section is silent, address come from the environment.
+
+        Raises:
+            UsageError: when they cannot work.
+        """
+        taken = {name: getattr(self.section, name) for name in LLMSettings.__dataclass_fields__ if name in _SETTINGS}
+        return LLMSettings.from_env(**taken)
+
+    def prices(self) -> Prices:
+        """Return what tokens cost.
+
+        Raises:
+            PairwrightError: when the section's prices are none.
+        """
+        section = self.section
+        file = Path(section.prices) if section.prices else None
+        return Prices.of(file=file, given=section.price, batch=section.batch)
+
+    def session(self, *, watch: Callable[[Snapshot], None], say: Callable[[str], None]) -> Session:
+        """Return a session, to be entered.
+
+        Raises:
+            PairwrightError: when settings, prices or limits cannot work, before anything is sent.
+        """
+        section, prices = self.section, self.prices()
+        if section.max_cost is not None:
+            prices.needed(section.model)
+        inside: list[Wrap] = [] if section.structured != "auto" else [FormedModel]
+        inside.append(
+            lambda model: Budget(model, prices, self.bill, max_cost=section.max_cost, max_requests=section.max_requests)
+        )
+        return Session(
+            self.settings(),
+            cache=self.cache,
+            outside=self._outside(),
+            inside=inside,
+            opened=in_batches(say=say) if section.batch else None,
+            in_flight=BATCHED if section.batch else 0,
+            cost=lambda: self.bill.cost,
+            watch=watch,
+            say=say,
+        )
+
+    def cancel_batches(self, say: Callable[[str], None]) -> list[str]:
+        """Cancel what runs at the server of this cache's batches; return their ids.
+
+        Raises:
+            PairwrightError: there are none, or the server does not answer.
+        """
+        return asyncio.run(cancel_batches(self.settings(), ledger_beside(self.cache), say=say))
+
+    def _outside(self) -> Sequence[Wrap]:
+        section = self.section
+        outside: list[Wrap] = []
+        if section.structured != "auto":
+            outside.append(partial(ForcedForm, form=section.structured))
+        if section.parameters:
+            outside.append(partial(WithParameters, parameters=section.parameters))
+        return outside
+
+    def materials(self, materials: Materials, tagger: Tagger) -> LLMMaterials:
+        """Return what a maker draws on.
+
+        Raises:
+            ConfigError: when the folder of prompts is none, or one of them is broken.
+        """
+        book = PromptBook(Path(self.section.prompts) if self.section.prompts else None)
+        return LLMMaterials(
+            materials.wordnet, materials.pool, materials.seed, self.section.model, prompts=book, tagger=tagger
+        )
+
+    def changed(self, request: LLMRequest) -> LLMRequest:
+        """Return a request as it is asked: with the section's parameters and form."""
+        section = self.section
+        request = with_parameters(request, section.parameters) if section.parameters else request
+        return request if section.structured == "auto" else as_form(request, section.structured)
+
+    def identity(self, maker: LLMGenerator, options: Any, seed: int) -> str:
+        """Return a hash over all that shapes a maker's requests, its rows excepted."""
+        section = self.section
+        shaping = [section.model, self.settings().cache_endpoint, section.structured, section.parameters]
+        return hash_of([maker.name, maker.version, list(maker.prompts), compact_json(options), seed, shaping])
+
+    def told(self) -> dict[str, Any]:
+        """Return what manifests and results tell: the model, its server, requests, tokens and cost; no secrets."""
+        settings = self.settings()
+        return {"model": self.section.model, "server": settings.cache_endpoint, **self.bill.described()}
+
+
+_SETTINGS = frozenset(LLMSection.model_fields)

@@ -1,0 +1,218 @@
+"""What commands that may ask a model have in common: one set of options, added by `may_ask_a_model`.
+
+The options are the keys of a config's section ``llm`` (a test holds them to it), and what belongs to one run: where
+answers are kept, what to do about rows that failed, and whether only to plan.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from pairwright.cli.console import Progress, columns
+from pairwright.datasets.errors import UsageError
+
+if TYPE_CHECKING:
+    from pairwright.flows.llm import Asking
+    from pairwright.flows.sections import LLMSection
+    from pairwright.generators.llm.plan import StagePlan
+    from pairwright.generators.llm.session import Snapshot
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of a command about its model, as they were given."""
+
+    model: Annotated[str, typer.Option(help="Its name at the server.")] = ""
+    base_url: Annotated[
+        str, typer.Option(help="Of an OpenAI-compatible server; else OPENAI_BASE_URL, else OpenAI.")
+    ] = ""
+    cache: Annotated[str, typer.Option(help="File of kept answers; beside OUT when left out.")] = ""
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell requests, tokens, cost and time; send nothing.")] = (
+        False
+    )
+    max_cost: Annotated[float | None, typer.Option(help="Stop at so many USD; what is done is kept.")] = None
+    max_requests: Annotated[int | None, typer.Option(help="Stop at so many requests; what is done is kept.")] = None
+    retry_failed: Annotated[
+        bool,
+        typer.Option(
+            "--retry-failed", help="Ask anew for the rows in OUT's .failed.jsonl; others come from the cache."
+        ),
+    ] = False
+    batch: Annotated[bool, typer.Option("--batch", help="OpenAI's Batch API: half the price, within a day.")] = False
+    batch_cancel: Annotated[
+        bool, typer.Option("--batch-cancel", help="Cancel the batches that still run, and do nothing else.")
+    ] = False
+    prompts: Annotated[str, typer.Option(help="Folder of prompt files that replace ours by name.")] = ""
+    structured: Annotated[
+        Literal["auto", "json_schema", "tool", "json"],
+        typer.Option(help="How JSON is asked for; auto: what the server can."),
+    ] = "auto"
+    transport: Annotated[
+        Literal["auto", "direct", "sdk"], typer.Option(help="auto: the SDK for Azure, else direct.")
+    ] = "auto"
+    endpoint: Annotated[str, typer.Option(help="Your name for the server in the cache's keys.")] = ""
+    max_concurrency: Annotated[int, typer.Option(min=1, help="Requests at once, at most.")] = 64
+    requests_per_minute: Annotated[int, typer.Option(min=0, help="At most; 0: no ceiling.")] = 0
+    tokens_per_minute: Annotated[int, typer.Option(min=0, help="At most; 0: no ceiling.")] = 0
+    timeout: Annotated[float, typer.Option(help="Seconds until an answer has to be whole.")] = 120.0
+    max_retries: Annotated[int, typer.Option(min=0, help="Further tries after a fault that may pass.")] = 6
+    patience: Annotated[float, typer.Option(help="Seconds to wait for a server that is away.")] = 300.0
+    parameter: Annotated[
+        list[str], typer.Option(metavar="NAME=VALUE", help="Sent in place of the prompt's own; NAME= leaves it out.")
+    ] = field(default_factory=list)
+    price: Annotated[str, typer.Option(metavar="IN/OUT", help="USD per million tokens; 0/0: your own server.")] = ""
+    prices: Annotated[str, typer.Option(help="YAML file of prices that add to ours.")] = ""
+
+    def section(self) -> "LLMSection":
+        """Return the options as a config's section.
+
+        Raises:
+            UsageError: when no model is named, or a value cannot be.
+        """
+        from pydantic import ValidationError
+
+        from pairwright.flows.sections import LLMSection
+
+        if not self.model:
+            raise UsageError("--method llm needs a model. Name it with --model.")
+        given = {name: getattr(self, name) for name in LLMSection.model_fields if name != "parameters"}
+        try:
+            return LLMSection(**given, parameters=dict(map(_parameter, self.parameter)))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UsageError(
+                f"--{str(first['loc'][0]).replace('_', '-')} {first['input']!r}: {first['msg']}."
+            ) from None
+
+    def asking(self, out: Path) -> "Asking":
+        """Return how a run that writes OUT asks its model.
+
+        Raises:
+            UsageError: when no model is named, or a value cannot be.
+        """
+        from pairwright.flows.llm import CACHE, Asking
+
+        cache = Path(self.cache) if self.cache else out.parent / CACHE
+        return Asking(self.section(), cache, self.retry_failed)
+
+    def refuse(self, why: str) -> None:
+        """Refuse options that would do nothing.
+
+        Raises:
+            UsageError: when one was given.
+        """
+        for name, default in _defaults().items():
+            if getattr(self, name) != default:
+                raise UsageError(f"--{name.replace('_', '-')} does nothing {why}.")
+
+
+def _defaults() -> dict[str, Any]:
+    return {
+        each.name: each.default if each.default_factory is MISSING else each.default_factory() for each in fields(Asked)
+    }
+
+
+def _parameter(written: str) -> tuple[str, Any]:
+    """Return ``temperature=0`` as a name and a JSON value; what is no JSON is a text, and nothing is None."""
+    import json
+
+    name, sign, value = written.partition("=")
+    if not (sign and name.strip()):
+        raise UsageError(f"--parameter {written!r}: write NAME=VALUE, such as temperature=0.")
+    try:
+        return name.strip(), json.loads(value) if value.strip() else None
+    except json.JSONDecodeError:
+        return name.strip(), value
+
+
+class Watching:
+    """Draws how far a run is: rows, rate, tokens, cost, time to go."""
+
+    def __init__(self, what: str, max_cost: float | None) -> None:
+        self.progress = Progress()
+        self._what, self._most = what, max_cost
+
+    def __call__(self, snapshot: "Snapshot") -> None:
+        """Draw a snapshot."""
+        self.progress.draw(self._what, ", ".join(_told(snapshot, self._most)))
+
+
+def _told(now: "Snapshot", most: float | None) -> Iterator[str]:
+    from pairwright.generators.llm.budget import usd
+
+    spent = now.spent
+    yield f"{now.rows:,}" + (f" of {now.of:,}" if now.of else "")
+    yield f"{now.rate:,.0f}/s"
+    yield f"{spent.requests:,} answers paid" + (f", {spent.cached:,} from the cache" if spent.cached else "")
+    yield f"{spent.prompt_tokens + spent.completion_tokens:,} tokens"
+    if now.cost is not None:
+        yield usd(now.cost) + (f" of {usd(most)}" if most is not None else "")
+    if now.eta is not None and now.rows < now.of:
+        yield f"{duration(now.eta)} left"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as it is said: 41 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def may_ask_a_model(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Asked`; it takes them as its keyword parameter ``asked``."""
+    names = [field.name for field in fields(Asked)]
+
+    @functools.wraps(command)
+    def with_options(*args: Any, **given: Any) -> None:
+        asked = Asked(**{name: given.pop(name) for name in names})
+        command(*args, **given, asked=asked)
+
+    with_options.__signature__ = _signature(command)  # type: ignore[attr-defined]  # what Typer reads
+    return with_options
+
+
+def _signature(command: Callable[..., None]) -> inspect.Signature:
+    hints = get_type_hints(Asked, include_extras=True)
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+        for name, default in _defaults().items()
+    ]
+    own = [each for name, each in inspect.signature(command).parameters.items() if name != "asked"]
+    return inspect.Signature([*own, *added])
+
+
+def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
+    """Return plans as a table, their sum below where there are several."""
+    from pairwright.generators.llm.budget import usd
+    from pairwright.generators.llm.plan import total_of
+
+    table: list[list[object]] = [["stage", "rows", "requests", "from cache", "tokens in", "tokens out", "cost", "time"]]
+    for plan in [*plans, *([total_of(plans)] if len(plans) > 1 else [])]:
+        cost = (
+            "unknown"
+            if plan.cost is None
+            else f"{usd(plan.cost.value)} ({usd(plan.cost.low)} to {usd(plan.cost.high)})"
+        )
+        numbers = [round(each.value) for each in (plan.requests, plan.cached, plan.tokens_in, plan.tokens_out)]
+        table.append([plan.stage, plan.rows, *numbers, cost, duration(plan.seconds.value)])
+    lines = columns(table, indent="")
+    models = sorted({model for plan in plans for model in plan.unpriced})
+    if models:
+        lines += ["", f"No price is known for {', '.join(models)}: give --price IN/OUT, or --prices FILE."]
+    sampled = ", ".join(f"{plan.sampled:,}" for plan in plans)
+    return [*lines, "", f"Reckoned from {sampled} sampled rows and expected answers; nothing was sent."]
+
+
+def bill_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return what a run has asked and paid."""
+    from pairwright.generators.llm.budget import usd
+
+    bill = result["llm"]
+    cost = "price unknown" if bill["cost"] is None else usd(bill["cost"])
+    tokens = f"{bill['prompt_tokens']:,} tokens in, {bill['completion_tokens']:,} out"
+    return [f"{bill['model']}: {bill['requests']:,} answers paid, {tokens}, {cost}"]
