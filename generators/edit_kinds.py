@@ -1,0 +1,176 @@
+"""Of what an edit is: an object, an attribute or a relation, as far as tags tell.
+
+A stretch of words can be read in more ways than one ("a *baseball* bat" names a kind of bat and describes it), so the
+answer is a set, and an edit is taken for what was asked when that is in the set. Numbers are attributes. Participles
+before a noun are attributes and elsewhere relations ("a parked car", "a car parked on a street" ).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pairwright.generators.language.tokens import Token
+from pairwright.generators.wordlists import word_set
+
+OBJECT, ATTRIBUTE, RELATION = "object", "attribute", "relation"
+
+_NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
+_NAMING: Final = _NOUNS | {"PRP"}
+_VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
+_DESCRIBING: Final = frozenset({"JJ", "JJR", "JJS", "CD", "VBN", "VBG", "RB", "RBR", "RBS"})
+_PLACING: Final = frozenset({"IN", "RP", "TO"})
+_SMALL: Final = frozenset({"DT", "PRP$", "PDT", "HYPH", "POS", "CC", "WDT", ","})
+# Nouns that are part of a relation ("on top of", "in front of").
+_OF_PLACE: Final = word_set("top front back side left right middle center edge end bottom inside outside line midst")
+_COUNTS: Final = word_set(
+    "no several many few multiple single double couple pair dozen group some numerous various number lot lots bunch"
+)
+_ARTICLES: Final = frozenset({"a", "an"})
+_BE: Final = word_set("is are was were be being looks look appears seems")
+_BOUNDS: Final = frozenset({"CC", ",", "IN", "DT"})
+_JOINED: Final = frozenset({"of"})
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Words of a text: tokens ``start`` to ``end``, of which ``at`` count (those that are gone or new)."""
+
+    tokens: Sequence[Token]
+    start: int
+    end: int
+    at: tuple[int, ...]
+
+    def counting(self) -> list[Token]:
+        """Return the words that count, without articles and such."""
+        return [self.tokens[i] for i in self.at if self.tokens[i].tag not in _SMALL and self.tokens[i].pos != "PUNCT"]
+
+    def following(self) -> Token | None:
+        """Return the token behind the stretch."""
+        return self.tokens[self.end] if self.end < len(self.tokens) else None
+
+    def before(self) -> Token | None:
+        """Return the token before the stretch."""
+        return self.tokens[self.start - 1] if self.start else None
+
+
+def kinds_of_replacement(old: Stretch, new: Stretch) -> frozenset[str]:
+    """Return what the replacement of ``old`` by ``new`` may be of; empty where it is nothing of the kind."""
+    return kinds_of_words(old) & kinds_of_words(new)
+
+
+def kinds_of_words(stretch: Stretch) -> frozenset[str]:
+    """Return what some words may stand for, seen where they are."""
+    words = stretch.counting()
+    found: set[str] = set()
+    if not words:
+        return frozenset(found)
+    if all(word.text.lower() in _OF_PLACE for word in words):
+        found.add(RELATION)
+    if is_noun_phrase(words):
+        found.add(OBJECT)
+    if all(map(_describes, words)) and _at_a_noun(stretch):
+        found.add(ATTRIBUTE)
+    if _counts(words):
+        found.add(ATTRIBUTE)
+    if _relates(words):
+        found.add(RELATION)
+    return frozenset(found)
+
+
+def is_noun_phrase(words: Sequence[Token]) -> bool:
+    """Whether the words name one thing: a noun with what describes it, and perhaps "of" and another."""
+    parts: list[list[Token]] = [[]]
+    for word in words:
+        if word.text.lower() in _JOINED:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return len(parts) <= 2 and all(
+        part and part[-1].tag in _NAMING and all(w.tag in _NAMING or _describes(w) for w in part) for part in parts
+    )
+
+
+def _describes(word: Token) -> bool:
+    return word.tag in _DESCRIBING or word.tag in {"NN", "NNP"} or word.text.lower() in _COUNTS
+
+
+def _at_a_noun(stretch: Stretch) -> bool:
+    """Whether the words stand before a noun, or behind "is" and the like."""
+    last, following, before = stretch.tokens[stretch.end - 1], stretch.following(), stretch.before()
+    if following is not None and (_leads_to_noun(stretch) or following.text.lower() in {"and", ","}):
+        return True
+    if last.tag in _NOUNS and (stretch.end - 1) not in stretch.at:
+        return True  # the noun is the same, in another number
+    if any(word.tag in _NOUNS for word in stretch.counting()):
+        return False
+    if before is None:
+        return False
+    acts = any(word.tag in _VERBS for word in stretch.counting())
+    return before.text.lower() in _BE or before.tag in {"RB", "CC", ","} or (before.tag in _NOUNS and not acts)
+
+
+def _leads_to_noun(stretch: Stretch) -> bool:
+    """Whether the words behind go on to a noun by describing words only: "white | steamed rice"."""
+    for token in stretch.tokens[stretch.end :]:
+        if token.tag in _NOUNS:
+            return True
+        if token.tag not in _DESCRIBING | {"HYPH"}:
+            return False
+    return False
+
+
+def _counts(words: Sequence[Token]) -> bool:
+    return all(word.tag == "CD" or word.text.lower() in _COUNTS or word.text.lower() == "of" for word in words)
+
+
+def _relates(words: Sequence[Token]) -> bool:
+    related = [w for w in words if w.tag in _PLACING or w.tag in _VERBS or w.text.lower() in {"next", "close"}]
+    rest = [w for w in words if w not in related]
+    return bool(related) and all(w.text.lower() in _OF_PLACE or w.tag in {"RB", "JJ", "JJR"} for w in rest)
+
+
+def kinds_of_addition(new: Stretch) -> frozenset[str]:
+    """Return what an insertion may be of."""
+    words = new.counting()
+    named = [at for at in new.at if new.tokens[at].tag in _NOUNS]
+    found: set[str] = set()
+    if named:
+        found.add(OBJECT)
+    if words and all(map(_describes, words)) and (_at_a_noun(new) or not named):
+        found.add(ATTRIBUTE)
+        following = new.following()
+        alone = all(token.tag not in _BOUNDS for token in new.tokens[new.start + 1 : new.end])
+        alone = alone and new.tokens[new.start].tag not in _BOUNDS - {"DT"}
+        if named and alone and following is not None and following.tag in _NOUNS:
+            found.discard(OBJECT)  # "a baseball | cap"
+    elif words and not named and all(_describes(w) or w.tag in _PLACING for w in words):
+        found.add(ATTRIBUTE)
+    return frozenset(found)
+
+
+def kinds_of_swap(source: Sequence[Token], first: tuple[int, int], second: tuple[int, int]) -> frozenset[str]:
+    """Return what two stretches that changed places may be: things, or what describes them."""
+    stretches = [Stretch(source, *span, tuple(range(*span))) for span in (first, second) if span[0] < span[1]]
+    if all(map(_says_how_many, stretches)):
+        return frozenset({ATTRIBUTE})
+    kinds = [kinds_of_words(stretch) for stretch in stretches]
+    found = set(frozenset.intersection(*kinds))
+    if OBJECT in found and any(_described(source, stretch) for stretch in stretches):
+        found.add(ATTRIBUTE)  # "a red car, a blue bus": exchanging the nouns exchanges what describes them
+    return frozenset(found)
+
+
+def _says_how_many(stretch: Stretch) -> bool:
+    words = [stretch.tokens[at] for at in stretch.at]
+    return all(word.text.lower() in _ARTICLES or _counts([word]) for word in words)
+
+
+def counts_instead(gone: Sequence[Token], new: Sequence[Token]) -> bool:
+    """Whether a number stands for an article: "two dogs" for "a dog"."""
+    words = [word for word in new if word.pos != "PUNCT"]
+    return bool(gone and words) and all(word.text.lower() in _ARTICLES for word in gone) and _counts(words)
+
+
+def _described(source: Sequence[Token], stretch: Stretch) -> bool:
+    before = stretch.before()
+    return before is not None and _describes(before) and before.tag not in {"RB", "VBG"} and bool(source)

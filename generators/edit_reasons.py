@@ -1,0 +1,42 @@
+"""Why a rewritten caption is not taken, in words of a closed set.
+
+One table for all checks on written rows, by rules or by a model. Words of the rule makers (`captions.REASONS`) that
+mean the same are the same here. What can go wrong with a model's answer as such (refused, malformed, ...) stands in
+`llm.troubles` and `llm.failures`.
+
+The order goes from "nothing there" to "nearly": where several answers were tried, the reason of the best one is given.
+"""
+
+from collections.abc import Mapping
+
+from pairwright.generators.llm import failures, troubles
+
+REASONS: Mapping[str, str] = {
+    "no_edit": "the caption holds nothing to edit in that way, or the writer said so",
+    "no_and": 'a swap around "and" was asked for, and the caption has none or is too long',
+    "identical": "the text is the caption, but for capitals, spacing and the final mark",
+    "duplicate": "another row of the caption, or another caption of the image, says the same words",
+    "same_words": "the words of the caption in another order, where another word was asked for",
+    "other_words": "a swap was asked for, and the words are not those of the caption",
+    "no_swap": "the words are those of the caption, but more than two stretches of them have moved",
+    "left_out": "words of the caption are gone and nothing stands for them",
+    "another_form": "a replacement where an addition was asked for, or the other way round",
+    "another_target": "the edit is not of an object, an attribute or a relation as asked for",
+    "several_edits": "more than one place was edited",
+    "too_long": "the edit goes beyond one phrase",
+    "repaired": "beside the edit, grammar, spelling or punctuation of the caption was mended",
+    "unknown_word": "a new word is neither in the dictionary nor in the pool",
+    "not_grammatical": "the text is not well-formed around the edit",
+    "same_meaning": "the new word of a negative means the same as the old one, or one is a kind of the other",
+    "true_of_image": "captions or boxes of the image say what the negative says",
+    "may_be_false": "the new words of a positive may change what the caption says",
+    "on_both_sides": "the text is a positive and a negative of the same caption",
+}
+
+_ORDER = [*failures.WORDS, *troubles.WORDS, *REASONS]
+_NEARNESS = {word: at for at, word in enumerate(_ORDER)}
+
+
+def nearest(one: str, other: str) -> str:
+    """Return that of two reasons which is nearer to success; one of a check that others bring counts as nearest."""
+    return other if _NEARNESS.get(other, len(_ORDER)) > _NEARNESS.get(one, len(_ORDER)) else one

@@ -1,0 +1,208 @@
+"""What an edit says about the image: nothing new, something already said, or something else.
+
+A negative must not merely reword its caption, nor say what other captions or boxes say; a positive must not say
+anything else. Words decide, by WordNet and by our own tables, so this finds what words can tell: that "sofa" is a
+couch, that another caption has the cat, that "not next to" needs eyes. It errs on the side of rejecting.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+from pairwright.generators.attributes import PLACES, contrary, exclude_each_other, same_concept
+from pairwright.generators.candidates import Candidates
+from pairwright.generators.context import ImageWords, loosely_same, plural_of, words_of
+from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, RELATION
+from pairwright.generators.knowledge import Pool, Thesaurus
+from pairwright.generators.language.tokens import Token
+from pairwright.generators.nouns import KINDS
+from pairwright.generators.relations import INSTEAD_OF, RELATIONS
+from pairwright.generators.synonyms import RELATIONS as REWORDED
+from pairwright.generators.synonyms import reword_each_other
+from pairwright.generators.verbs import INSTEAD, same_act
+from pairwright.generators.wordlists import word_set
+
+_NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
+_BOTH_WAYS: Final = frozenset(wording for each in RELATIONS if not each.strict for wording in each.wordings)
+_IN_BETWEEN: Final = word_set("and or , a an the two three four some his her its their is are")
+_NUMBERS: Final = (
+    ("one", "1", "single", "a", "an"), ("two", "2", "couple", "pair"), ("three", "3", "trio"), ("four", "4"), ("five", "5"),
+    ("six", "6"), ("seven", "7"), ("eight", "8"), ("nine", "9"), ("ten", "10"),
+)  # fmt: skip
+_NUMBER: Final = {word: words[0] for words in _NUMBERS for word in words}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An edit as the truth sees it.
+
+    Attributes:
+        target: object, attribute or relation.
+        old: the words of the source that are gone, without articles.
+        new: the words that stand for them.
+        before: lemma of the last noun before the edit; empty where there is none.
+        after: lemma of the first noun behind the edit; of an edited noun phrase, behind it.
+    """
+
+    target: str
+    old: Sequence[Token]
+    new: Sequence[Token]
+    before: str
+    after: str
+
+
+class Truth:
+    """Answers by tables.
+
+    Args:
+        thesaurus: WordNet.
+        pool: statistics of the user's captions.
+    """
+
+    def __init__(self, thesaurus: Thesaurus, pool: Pool) -> None:
+        self._thesaurus = thesaurus
+        self._candidates = Candidates(thesaurus, pool, minimum=1, least=0.0)
+
+    def of_negative(self, reading: Reading, words: ImageWords) -> str:
+        """Return why the edit makes no negative, or an empty string."""
+        if reading.old and self._rewords(reading):
+            return "same_meaning"
+        return "true_of_image" if self._is_said(reading, words) else ""
+
+    def of_positive(self, reading: Reading) -> str:
+        """Return why the edit makes no positive, or an empty string."""
+        if self._rewords_surely(reading):
+            return ""
+        pairs = product(_lemmas(reading.old), _lemmas(reading.new))
+        if any(self._differ(old, new, reading.target) for old, new in pairs):
+            return "may_be_false"
+        old, new = _wording(reading.old), _wording(reading.new)
+        return "may_be_false" if new in INSTEAD_OF.get(old, ()) else ""
+
+    def _rewords(self, reading: Reading) -> bool:
+        """Whether the new words may be said of what the old ones are said of."""
+        old, new = _wording(reading.old), _wording(reading.new)
+        if reading.target == RELATION and _same_relation(old, new):
+            return True
+        if reading.target == OBJECT:
+            return self._same_thing(_nouns(reading.old), _nouns(reading.new))
+        one, other = _lemmas(reading.old), _lemmas(reading.new)
+        if len(one) != 1 or len(other) != 1:
+            return reword_each_other(old, new)
+        return self._same_word(one[0], other[0], "VERB" if reading.target == RELATION else "ADJ")
+
+    def _same_word(self, one: str, other: str, pos: str) -> bool:
+        places = {place.group for place in PLACES.get(one, ())} & {place.group for place in PLACES.get(other, ())}
+        return (
+            reword_each_other(one, other)
+            or other in same_concept(one)
+            or (bool(places) and not exclude_each_other(one, other))
+            or (one in _NUMBER and _NUMBER[one] == _NUMBER.get(other))
+            or (pos == "VERB" and same_act(one, other))
+            or self._thesaurus.related(one, other, pos)
+        )
+
+    def _same_thing(self, old: Sequence[Token], new: Sequence[Token]) -> bool:
+        if not old or not new:
+            return False
+        heads = old[-1].lemma, new[-1].lemma
+        if heads[0] == heads[1]:
+            return len(old) != len(new) and {t.lemma for t in old} <= {t.lemma for t in new}  # a kind of it
+        one, other = _compound(old), _compound(new)
+        return any(
+            reword_each_other(a, b) or self._thesaurus.related(a, b, "NOUN")
+            for a, b in {heads, (one, other), (one, heads[1]), (heads[0], other)}
+        )
+
+    def _is_said(self, reading: Reading, words: ImageWords) -> bool:
+        if reading.target == OBJECT:
+            old, nouns = _compound(_nouns(reading.old)), _nouns(reading.new)
+            if not nouns or (old and old.rpartition(" ")[2] == nouns[-1].lemma):
+                return bool(nouns) and words.has(_compound(nouns))
+            return self._candidates.is_said(_compound(nouns), old, words)
+        if reading.target == ATTRIBUTE:
+            noun = reading.after or reading.before
+            said = [token.text.lower() for token in reading.new]
+            return bool(noun) and any(words.said_with(noun, word, elsewhere=bool(reading.old)) for word in said)
+        return any(_relates(line, reading) for line in words.others)
+
+    def _rewords_surely(self, reading: Reading) -> bool:
+        old, new = _wording(reading.old), _wording(reading.new)
+        if _same_relation(old, new) or reword_each_other(old, new):
+            return True
+        nouns = _nouns(reading.old), _nouns(reading.new)
+        return all(nouns) and reword_each_other(_compound(nouns[0]), _compound(nouns[1]))
+
+    def _differ(self, old: str, new: str, target: str) -> bool:
+        """Whether two words say different things of one thing."""
+        numbers = _NUMBER.get(old), _NUMBER.get(new)
+        if all(numbers):
+            return numbers[0] != numbers[1]
+        if old == new or reword_each_other(old, new):
+            return False
+        if target == RELATION:
+            return new in INSTEAD.get(old, ()) or new in self._thesaurus.antonyms(old, "VERB")
+        if target == ATTRIBUTE:
+            return exclude_each_other(old, new) or new in contrary(old) or new in self._thesaurus.antonyms(old, "ADJ")
+        narrower = self._thesaurus.is_a(new, old, "NOUN") and not self._thesaurus.is_a(old, new, "NOUN")
+        return new in KINDS.get(old, ()) or narrower or new in self._thesaurus.antonyms(old, "NOUN")
+
+
+def says_the_same(between: Sequence[Token]) -> bool:
+    """Whether two things around these words may change places and the text is as true as before: "and", "near"."""
+    words = [token.text.lower() for token in between]
+    wording = " ".join(word for word in words if word not in _IN_BETWEEN - {"and", "or"})
+    return wording in _BOTH_WAYS or all(word in _IN_BETWEEN for word in words)
+
+
+def joins_with_and(between: Sequence[Token]) -> bool:
+    """Whether nothing but "and", commas and articles stand between two stretches."""
+    words = [token.text.lower() for token in between]
+    return bool({"and", "or"}.intersection(words)) and all(word in _IN_BETWEEN for word in words)
+
+
+def _same_relation(old: str, new: str) -> bool:
+    return any(old in r.wordings and new in r.wordings for r in RELATIONS) or (
+        new in REWORDED.get(old, ()) or old in REWORDED.get(new, ())
+    )
+
+
+def _relates(line: Sequence[str], reading: Reading) -> bool:
+    """Whether a caption has the new relation between the same two things."""
+    if not reading.before or not reading.after:
+        return False
+    relation = words_of(_wording(reading.new))
+    first, second = _forms(reading.before), _forms(reading.after)
+    for at in range(len(line) - len(relation) + 1):
+        if tuple(line[at : at + len(relation)]) == relation:
+            return not first.isdisjoint(line[:at]) and not second.isdisjoint(line[at + len(relation) :][:5])
+    return False
+
+
+def _forms(noun: str) -> frozenset[str]:
+    said_as = loosely_same(noun)
+    return said_as | {plural_of(word) for word in said_as}
+
+
+def _lemmas(tokens: Sequence[Token]) -> list[str]:
+    return [token.lemma for token in tokens]
+
+
+def _wording(tokens: Sequence[Token]) -> str:
+    return " ".join(token.text.lower() for token in tokens)
+
+
+def _nouns(tokens: Sequence[Token]) -> list[Token]:
+    """Return the nouns of the first noun phrase, up to "of"."""
+    found: list[Token] = []
+    for token in tokens:
+        if token.tag in _NOUNS:
+            found.append(token)
+        elif found:
+            break
+    return found
+
+
+def _compound(nouns: Sequence[Token]) -> str:
+    return " ".join([*(token.text.lower() for token in nouns[:-1]), *(token.lemma for token in nouns[-1:])])

@@ -1,0 +1,188 @@
+"""The checks on written rows: what is taken as the asked edit, and why the rest is not."""
+
+from functools import lru_cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairwright.datasets.records import Box
+from pairwright.generators.captions import Caption
+from pairwright.generators.edit_checks import Asked, Checked, EditChecks
+from pairwright.generators.edit_reasons import REASONS, nearest
+from pairwright.generators.language.tagger import load_tagger
+from tests.generators.trial import SmallThesaurus, pair_of, small_pool, tokens_of
+
+
+class Dictionary(SmallThesaurus):
+    """A thesaurus that knows some more words, as a dictionary does."""
+
+    def has(self, lemma: str, pos: str) -> bool:
+        """Know a few nouns and adjectives."""
+        return (lemma, pos) in {
+            ("garden", "NOUN"),
+            ("tram", "NOUN"),
+            ("old", "ADJ"),
+            ("hat", "NOUN"),
+            ("feed", "VERB"),
+        } or super().has(lemma, pos)
+
+
+@lru_cache(maxsize=1)
+def checks() -> EditChecks:
+    """Return the checks over the small pool."""
+    return EditChecks(Dictionary(), small_pool(), load_tagger())
+
+
+def check(source: str, text: str, asked: str, *others: str, kind: str = "hard_negative", **more: object) -> Checked:
+    """Check one text; ``asked`` as "replace-object"."""
+    form, _, target = asked.partition("-")
+    boxes = more.pop("boxes", ())
+    caption = Caption(pair_of(source, *others, boxes=boxes), tokens_of(source))  # type: ignore[arg-type]
+    return checks().check_all(caption, [(Asked(kind, form, target), text)], **more)[0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "asked", "edits"),
+    [
+        ("A dog on a bed.", "A cat on a bed.", "replace-object", [("dog", "cat")]),
+        ("A red car.", "A green car.", "replace-attribute", [("red", "green")]),
+        ("A blue car on a street", "An orange car on a street", "replace-attribute", [("A blue", "An orange")]),
+        ("two dogs on a bed", "three dogs on a bed", "replace-attribute", [("two", "three")]),
+        ("a dog on a bed", "two dogs on a bed", "replace-attribute", [("a dog", "two dogs")]),
+        ("A dog on a bed", "A dog under a bed", "replace-relation", [("on", "under")]),
+        ("A dog next to a bed", "A dog to the left of a bed", "replace-relation", [("next to", "to the left of")]),
+        ("A man riding a horse", "A man feeding a horse", "replace-relation", [("riding", "feeding")]),
+        ("A dog on a bed.", "A dog on a large bed.", "add-attribute", [("", " large")]),
+        ("A dog on a bed.", "A dog and a cat on a bed.", "add-object", [("", " and a cat")]),
+        ("A dog on a bed", "Under a table, a dog on a bed", "add-object", [("A", "Under a table, a")]),
+        ("A dog under a cat", "A cat under a dog", "swap-object", [("dog", "cat"), ("cat", "dog")]),
+        ("A red car and a blue bus", "A blue car and a red bus", "swap-attribute", [("red", "blue"), ("blue", "red")]),
+        ("A man on a red bus", "A red man on a bus", "swap-attribute", [("man", "red man"), (" red", "")]),
+    ],
+)
+def test_an_edit_of_the_asked_kind_is_kept_with_its_spans(
+    source: str, text: str, asked: str, edits: list[tuple[str, str]]
+) -> None:
+    """The text is the one written, and its edits tell where it differs."""
+    found = check(source, text, asked)
+    assert (found.reason, found.text) == ("", text)
+    assert [(edit.before, edit.after) for edit in found.edits] == edits
+    assert f"{found.form}-{found.target}" == asked
+    for edit in found.edits:
+        assert source[slice(*edit.before_span)] == edit.before
+        assert text[slice(*edit.after_span)] == edit.after
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "asked", "reason"),
+    [
+        ("A dog on a bed.", "a dog on a  bed", "replace-object", "identical"),
+        ("A dog on a bed.", "A bed on a dog.", "replace-object", "same_words"),
+        ("A dog under a cat.", "A dog under a horse.", "swap-object", "other_words"),
+        ("A dog under a cat on a bed", "A bed under a dog on a cat", "swap-object", "no_swap"),
+        ("A large dog on a bed.", "A dog on a bed.", "replace-attribute", "left_out"),
+        ("A dog on a bed.", "A dog and a cat on a bed.", "replace-object", "another_form"),
+        ("A dog on a bed.", "A cat on a bed.", "add-object", "another_form"),
+        ("A dog on a bed.", "A cat on a bed.", "replace-relation", "another_target"),
+        ("A dog on a bed.", "A cat on a couch.", "replace-object", "several_edits"),
+        ("A dog on bed.", "A cat on a bed.", "replace-object", "repaired"),
+        ("A man riding a horse", "A woman is riding a horse", "replace-object", "repaired"),
+        ("A man in an bus with a dog", "A man in a bus with a cat", "replace-object", "repaired"),
+        ("A dog on a bed.", "A dampdog on a bed.", "replace-object", "unknown_word"),
+        ("A dog on a bed.", "A dog on a covecrimson bed.", "add-attribute", "unknown_word"),
+        ("A couch in a room", "A sofa in a room", "replace-object", "same_meaning"),
+        ("A big dog on a bed", "A large dog on a bed", "replace-attribute", "same_meaning"),
+        ("A dog below a cat", "A dog under a cat", "replace-relation", "same_meaning"),
+        ("A dog and a cat", "A cat and a dog", "swap-object", "same_meaning"),
+        ("A dog next to a cat", "A cat next to a dog", "swap-object", "same_meaning"),
+        ("A dog on a bed.", "A dog dog on a bed.", "add-object", "not_grammatical"),
+    ],
+)
+def test_anything_else_is_rejected_with_its_reason(source: str, text: str, asked: str, reason: str) -> None:
+    """One word tells what is wrong, and no edit is given."""
+    found = check(source, text, asked)
+    assert (found.reason, found.edits) == (reason, ())
+    assert reason in REASONS
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a CAT on a  bed", "A cat on a bed!", '"A cat on a bed."', "New sentence: A cat on a bed.", "A cat on a bed .\n"],
+)
+def test_the_format_is_that_of_the_source_however_it_was_written(text: str) -> None:
+    """Capitals, spaces, final mark and what stands around the sentence tell nothing."""
+    assert check("a dog on a bed . ", text.replace("CAT", "cat"), "replace-object").text == "a cat on a bed . "
+
+
+def test_words_that_agree_with_the_edit_change_along_and_are_counted() -> None:
+    """A verb in the plural, the number of a noun behind the edit, a pronoun."""
+    assert check("A dog is on a bed", "A dog and a cat are on a bed", "add-object").mended == 1
+    assert check("one large dog on a bed", "two large dogs on a bed", "replace-attribute").mended == 1
+    assert check("A man with his dog", "A woman with her dog", "replace-object").mended == 1
+    assert check("A dog on a bed", "A cat on a bed", "replace-object").mended == 0
+
+
+def test_a_negative_that_captions_or_boxes_make_true_is_rejected() -> None:
+    """Another caption has the cat; a box shows it; another caption is the text."""
+    cat = Box("cat", 0.0, 0.0, 0.5, 0.5)
+    assert check("A dog on a bed", "A cat on a bed", "replace-object", "two cats").reason == "true_of_image"
+    assert check("A dog on a bed", "A cat on a bed", "replace-object", boxes=(cat,)).reason == "true_of_image"
+    assert (
+        check("A dog on a bed", "A dog under a bed", "replace-relation", "a dog under a bed.").reason == "true_of_image"
+    )
+    assert check("A red bus", "A green bus", "replace-attribute", "the green bus stops").reason == "true_of_image"
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "reason"),
+    [
+        ("A red bus beside a tram and a dog", "replace-relation", ""),
+        ("A green bus next to a tram and a dog", "replace-attribute", "may_be_false"),
+        ("A red bus next to a dog and a tram", "swap-object", ""),
+        ("A red tram next to a bus and a dog", "swap-object", "may_be_false"),
+        ("A red bus next to a tram and a cat", "replace-object", "may_be_false"),
+    ],
+)
+def test_a_positive_may_reword_and_must_not_say_anything_else(text: str, asked: str, reason: str) -> None:
+    """Synonyms and what "and" joins are free; colours, kinds and other swaps are not."""
+    assert check("A red bus next to a tram and a dog", text, asked, kind="hard_positive").reason == reason
+
+
+def test_a_side_of_a_relation_stands_for_the_whole_relation() -> None:
+    """In "to the left of" the side is no object, and the other side is no positive of it."""
+    source, text = "a ball to the left of a box", "a ball to the right of a box"
+    assert check(source, text, "replace-relation").reason == ""
+    assert check(source, text, "replace-relation", kind="hard_positive").reason == "may_be_false"
+
+
+def test_two_rows_of_a_caption_never_say_the_same() -> None:
+    """Neither within a kind nor across: a positive is no negative."""
+    source, text = "A dog on a bed", "A cat on a bed"
+    assert check(source, text, "replace-object", taken=["a cat on a bed."]).reason == "duplicate"
+    assert check(source, text, "replace-object", other_side=["a cat on a bed."]).reason == "on_both_sides"
+    asked = Asked("hard_negative", "replace", "object")
+    twice = checks().check_all(Caption(pair_of(source), tokens_of(source)), [(asked, text), (asked, f"{text}.")])
+    assert [row.reason for row in twice] == ["", "duplicate"]
+
+
+@settings(max_examples=40)
+@given(st.text(max_size=60))
+def test_any_text_ends_in_an_edit_or_a_known_reason(text: str) -> None:
+    """Whatever a model writes is an edit whose spans fit, or is rejected by a word of the table."""
+    found = check("A dog on a bed.", text, "replace-object")
+    assert found.reason in REASONS if found.reason else found.edits
+
+
+@settings(max_examples=40)
+@given(st.text(max_size=40), st.sampled_from(["replace-object", "add-object", "swap-object"]))
+def test_any_source_can_be_checked(source: str, asked: str) -> None:
+    """A caption of any letters is no error."""
+    assert check(source or "-", "A dog on a bed.", asked).text
+
+
+def test_of_two_reasons_the_nearer_to_success_counts() -> None:
+    """A text that failed late says more than one that failed early."""
+    assert nearest("identical", "true_of_image") == "true_of_image"
+    assert nearest("true_of_image", "refused") == "true_of_image"
+    assert nearest("no_edit", "no_edit") == "no_edit"
