@@ -112,6 +112,7 @@ class Session:
         cost: Callable[[], float | None] = lambda: None,
         watch: Callable[[Snapshot], None] | None = None,
         say: Callable[[str], None] = _log.warning,
+        stop: threading.Event | None = None,
     ) -> None:
         """Prepare.
 
@@ -126,11 +127,13 @@ class Session:
             cost: tells what has been spent so far, in USD.
             watch: told how far a run is, at most every `WATCH_S` seconds.
             say: told in one line when the server is away or back, or the run is being stopped.
+            stop: ends a run as Ctrl-C does, once it is set; for who runs a session in another thread.
         """
         self._settings, self._path, self._cost, self._watch, self._say = settings, cache, cost, watch, say
         self._outside, self._inside = outside, inside
         self._opened: Open = opened or (lambda settings, _: open_model(settings, say=say))
         self._in_flight = in_flight or 2 * settings.max_concurrency + 16
+        self._stop = stop or threading.Event()
         self._meter = Meter()
         self._seconds = 0.0
         self._runs: list[ExitStack] = []  # what the runs that are under way have open
@@ -179,7 +182,7 @@ class Session:
         with ExitStack() as stack:
             self._runs.append(stack)
             stack.callback(lambda: self._runs.remove(stack))
-            stop = stack.enter_context(_signals(self._say))
+            stack.enter_context(_signals(self._stop, self._say))
             stack.callback(lambda: self._wait(run.close()))
             while not run.over:
                 batch = self._wait(run.ready(TICK_S, enough=ENOUGH))
@@ -190,7 +193,7 @@ class Session:
                     halted = True
                     self._wait(self._halt())
                 yield from batch
-                if stop.is_set() and not halted:
+                if self._stop.is_set() and not halted:
                     halted = True
                     self._wait(self._halt(run))
         if self._watch is not None:
@@ -257,12 +260,11 @@ class _Pace:
 
 
 @contextlib.contextmanager
-def _signals(say: Callable[[str], None]) -> Iterator[threading.Event]:
-    """Give an event that Ctrl-C and SIGTERM set; a second one of either interrupts.
+def _signals(stop: threading.Event, say: Callable[[str], None]) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM set an event; a second one of either interrupts.
 
     Where somebody else handles them already, or in any other thread than the main one, they are left alone.
     """
-    stop = threading.Event()
 
     def heard(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signals are handed over
         if stop.is_set():
@@ -277,7 +279,7 @@ def _signals(say: Callable[[str], None]) -> Iterator[threading.Event]:
     for number in ours:
         signal.signal(number, heard)
     try:
-        yield stop
+        yield
     finally:
         for number in ours:
             signal.signal(number, usual[number])
