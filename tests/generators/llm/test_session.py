@@ -176,6 +176,25 @@ def test_a_session_works_in_a_thread_that_is_not_the_main_one(server: Server, ca
     assert len(found) == 20
 
 
+def test_a_run_in_another_thread_can_be_stopped(server: Server, cache: Path) -> None:
+    stop, found, ended = threading.Event(), [], []
+
+    def work() -> None:
+        with Session(settings(server.url), cache=cache, stop=stop) as session:
+            try:
+                for done in session.run(rows(100_000)):
+                    found.append(done.row)
+                    stop.set()
+            except KeyboardInterrupt:
+                ended.append(len(found))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join(PLENTY)
+    assert ended == [len(found)]
+    assert len(found) == answered(server) < 20_000
+
+
 # Processes that are stopped and killed.
 
 
