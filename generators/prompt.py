@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.keys import canonical
 from pairwright.generators.llm.messages import Image, Message, Request, Schema
 from pairwright.generators.prompt_templates import Template
 
@@ -66,7 +67,7 @@ class Prompt:
             [self.schema.name, self.schema.schema, self.schema.strict] if self.schema else None,
             sorted((name, list(texts)) for name, texts in self.lists.items()),
         ]
-        return f"{self.name}@{blake2b(dumps(shaping).encode(), digest_size=6).hexdigest()}"
+        return f"{self.name}@{blake2b(dumps(canonical(shaping)).encode(), digest_size=6).hexdigest()}"
 
     @property
     def needs(self) -> frozenset[str]:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateSyntaxError, nodes
-from jinja2.exceptions import UndefinedError
+from jinja2.exceptions import TemplateRuntimeError
 from jinja2.meta import find_undeclared_variables
 from jinja2.runtime import Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -33,6 +33,7 @@ from pairwright.generators.llm.failures import Failure
 
 LONGEST = 1_000_000  # letters of one message
 
+_RESERVED = frozenset({"self", "super", "caller", "varargs", "kwargs"})  # names that Jinja gives a meaning
 _LOOP = frozenset({"index", "first", "last"})
 _COMPARED = frozenset({"eq", "ne", "lt", "lteq", "gt", "gteq"})
 _ALLOWED = (
@@ -44,7 +45,7 @@ _NAMES: Mapping[type[nodes.Node], str] = {
     nodes.AssignBlock: "'set'", nodes.Include: "'include'", nodes.Import: "'import'", nodes.FromImport: "'import'",
     nodes.Extends: "'extends'", nodes.Macro: "'macro'", nodes.List: "a list", nodes.Dict: "a mapping",
     nodes.Slice: "a slice", nodes.Concat: "'~'", nodes.Block: "'block'", nodes.CallBlock: "'call'",
-    nodes.FilterBlock: "'filter'", nodes.With: "'with'",
+    nodes.FilterBlock: "'filter'", nodes.With: "'with'", nodes.Scope: "'autoescape'",
 }  # fmt: skip
 
 # What a reader does not see, or what turns the order of what he sees: controls, invisible and bidirectional marks,
@@ -59,9 +60,9 @@ _HIDDEN = re.compile(
 class TemplateFault(Exception):  # noqa: N818 - never leaves the prompts' modules
     """A template that may not be; ``line`` counts from 1 in the template."""
 
-    def __init__(self, what: str, line: int) -> None:
+    def __init__(self, what: str, line: int | None) -> None:
         super().__init__(what)
-        self.what, self.line = what, line
+        self.what, self.line = what, line or 1  # the parser leaves some parts without one
 
 
 def as_data(value: Any) -> str:
@@ -129,8 +130,8 @@ class Template:
         """
         try:
             text = "".join(_bounded(self._compiled.root_render_func(self._compiled.new_context(dict(values)))))
-        except UndefinedError as error:
-            raise UsageError(f"{error.message}. Give it, or leave it out of the template.") from None
+        except TemplateRuntimeError as error:
+            raise UsageError(f"the template asks for what is not there: {error.message}.") from None
         except ValueError as error:
             if "JSON compliant" in str(error):
                 raise Failure("bad_request", "a value is no finite number") from None
@@ -159,7 +160,7 @@ def _check(node: nodes.Node, loop: frozenset[str] | None) -> None:
         raise TemplateFault('only ["name"] and [number] are allowed after a value', node.lineno)
     if isinstance(node, nodes.Operand) and node.op not in _COMPARED:
         raise TemplateFault(f"'{node.op}' is not allowed in a prompt", node.lineno)
-    if isinstance(node, nodes.Name) and node.name.startswith("_"):
+    if isinstance(node, nodes.Name) and (node.name.startswith("_") or node.name in _RESERVED):
         raise TemplateFault(f"'{node.name}' is no name of a value", node.lineno)
     if isinstance(node, nodes.For):
         _check_loop(node, loop)

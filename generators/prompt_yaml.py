@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 MOST_BYTES = 1_000_000
+DEEPEST = 50
 
 Place = tuple[str | int, ...]
 
@@ -26,6 +27,19 @@ class YamlFault(Exception):  # noqa: N818 - never leaves the prompts' modules
 
 class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - so declared in PyYAML
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Refuse, before it is built, what would be dear to build."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+            raise YamlFault("anchors (&) and aliases (*) are not allowed; write the part out", _line(event.start_mark))
+        if self.depth > DEEPEST:
+            raise YamlFault(f"it is nested deeper than {DEEPEST} levels", _line(event.start_mark))
+        self.depth += 1
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
 
 
 for _tag, _pattern, _first in (
@@ -64,8 +78,8 @@ def read_yaml(content: bytes) -> tuple[dict[str, Any], dict[Place, int]]:
         raise YamlFault(f"it is not YAML: {error.problem or error.context}", _line(mark)) from None
     except yaml.reader.ReaderError as error:
         raise YamlFault(f"it holds a letter that YAML does not allow (U+{_code(error.character):04X})", 1) from None
-    except (RecursionError, ValueError):
-        raise YamlFault("it is nested too deeply, or holds a number too long", 1) from None
+    except ValueError:
+        raise YamlFault("it holds a number that is too long", 1) from None
 
 
 def _line(mark: Any) -> int:
@@ -77,11 +91,6 @@ def _code(character: str | int | bytes) -> int:
 
 
 def _read(text: str) -> tuple[dict[str, Any], dict[Place, int]]:
-    for event in yaml.parse(text, Loader=_Loader):
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise YamlFault(
-                "anchors (&) and aliases (*) are not allowed; write the part out", event.start_mark.line + 1
-            )
     loader = _Loader(text)
     node = loader.get_single_node()
     if not isinstance(node, yaml.MappingNode):

@@ -24,6 +24,7 @@ from pairwright.cli import (
     init,
     inspect,
     plugins,
+    prompts,
     refine,
     retrieve,
     verify,
@@ -51,6 +52,7 @@ app.command("export", short_help="Write another tool's layout.")(export.export)
 app.command("inspect", short_help="Look at a dataset.")(inspect.inspect)
 app.command("verify", short_help="Check shards.")(verify.verify)
 app.command("plugins", short_help="List generators, readers, encoders, exports.")(plugins.plugins)
+app.add_typer(prompts.app, name="prompts")
 app.add_typer(cache.app, name="cache")
 app.add_typer(dev.app, name="dev")
 app.command("doctor", short_help="Tell what is installed, and mend it.")(doctor.doctor)

@@ -1,0 +1,197 @@
+"""``pairwright prompts``: look at the prompts, and see one as it would be sent."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pairwright.cli.console import columns, emit
+from pairwright.cli.reading import JsonOption, batches, text_options
+from pairwright.datasets.errors import UsageError
+
+if TYPE_CHECKING:
+    from pairwright.generators.llm.messages import Message, Request
+    from pairwright.generators.prompt_files import Prompt, PromptBook
+
+app = typer.Typer(
+    help="Look at the prompts for models, and see one as it would be sent.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+FolderOption = Annotated[
+    Path | None, typer.Option("--prompts", metavar="DIR", help="Folder of prompt files that replace ours by name.")
+]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As `prompts list` shows it.")]
+
+
+@app.command("list")
+def list_(*, folder: FolderOption = None, as_json: JsonOption = False) -> None:
+    """List the prompts: ours, and those of a folder of yours.
+
+    \b
+    Examples:
+      pairwright prompts list
+      pairwright prompts list --prompts my-prompts
+    """
+    prompts = _book(folder).listing()
+    rows = [{**_facts(prompt), "from": _whose(prompt)} for prompt in prompts]
+    head = ["name", "from", "answer", "about"]
+    lines = columns([head, *[[row[name] for name in head] for row in rows]], indent="")
+    emit({"prompts": rows}, lines, as_json=as_json)
+
+
+@app.command("show")
+def show(name: NameArgument, *, folder: FolderOption = None, as_json: JsonOption = False) -> None:
+    """Show a prompt: what it is given, its parameters, its text and its demonstrations.
+
+    \b
+    Example:
+      pairwright prompts show swap-object
+    """
+    prompt = _book(folder).get(name)
+    result = {
+        **_facts(prompt),
+        "from": _whose(prompt),
+        "file": str(prompt.source),
+        "values": dict(prompt.values),
+        "lists": {each: list(texts) for each, texts in prompt.lists.items()},
+        "messages": [_as_sent(message) for message in prompt.messages],
+        "user": prompt.user,
+    }
+    lines = [
+        f"{prompt.id}, version {prompt.version}: {prompt.about}",
+        f"file: {prompt.source}",
+        f"answer: {prompt.answer}; {_parameters(prompt.parameters)}",
+        "values:",
+        *(f"  {each}: {what}" for each, what in prompt.values.items()),
+        *(f"list {each}: {len(texts)} texts" for each, texts in prompt.lists.items()),
+        "",
+        *_chat(prompt.messages),
+        "[user] (template)",
+        prompt.user,
+    ]
+    emit(result, lines, as_json=as_json)
+
+
+@app.command("render")
+def render(
+    name: NameArgument,
+    *,
+    sample: Annotated[
+        str,
+        typer.Option(
+            "--on", metavar="SAMPLE", help="A file of pairs (its first), values as JSON, or - for JSON on stdin."
+        ),
+    ],
+    value: Annotated[
+        list[str] | None, typer.Option("--value", metavar="NAME=TEXT", help="A value that SAMPLE lacks; repeatable.")
+    ] = None,
+    folder: FolderOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the messages and parameters as they would be sent for a sample. Nothing is sent.
+
+    \b
+    Examples:
+      pairwright prompts render swap-object --on captions.jsonl
+      pairwright prompts render positive-swap --on '{"caption": "A cat and a dog."}'
+      pairwright prompts render replace-object-propose --on pairs.parquet --value concept=dog
+    """
+    from pairwright.generators.llm.prices import ImageRule
+    from pairwright.generators.llm.token_estimate import answer_tokens, prompt_tokens
+
+    prompt = _book(folder).get(name)
+    request = prompt.request({**_sample(sample), **_given(value or [])}, model="")
+    tokens = {"in": prompt_tokens(request, ImageRule()), "out": answer_tokens(request)}
+    result = {
+        "prompt": prompt.id,
+        "messages": [_as_sent(message) for message in request.messages],
+        "parameters": dict(request.parameters),
+        "schema": _schema(request),
+        "tokens": tokens,
+    }
+    lines = [
+        *_chat(request.messages),
+        f"prompt: {prompt.id}",
+        f"parameters: {_parameters(request.parameters)}",
+        f"answer: {prompt.answer}",
+        f"tokens: about {tokens['in']:,} in, {tokens['out']:,} out",
+    ]
+    emit(result, lines, as_json=as_json)
+
+
+def _book(folder: Path | None) -> "PromptBook":
+    from pairwright.generators.prompt_files import PromptBook
+
+    return PromptBook(folder)
+
+
+def _whose(prompt: "Prompt") -> str:
+    from pairwright.generators.prompt_files import BUILT_IN
+
+    return "pairwright" if prompt.source.parent == BUILT_IN else str(prompt.source.parent)
+
+
+def _facts(prompt: "Prompt") -> dict[str, Any]:
+    return {
+        "name": prompt.name,
+        "id": prompt.id,
+        "version": prompt.version,
+        "about": prompt.about,
+        "answer": prompt.answer,
+        "parameters": dict(prompt.parameters),
+        "demonstrations": len(prompt.messages) // 2,
+    }
+
+
+def _sample(written: str) -> dict[str, Any]:
+    """Return the values of a sample.
+
+    Raises:
+        UsageError: for what is no JSON object, or a file without a pair.
+    """
+    from pairwright.datasets.records import Pair
+    from pairwright.generators.prompt_values import values_of
+
+    if written != "-" and not written.lstrip().startswith("{"):
+        for batch in batches(text_options(written, "", "", explode=False, on_error="stop")):
+            for pair in batch.pairs[:1]:
+                return values_of(pair)
+        raise UsageError(f"{written}: it holds no pair.")
+    try:
+        given = json.loads(sys.stdin.read() if written == "-" else written)
+    except ValueError as error:
+        raise UsageError(f"--on: this is not JSON ({error}).") from None
+    if not isinstance(given, dict):
+        raise UsageError('--on: write an object of values, such as {"caption": "A cat."}.')
+    caption = given.get("caption")
+    return {**(values_of(Pair("", caption)) if isinstance(caption, str) else {}), **given}
+
+
+def _given(values: list[str]) -> dict[str, str]:
+    given = {}
+    for written in values:
+        name, sign, text = written.partition("=")
+        if not (sign and name):
+            raise UsageError(f"--value {written!r}: write it as concept=dog.")
+        given[name] = text
+    return given
+
+
+def _as_sent(message: "Message") -> dict[str, str]:
+    return {"role": message.role, "content": message.text}
+
+
+def _chat(messages: "tuple[Message, ...]") -> list[str]:
+    return [line for message in messages for line in (f"[{message.role}]", message.text, "")]
+
+
+def _parameters(parameters: Any) -> str:
+    return ", ".join(f"{name} {json.dumps(value)}" for name, value in parameters.items()) or "the server's own"
+
+
+def _schema(request: "Request") -> dict[str, Any]:
+    return dict(request.schema.schema) if request.schema else {}
