@@ -65,7 +65,7 @@ def _row(runs: Sequence[Ran], rows: int, ours: float) -> str:
     order = "yes" if all(each.ordered for each in runs) else "no"
     requests = max(each.requests for each in runs)
     return (
-        f"{rate:,.0f} | {rate / ours:.2f} | {with_start:,.0f} | {cpu:.3f} | {whole:.3f} | {memory:,.0f}"
+        f"{rate:,.0f} | {f'{rate / ours:.2f}' if ours else ''} | {with_start:,.0f} | {cpu:.3f} | {whole:.3f} | {memory:,.0f}"
         f" | {right:,} | {order} | {requests:,}"
     )
 

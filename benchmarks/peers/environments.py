@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Peer:
 _DATATROVE = ("datatrove[io]==0.10.1", "aiohttp==3.14.5", "aiofiles==25.1.0", "aiosqlite==0.22.1", "httpx==0.28.1")
 # Its token counts want a file from the network, which litellm, one of its dependencies, carries in its package.
 _TOKENS = {"TIKTOKEN_CACHE_DIR": "{site}/litellm/litellm_core_utils/tokenizers"}
-# It imports requests and leaves it to a dependency to bring it, which newer ones do not.
-_DISTILABEL = ("distilabel[openai]==1.5.3", "requests==2.34.2")
+# It imports requests, which newer dependencies do not bring; of openai 3 it would log every request.
+_DISTILABEL = ("distilabel[openai]==1.5.3", "requests==2.34.2", "openai==2.30.0")
 
 PEERS: dict[str, Peer] = {
     "pairwright": Peer("ask_pairwright.py", "direct"),
@@ -58,7 +59,7 @@ _QUIET = {
     "NEMO_TELEMETRY_ENABLED": "false",
     "TELEMETRY_ENABLED": "false",
     "OPENAI_API_KEY": "none",
-    "PYTHONPATH": str(HERE.parents[1]),  # where `benchmarks` is found from
+    "PYTHONPATH": str(ROOT),  # where `benchmarks` is found from
     "TOKENIZERS_PARALLELISM": "false",
 }
 
@@ -97,7 +98,7 @@ def environment_of(peer: Peer, cache: Path) -> dict[str, str]:
     """Return its variables: no telemetry, no downloads, a home of its own."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
     if not peer.pins:
-        return kept | _QUIET
+        return kept | _QUIET | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))}  # this checkout
     home = _folder(peer, cache) / "home"
     home.mkdir(exist_ok=True)
     site = next(_folder(peer, cache).glob("lib/python3*/site-packages"))

@@ -18,7 +18,7 @@ from benchmarks.measuring import measured
 from benchmarks.peers.environments import HERE, Peer, environment_of, python_of
 
 SYSTEM = "Rewrite the caption so that one object is another one. Answer with the new caption only."
-LIMIT_S = 240.0  # after which a run is given up
+LIMIT_S = 150.0  # after which a run is given up
 FAULTY = 50  # every so many rows the server has something against one, where it is told so
 
 
@@ -61,7 +61,7 @@ class Ran:
         rows: in the output, whatever is in them.
         ordered: whether they come in the order of the captions.
         requests: chat requests that the server received.
-        code: exit code.
+        code: exit code; -9: it was given up after `LIMIT_S`.
     """
 
     wall: float
