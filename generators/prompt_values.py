@@ -12,7 +12,9 @@ def values_of(pair: Pair) -> dict[str, Any]:
 
     Returns:
         ``caption``: the caption. ``captions``: it and the others, in order. ``known``: what else is said of the image,
-        the other captions and then the labels of boxes, each once. ``boxes``: ``[label, [x1, y1, x2, y2]]`` each.
+        the other captions and then the labels of boxes, each once. ``boxes``: ``[label, [x1, y1, x2, y2]]`` each, all
+        of them, so that ``more``, the labels and numbers of those left out, is empty. ``sees``: False, since the image
+        itself is not shown.
     """
     labels = (box.label for box in pair.boxes)
     return {
@@ -22,4 +24,6 @@ def values_of(pair: Pair) -> dict[str, Any]:
         "boxes": [
             [box.label, [round(edge, DECIMALS) for edge in (box.x1, box.y1, box.x2, box.y2)]] for box in pair.boxes
         ],
+        "more": [],
+        "sees": False,
     }

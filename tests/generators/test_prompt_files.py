@@ -441,5 +441,10 @@ def test_a_pair_gives_the_values_that_our_prompts_ask_for() -> None:
         "captions": ["A dog.", "Two dogs.", "A dog."],
         "known": ["Two dogs.", "dog"],
         "boxes": [["dog", [0.123, 0, 0.5, 1]], ["dog", [0.5, 0.5, 0.75, 1.0]]],
+        "more": [],
+        "sees": False,
     }
     assert values == expected
+    others = {"concept": "", "new_concept": ""}
+    needed = set().union(*(prompt.needs for prompt in PromptBook().listing() if "rationale" not in prompt.name))
+    assert needed <= values.keys() | others.keys()
