@@ -65,6 +65,8 @@ def test_render_takes_what_a_file_lacks_from_values(run: Run, captions: Path) ->
     assert (done.returncode, done.stderr.count("concept is missing: the thing to replace")) == (2, 1)
     sent = told(run, "render", "replace-object-propose", "--on", captions, "--value", "concept=bus")
     assert sent["messages"][-1]["content"].endswith('Replace: "bus"')
+    sent = told(run, "render", "swap-object", "--on", captions, "--value", 'caption=["a", "b"]')
+    assert sent["messages"][-1]["content"] == 'Caption: ["a", "b"]'
 
 
 def test_a_hostile_caption_stays_in_its_string(run: Run) -> None:
@@ -86,6 +88,7 @@ def test_wrong_usage_exits_2_with_what_to_write(run: Run, captions: Path, tmp_pa
         (["list", "--prompts", folder], "positive-swap.yaml:2: unknown key 'abuot'. Did you mean 'about'?"),
         (["render", "swap-object", "--on", "{"], "this is not JSON"),
         (["render", "swap-object", "--on", captions, "--value", "dog"], "write it as concept=dog"),
+        (["render", "swap-object", "--on", captions, "--value", "caption=[a"], "this is no JSON list"),
     ]
     for arguments, said in calls:
         done = run("prompts", *arguments, ok=False)

@@ -87,7 +87,8 @@ def render(
         ),
     ],
     value: Annotated[
-        list[str] | None, typer.Option("--value", metavar="NAME=TEXT", help="A value that SAMPLE lacks; repeatable.")
+        list[str] | None,
+        typer.Option("--value", metavar="NAME=TEXT", help="What SAMPLE lacks: a text, or a JSON list; repeatable."),
     ] = None,
     folder: FolderOption = None,
     as_json: JsonOption = False,
@@ -171,13 +172,16 @@ def _sample(written: str) -> dict[str, Any]:
     return {**(values_of(Pair("", caption)) if isinstance(caption, str) else {}), **given}
 
 
-def _given(values: list[str]) -> dict[str, str]:
-    given = {}
+def _given(values: list[str]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
     for written in values:
         name, sign, text = written.partition("=")
         if not (sign and name):
             raise UsageError(f"--value {written!r}: write it as concept=dog.")
-        given[name] = text
+        try:
+            given[name] = json.loads(text) if text.startswith("[") else text
+        except ValueError as error:
+            raise UsageError(f"--value {written!r}: this is no JSON list ({error}).") from None
     return given
 
 
