@@ -20,6 +20,8 @@ so the work grows no faster than the values. What is left runs in Jinja's sandbo
 import json
 import re
 from collections.abc import Iterator, Mapping
+from json.encoder import encode_basestring
+from math import isfinite
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateSyntaxError, nodes
@@ -74,10 +76,12 @@ def as_data(value: Any) -> str:
     """
     kind = type(value)
     if kind is str:
-        quoted = json.dumps(value, ensure_ascii=False)
+        quoted = encode_basestring(value)  # what `json.dumps` calls, without the encoder that it makes each time
         return quoted if value.isascii() and value.isprintable() else _HIDDEN.sub(_escape, quoted)
-    if kind is float or kind is int or kind is bool:
-        return json.dumps(value, allow_nan=False)
+    if kind is float:
+        return repr(value) if isfinite(value) else json.dumps(value, allow_nan=False)  # raises
+    if kind is int or kind is bool:
+        return repr(value).lower()
     if isinstance(value, Undefined):
         return str(value)  # raises, naming what is missing
     if isinstance(value, list | tuple):
