@@ -9,7 +9,7 @@ manifest is the commit: it is written last, and a build directory without one is
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +20,14 @@ from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import Engine, engine
 from pairwright.flows.inputs import input_state, named_state, read_options, tagger_state, wordnet_state
 from pairwright.flows.layout import part_name
+from pairwright.flows.llm import asking_of
 from pairwright.flows.lock import exclusive
 from pairwright.flows.prefect_api import TerminationSignal, acreate_table_artifact, flow, in_a_flow, own_server
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
-from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint
+from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint, receipt_path
+from pairwright.flows.sections import NegativesSection, PositivesSection
+from pairwright.flows.stages.ask import AskingStage
 from pairwright.flows.stages.fetch import fetch_chosen
 from pairwright.flows.stages.generate import Generation, generate_part
 from pairwright.flows.stages.index import build_index, index_state, retrieve_pairs, retrieve_state
@@ -35,18 +38,30 @@ from pairwright.flows.stages.tag import merge_statistics, tag_part
 from pairwright.flows.summary import Truth, finish_build, sweep, sweep_receipts
 from pairwright.flows.watchdog import ends_with_us
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.registry import generator_identity
+from pairwright.generators.llm.budget import Bill
+from pairwright.generators.registry import asks_model, generator_identity
 
-_WATCH: ContextVar[tuple[Progress, Truth | None]] = ContextVar("_WATCH", default=(Silence(), None))
+
+@dataclass(frozen=True)
+class _Run:
+    """What belongs to one run of a build and not to its config."""
+
+    progress: Progress = field(default_factory=Silence)
+    truth: Truth | None = None
+    retry_failed: bool = False
 
 
-def build(
+_RUN: ContextVar[_Run] = ContextVar("_RUN")
+
+
+def build(  # noqa: PLR0913 - keywords, each told of below
     config: BuildConfig,
     out: Path,
     progress: Progress | None = None,
     truth: Truth | None = None,
     *,
     prefect: bool = True,
+    retry_failed: bool = False,
 ) -> dict[str, Any]:
     """Build a dataset, or go on with one.
 
@@ -56,6 +71,7 @@ def build(
         progress: who is told.
         truth: judges the finished texts where the truth is known (the demo); its table enters card and report.
         prefect: run as a Prefect flow; without, the same work starts at once and no server hears of it.
+        retry_failed: ask models anew about the rows that they failed at the last time.
 
     Returns:
         The manifest.
@@ -65,14 +81,14 @@ def build(
     """
     if prefect:
         refuse_broken_prefect()
-    watch = _WATCH.set((progress or Silence(), truth))
+    this = _RUN.set(_Run(progress or Silence(), truth, retry_failed))
     run = build_flow if prefect else build_flow.fn
     try:
         return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
     except TerminationSignal:
         raise PairwrightError("ended by a signal. What is done is kept: start the same build again to go on.") from None
     finally:
-        _WATCH.reset(watch)
+        _RUN.reset(this)
 
 
 def choice_of(config: BuildConfig) -> Choice:
@@ -91,14 +107,19 @@ def generations(config: BuildConfig) -> list[Generation]:
 
     stages = []
     if config.negatives:
-        options = config.negatives.model_dump()
-        stages.append(stage("negatives", "rules-negatives", options, to_refine=config.refine is not None))
+        made = stage("negatives", *_maker(config.negatives, "negatives"), to_refine=config.refine is not None)
+        stages.append(made)
     if config.positives:
-        stages.append(stage("positives", "rules-positives", config.positives.model_dump()))
+        stages.append(stage("positives", *_maker(config.positives, "positives")))
     if config.conversations:
         stages.append(stage("conversations", "template-conversations", config.conversations.model_dump()))
     to_refine = config.refine is not None  # a generator of the user's own may make hard negatives too
     return stages + [stage(extra.name, extra.name, extra.options, to_refine=to_refine) for extra in config.generators]
+
+
+def _maker(section: NegativesSection | PositivesSection, what: str) -> tuple[str, dict[str, Any]]:
+    """Return the generator that a section names, and its options."""
+    return f"{section.method}-{what}", section.options()
 
 
 @flow(name="pairwright-build", flow_run_name="{out}", persist_result=False)
@@ -113,17 +134,17 @@ async def build_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
         The manifest.
     """
     checked, folder = parse_config(config, where="the flow's config"), Path(out)
-    progress, truth = _WATCH.get()
+    this = _RUN.get(_Run())
     if generations(checked):
         load_wordnet()  # what is missing shall be said before an hour of work, not after
     with exclusive(folder), ends_with_us(own_server()):
         (folder / "manifest.json").unlink(missing_ok=True)
         write_text(folder / "build.yaml", dump_config(checked))
-        async with engine(folder, checked.workers, progress) as running:
-            await _Stages(checked, running).run()
+        async with engine(folder, checked.workers, this.progress) as running:
+            await _Stages(checked, running, this.retry_failed).run()
         sweep(folder, running.done)
         sweep_receipts(folder, running.done)
-        manifest = finish_build(checked, folder, running.done, truth)
+        manifest = finish_build(checked, folder, running.done, this.truth)
     await _tell_prefect(manifest)
     return manifest
 
@@ -144,6 +165,8 @@ class _Stages:
 
     config: BuildConfig
     engine: Engine
+    retry_failed: bool
+    bill: Bill = field(default_factory=Bill)
 
     async def run(self) -> None:
         config = self.config
@@ -176,14 +199,7 @@ class _Stages:
         made = [
             receipt
             for this in generations(config)
-            for receipt in await self._each(
-                this.stage,
-                parts,
-                [*chosen, *tagged, words],
-                generate_part,
-                this,
-                state=f"{generator_identity(this.generator)} {wordnet_state()}",
-            )
+            for receipt in await self._generate(this, parts, [*chosen, *tagged, words])
         ]
         if config.refine:
             stages = [this.stage for this in generations(config) if this.to_refine]
@@ -211,6 +227,18 @@ class _Stages:
             for part in parts
         ]
         return await self.engine.stage(jobs)
+
+    async def _generate(self, this: Generation, parts: Sequence[str], inputs: Sequence[Receipt]) -> tuple[Receipt, ...]:
+        state = f"{generator_identity(this.generator)} {wordnet_state()}"
+        if not asks_model(this.generator):
+            return await self._each(this.stage, parts, inputs, generate_part, this, state=state)
+        asking = asking_of(self.config.llm, self.engine.root, self.bill, retry_failed=self.retry_failed)
+        stage = AskingStage(this, asking, self.engine.progress, self.engine.stop)
+        if asking.retry_failed:
+            receipt_path(self.engine.root, this.stage, "all").unlink(missing_ok=True)
+        settings = [repr(this), asking.shape(), list(parts), state]
+        job = Job(this.stage, "all", stage, (list(parts),), fingerprint(this.stage, "all", settings, inputs), here=True)
+        return await self.engine.stage([job])
 
     async def _shards(self, parts: Sequence[str], inputs: Sequence[Receipt]) -> None:
         config = self.config

@@ -20,6 +20,7 @@ from pairwright.flows.sections import (
     GeneratorSection,
     IndexSection,
     InputSection,
+    LLMSection,
     NegativesSection,
     PositivesSection,
     RefineSection,
@@ -43,6 +44,7 @@ class BuildConfig(Section):
     index: IndexSection = IndexSection()
     retrieve: RetrieveSection | None = None
     fetch: FetchSection | None = None
+    llm: LLMSection | None = None
     negatives: NegativesSection | None = None
     positives: PositivesSection | None = None
     conversations: ConversationsSection | None = None
@@ -86,6 +88,9 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
         raise ConfigError("\n".join(lines)) from None
     if config.refine and not (config.negatives or config.generators):
         raise ConfigError(f"{where}: refine needs hard negatives to refine. Add a `negatives:` section.")
+    by_model = [name for name in ("negatives", "positives") if (made := getattr(config, name)) and made.method == "llm"]
+    if by_model and config.llm is None:
+        raise ConfigError(f"{where}: {by_model[0]} asks a model, and none is named. Add `llm:` with `model:` below it.")
     taken = [*STAGES, *(generator.name for generator in config.generators)]
     twice = sorted({name for name in taken if taken.count(name) > 1})
     if twice:
@@ -123,6 +128,9 @@ def _with_absolute_paths(config: BuildConfig, base: Path) -> BuildConfig:
                 "exclude": tuple(absolute(path) for path in asked.exclude),
             }
         )
+    if config.llm:
+        files = {name: absolute(getattr(config.llm, name)) for name in ("prompts", "prices")}
+        update["llm"] = config.llm.model_copy(update=files)
     return config.model_copy(update=update)
 
 
@@ -136,6 +144,8 @@ def _messages(error: ValidationError) -> Iterator[str]:
             yield _unknown_key(problem["loc"])
         elif problem["type"] == "missing":
             yield f"`{place}` is missing. Add it."
+        elif problem["type"] == "value_error":  # said by us, in whole; the value may be a secret
+            yield f"`{place}`: {problem['ctx']['error']}. Change it."
         else:
             yield f"`{place}` is {problem['input']!r}: {problem['msg'].lower()}. Change it."
 
@@ -148,6 +158,8 @@ def _unknown_key(loc: tuple[int | str, ...]) -> str:
     known = list(section.model_fields)
     near = difflib.get_close_matches(str(loc[-1]), known, n=1)
     place = ".".join(str(step) for step in loc)
+    if loc[0] == "llm" and any(word in str(loc[-1]) for word in ("key", "token", "secret")):
+        return f"unknown key `{place}`. A config holds no secrets: set OPENAI_API_KEY in the environment."
     hint = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
     return f"unknown key `{place}`. {hint}"
 

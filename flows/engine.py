@@ -31,12 +31,16 @@ class Engine:
         pool: where the work runs.
         progress: who is told.
         done: receipts by stage, in the order of parts; filled as stages end.
+        here: where jobs run that must run in this process.
+        stop: set when the build is ending before its end; jobs that run here heed it.
     """
 
     root: Path
     pool: Executor
     progress: Progress
     done: dict[str, tuple[Receipt, ...]]
+    here: Executor
+    stop: threading.Event
 
     async def stage(self, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
         """Run the jobs of one stage, in any order, and return their receipts in the order of ``jobs``."""
@@ -59,7 +63,7 @@ class Engine:
         async def in_a_worker() -> Receipt:
             loop = asyncio.get_running_loop()
             try:
-                return await loop.run_in_executor(self.pool, run_job, self.root, job)
+                return await loop.run_in_executor(self.here if job.here else self.pool, run_job, self.root, job)
             except BrokenProcessPool:
                 raise PairwrightError(
                     f"a worker process died in {job.stage} {job.part} (killed, or out of memory). "
@@ -101,11 +105,14 @@ def die_with_parent() -> None:
 @asynccontextmanager
 async def engine(root: Path, workers: int, progress: Progress) -> AsyncIterator[Engine]:
     """Give an engine with ``workers`` processes (0: one a core; 1: this one); none outlives the block."""
-    pool = _pool(workers or cores())
+    pool, here = _pool(workers or cores()), ThreadPoolExecutor(1)
+    stop = threading.Event()
     try:
-        yield Engine(root, pool, progress, {})
+        yield Engine(root, pool, progress, {}, here, stop)
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        stop.set()
+        for each in (pool, here):
+            each.shutdown(wait=True, cancel_futures=True)
 
 
 def total(receipts: Sequence[Receipt]) -> Counts:

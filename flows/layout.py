@@ -5,6 +5,7 @@ pairs/      the pairs, in parts            rejected/   what each stage turned aw
 index/      FAISS index and encoder        retrieval/  hits of the queries, and the keys they chose
 tokens/     tagged captions, in parts      statistics/ what the captions of the pool say
 downloads/  images as they came             fetched/    which pair has which image
+failed/     rows that a model failed at, by stage
 candidates/ negatives before refinement    annotations/ what was kept, in parts
 shards/     WebDataset tars and sizes.json receipts/   what is done (receipts.py)
 """
@@ -34,6 +35,11 @@ def tokens_path(root: Path, part: str) -> Path:
 def rejected_path(root: Path, stage: str, part: str) -> Path:
     """Return where the rows stand that ``stage`` turned away in a part."""
     return root / "rejected" / f"{stage}-{part}.parquet"
+
+
+def failed_path(root: Path, stage: str) -> Path:
+    """Return where the rows are named at which the model of ``stage`` failed."""
+    return root / "failed" / f"{stage}.jsonl"
 
 
 def annotations_path(root: Path, stage: str, part: str) -> Path:

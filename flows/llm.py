@@ -5,12 +5,14 @@ them), the cache, the budget, the form that the server takes, and the client or 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import Any
 
+from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.records import compact_json
 from pairwright.flows.receipts import hash_of
 from pairwright.flows.sections import LLMSection
@@ -66,8 +68,10 @@ class Asking:
         file = Path(section.prices) if section.prices else None
         return Prices.of(file=file, given=section.price, batch=section.batch)
 
-    def session(self, *, watch: Callable[[Snapshot], None], say: Callable[[str], None]) -> Session:
-        """Return a session, to be entered.
+    def session(
+        self, *, watch: Callable[[Snapshot], None], say: Callable[[str], None], stop: Event | None = None
+    ) -> Session:
+        """Return a session, to be entered; ``stop``, once set, ends its run as Ctrl-C does.
 
         Raises:
             PairwrightError: when settings, prices or limits cannot work, before anything is sent.
@@ -89,6 +93,7 @@ class Asking:
             cost=lambda: self.bill.cost,
             watch=watch,
             say=say,
+            stop=stop,
         )
 
     def cancel_batches(self, say: Callable[[str], None]) -> list[str]:
@@ -125,11 +130,20 @@ class Asking:
         request = with_parameters(request, section.parameters) if section.parameters else request
         return request if section.structured == "auto" else as_form(request, section.structured)
 
-    def identity(self, maker: LLMGenerator, options: Any, seed: int) -> str:
-        """Return a hash over all that shapes a maker's requests, its rows excepted."""
+    def shape(self) -> str:
+        """Return what shapes the answers of a whole stage: what `identity` has, with the user's prompts by content."""
         section = self.section
-        shaping = [section.model, self.settings().cache_endpoint, section.structured, section.parameters]
-        return hash_of([maker.name, maker.version, list(maker.prompts), compact_json(options), seed, shaping])
+        prompts = Path(section.prompts)
+        files = sorted(prompts.glob("*.yaml")) if section.prompts else []
+        return hash_of([*self._server(), [[file.name, file.read_text(encoding="utf-8")] for file in files]])
+
+    def _server(self) -> list[Any]:
+        section = self.section
+        return [section.model, self.settings().cache_endpoint, section.structured, section.parameters]
+
+    def identity(self, maker: LLMGenerator, options: Mapping[str, Any], seed: int) -> str:
+        """Return a hash over all that shapes a maker's requests, its rows excepted."""
+        return hash_of([maker.name, maker.version, list(maker.prompts), compact_json(options), seed, self._server()])
 
     def told(self) -> dict[str, Any]:
         """Return what manifests and results tell: the model, its server, requests, tokens and cost; no secrets."""
@@ -138,3 +152,14 @@ class Asking:
 
 
 _SETTINGS = frozenset(LLMSection.model_fields)
+
+
+def asking_of(section: LLMSection | None, root: Path, bill: Bill, *, retry_failed: bool) -> Asking:
+    """Return how the stages of a build ask: one cache and one bill for all of them.
+
+    Raises:
+        ConfigError: when no model is named.
+    """
+    if section is None:
+        raise ConfigError("a generator asks a model, and none is named. Add an `llm:` section with `model`.")
+    return Asking(section, root / CACHE, retry_failed, bill)

@@ -1,6 +1,9 @@
 """Progress of a build, told to whoever watches: the command line draws it, a test or a library user ignores it."""
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pairwright.generators.llm.session import Snapshot
 
 
 class Progress(Protocol):
@@ -12,6 +15,10 @@ class Progress(Protocol):
 
     def advance(self, stage: str, *, reused: bool) -> None:
         """One job of the stage is done; ``reused`` when an earlier run had done it."""
+        ...
+
+    def far(self, stage: str, now: "Snapshot") -> None:
+        """A stage that asks a model has come so far; called from another thread, some times a second."""
         ...
 
     def end(self, stage: str, summary: str) -> None:
@@ -30,6 +37,9 @@ class Silence:
         """Say nothing."""
 
     def advance(self, stage: str, *, reused: bool) -> None:
+        """Say nothing."""
+
+    def far(self, stage: str, now: "Snapshot") -> None:
         """Say nothing."""
 
     def end(self, stage: str, summary: str) -> None:

@@ -62,13 +62,18 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """One unit of work of a build; ``run(root, *args)`` is a top-level function, so that any process can run it."""
+    """One unit of work of a build.
+
+    ``run(root, *args)`` is a top-level function, so that any process can run it; unless the job runs *here*, in a
+    thread of the build's own process.
+    """
 
     stage: str
     part: str
     run: Callable[..., Outcome]
     args: tuple[Any, ...]
     fingerprint: str
+    here: bool = False
 
 
 @dataclass(frozen=True)

@@ -110,14 +110,24 @@ class FetchSection(Section):
     min_success: float = Field(0.0, ge=0, le=1, description="share that has to arrive, or the build stops")
 
 
-class NegativesSection(Section):
-    """Hard negatives by rules."""
+class MadeSection(Section):
+    """What is made by rules or by a model; all other keys are the maker's options."""
+
+    method: Literal["rules", "llm"] = Field("rules", description="rules: no model, no network; llm: ask the model")
+
+    def options(self) -> dict[str, Any]:
+        """Return the maker's options."""
+        return self.model_dump(exclude={"method"})
+
+
+class NegativesSection(MadeSection):
+    """Hard negatives, by rules or by a model."""
 
     types: tuple[NegativeType, ...] = Field(get_args(NegativeType), min_length=1)
 
 
-class PositivesSection(Section):
-    """Hard positives by rules."""
+class PositivesSection(MadeSection):
+    """Hard positives, by rules or by a model."""
 
     types: tuple[PositiveType, ...] = Field(get_args(PositiveType), min_length=1)
 

@@ -90,7 +90,7 @@ def _manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> dic
         "stages": stages,
         "types": _types(stages),
         "shards": dict(done["sizes"][0].facts),
-        "cost": {"requests": 0, "tokens": 0, "usd": 0.0},
+        "cost": _cost(stages),
         "files": {
             output.path: {"bytes": output.bytes, "sha256": output.sha256}
             for receipts in done.values()
@@ -103,6 +103,17 @@ def _manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> dic
             "source": source_hash(),
             **{name: metadata.version(name) for name in PACKAGES},
         },
+    }
+
+
+def _cost(stages: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what models were asked and paid, all stages together; ``usd`` is None where a price is unknown."""
+    bills = [told["facts"]["llm"] for told in stages.values() if "llm" in told["facts"]]
+    costs = [bill["cost"] for bill in bills]
+    return {
+        "requests": sum(bill["requests"] for bill in bills),
+        "tokens": sum(bill["prompt_tokens"] + bill["completion_tokens"] for bill in bills),
+        "usd": None if None in costs else float(sum(costs)),
     }
 
 

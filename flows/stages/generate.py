@@ -1,6 +1,6 @@
 """Stages ``negatives``, ``positives``, ``conversations`` and the user's own: a generator over the parts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,24 +47,33 @@ def generate_part(root: Path, part: str, this: Generation) -> Outcome:
     Kept rows go to ``annotations/``, or to ``candidates/`` when refinement shall judge them; the others, with
     their reasons, to ``rejected/``. The unit is an attempt.
     """
-    wordnet = load_wordnet()
-    pool = usable_pool(PoolStatistics.load(statistics_path(root)), wordnet)
-    maker = build_generator(this.generator, Materials(wordnet, pool, this.seed), this.options)
+    maker = build_generator(this.generator, materials_of(root, this.seed), this.options)
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
     rows: list[Annotation] = []
     for pair, words, goes_on in zip(pairs, tokens, chosen_flags(root, pairs, this.choice), strict=True):
         if goes_on:
             rows += maker.annotate(pair, words, stream(this.seed, 0, maker.name, maker.version, pair.key))
-    kept = [row for row in rows if row.status == "kept"]
-    rejected = [row for row in rows if row.status == "rejected"]
-    place = candidates_path if this.to_refine else annotations_path
-    ANNOTATIONS.write(kept, place(root, this.stage, part))
-    ANNOTATIONS.write(rejected, rejected_path(root, this.stage, part))
     tally = Tally()
     tally.add(rows)
+    kept = sum(row.status == "kept" for row in rows)
     return Outcome(
-        [place(root, this.stage, part), rejected_path(root, this.stage, part)],
-        Counts("attempt", len(rows), len(kept), tally.reasons()),
+        write_rows(root, part, this, rows),
+        Counts("attempt", len(rows), kept, tally.reasons()),
         {"generator": f"{maker.name}/{maker.version}", "by_type": tally.by_type()},
     )
+
+
+def materials_of(root: Path, seed: int) -> Materials:
+    """Return what the generators of a build draw on."""
+    wordnet = load_wordnet()
+    return Materials(wordnet, usable_pool(PoolStatistics.load(statistics_path(root)), wordnet), seed)
+
+
+def write_rows(root: Path, part: str, this: Generation, rows: Sequence[Annotation]) -> list[Path]:
+    """Write the rows of a part, kept and rejected apart; return the files."""
+    place = candidates_path if this.to_refine else annotations_path
+    files = {place(root, this.stage, part): "kept", rejected_path(root, this.stage, part): "rejected"}
+    for path, status in files.items():
+        ANNOTATIONS.write([row for row in rows if row.status == status], path)
+    return list(files)

@@ -20,6 +20,7 @@ from pairwright.datasets.verify import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.lock import exclusive
 from pairwright.flows.truth import truth_table
+from pairwright.generators.llm.session import Snapshot
 from tests.flows.conftest import checked, settings
 
 build = partial(build_with_prefect, prefect=False)
@@ -39,6 +40,10 @@ class Heard:
 
     def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says
         (self.reused if reused else self.ran)[stage] += 1
+
+    def far(self, stage: str, now: Snapshot) -> None:  # noqa: D102 - as the protocol says
+        assert stage in self.ran
+        assert now.rows >= 0
 
     def end(self, stage: str, summary: str) -> None:  # noqa: D102 - as the protocol says
         assert stage in self.ran

@@ -6,14 +6,14 @@ answers are kept, what to do about rows that failed, and whether only to plan.
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from pairwright.cli.console import Progress, columns
+from pairwright.cli.console import Progress, columns, duration, far
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -139,28 +139,7 @@ class Watching:
 
     def __call__(self, snapshot: "Snapshot") -> None:
         """Draw a snapshot."""
-        self.progress.draw(self._what, ", ".join(_told(snapshot, self._most)))
-
-
-def _told(now: "Snapshot", most: float | None) -> Iterator[str]:
-    from pairwright.generators.llm.budget import usd
-
-    spent = now.spent
-    yield f"{now.rows:,}" + (f" of {now.of:,}" if now.of else "")
-    yield f"{now.rate:,.0f}/s"
-    yield f"{spent.requests:,} answers paid" + (f", {spent.cached:,} from the cache" if spent.cached else "")
-    yield f"{spent.prompt_tokens + spent.completion_tokens:,} tokens"
-    if now.cost is not None:
-        yield usd(now.cost) + (f" of {usd(most)}" if most is not None else "")
-    if now.eta is not None and now.rows < now.of:
-        yield f"{duration(now.eta)} left"
-
-
-def duration(seconds: float) -> str:
-    """Return a time as it is said: 41 s, 12 min, 3.5 h."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+        self.progress.draw(self._what, ", ".join(far(snapshot, self._most)))
 
 
 def may_ask_a_model(command: Callable[..., None]) -> Callable[..., None]:

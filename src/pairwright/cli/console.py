@@ -3,8 +3,11 @@
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pairwright.generators.llm.session import Snapshot
 
 _EVERY = 10.0  # seconds between two lines where there is no terminal
 
@@ -54,6 +57,7 @@ class BuildProgress:
         self._jobs: dict[str, int] = {}
         self._done: dict[str, int] = {}
         self._reused: dict[str, int] = {}
+        self._told = time.monotonic()
 
     def begin(self, stage: str, jobs: int) -> None:
         """A stage starts, with so many jobs."""
@@ -66,6 +70,15 @@ class BuildProgress:
         self._done[stage] += 1
         self._reused[stage] += reused
         self._draw(stage)
+
+    def far(self, stage: str, now: "Snapshot") -> None:
+        """A stage that asks a model has come so far."""
+        told = ", ".join(far(now))
+        if self._live:
+            self._line(f"  {stage:<14}{told}", final=False)
+        elif time.monotonic() - self._told >= _EVERY:
+            self._told = time.monotonic()
+            self._line(f"  {stage:<14}{told}", final=True)
 
     def end(self, stage: str, summary: str) -> None:
         """The stage is done."""
@@ -120,3 +133,25 @@ class Progress:
         """Leave the line as it stands."""
         if self._live and self._what:
             print(file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
+
+
+def far(now: "Snapshot", most: float | None = None) -> Iterator[str]:
+    """Yield how far a run is that asks a model: rows, rate, answers, tokens, cost, time to go."""
+    from pairwright.generators.llm.budget import usd
+
+    spent = now.spent
+    yield f"{now.rows:,}" + (f" of {now.of:,}" if now.of else "")
+    yield f"{now.rate:,.0f}/s"
+    yield f"{spent.requests:,} answers paid" + (f", {spent.cached:,} from the cache" if spent.cached else "")
+    yield f"{spent.prompt_tokens + spent.completion_tokens:,} tokens"
+    if now.cost is not None:
+        yield usd(now.cost) + (f" of {usd(most)}" if most is not None else "")
+    if now.eta is not None and now.rows < now.of:
+        yield f"{duration(now.eta)} left"
+
+
+def duration(seconds: float) -> str:
+    """Return a time as it is said: 41 s, 12 min, 3.5 h."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,89 @@
+"""Stages whose maker asks a model: one job over all parts, in this process, so that one session serves them all.
+
+A killed stage starts again from the first row; what was answered is in the cache, and is not paid for twice.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from threading import Event
+
+from pairwright.datasets.tables import PAIRS
+from pairwright.flows.chosen import chosen_flags, chosen_pairs
+from pairwright.flows.layout import failed_path, pairs_path, tokens_path
+from pairwright.flows.llm import Asking
+from pairwright.flows.progress import Progress
+from pairwright.flows.receipts import Counts, Outcome
+from pairwright.flows.stages.generate import Generation, materials_of, write_rows
+from pairwright.flows.talking import TaggedPair, Talks
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.token_table import read_tokens
+from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.registry import build_llm_generator
+from pairwright.generators.tally import Tally
+
+
+@dataclass(frozen=True)
+class AskingStage:
+    """What an asking stage does, and with whom.
+
+    Attributes:
+        this: the generation.
+        asking: the model.
+        progress: who is told.
+        stop: set by whoever wants the stage to end; what is done is kept.
+    """
+
+    this: Generation
+    asking: Asking
+    progress: Progress
+    stop: Event
+
+    def __call__(self, root: Path, parts: list[str]) -> Outcome:
+        """Let a maker ask its model about the chosen pairs of all parts; the unit is an attempt.
+
+        Rows go where `stages.generate.generate_part` puts them; rows that failed are named in ``failed/``.
+
+        Raises:
+            PairwrightError: what stopped it.
+        """
+        this, asking = self.this, self.asking
+        tagger = load_tagger()
+        maker = build_llm_generator(
+            this.generator, asking.materials(materials_of(root, this.seed), tagger), this.options
+        )
+        run = asking.identity(maker, this.options, this.seed)
+        chosen = {part: sum(chosen_flags(root, PAIRS.read(pairs_path(root, part)), this.choice)) for part in parts}
+        outputs, tally = [failed_path(root, this.stage)], Tally()
+        with ExitStack() as stack:
+            failed = stack.enter_context(FailedRows(outputs[0], run=run, retry=asking.retry_failed))
+            session = stack.enter_context(
+                asking.session(watch=partial(self.progress.far, this.stage), say=self.progress.note, stop=self.stop)
+            )
+            pairs = (tagged for part in parts for tagged in _tagged(root, part, this))
+            held = Talks(maker, this.seed, failed).hold(session, pairs, of=sum(chosen.values()))
+            for part in parts:
+                rows = [row for _, made in islice(held, chosen[part]) for row in made]
+                outputs += write_rows(root, part, this, rows)
+                tally.add(rows)
+            told = {**asking.told(), "failed": failed.counts.total()}
+        made = tally.by_type()
+        counts = Counts(
+            "attempt",
+            sum(each["made"] for each in made.values()),
+            sum(each["kept"] for each in made.values()),
+            tally.reasons(),
+        )
+        return Outcome(outputs, counts, {"generator": f"{maker.name}/{maker.version}", "by_type": made, "llm": told})
+
+
+def _tagged(root: Path, part: str, this: Generation) -> Iterator[TaggedPair]:
+    """Yield the chosen pairs of a part, fetched images in place, with the tokens of their captions."""
+    pairs = PAIRS.read(pairs_path(root, part))
+    tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
+    flags = chosen_flags(root, pairs, this.choice)
+    words = (each for each, goes_on in zip(tokens, flags, strict=True) if goes_on)
+    yield from zip(chosen_pairs(root, part, this.choice), words, strict=True)

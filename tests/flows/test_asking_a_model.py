@@ -1,0 +1,226 @@
+"""A generator that asks a model, as somebody else wrote it: from the command's function and in a build."""
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.datasets.errors import ConfigError, PairwrightError, UsageError
+from pairwright.datasets.reading import ReadOptions
+from pairwright.flows.build import build
+from pairwright.flows.config import parse_config
+from pairwright.flows.generating import Request
+from pairwright.flows.llm import Asking
+from pairwright.flows.llm_generating import run_llm_generator
+from pairwright.flows.llm_planning import plan_llm_generator
+from pairwright.flows.sections import LLMSection
+from pairwright.generators.llm.server.app import App
+from pairwright.generators.llm.server.script import Script
+from pairwright.generators.llm.server.serving import Server, in_thread
+
+CAPTIONS = [
+    f"A {colour} dog on a {what}." for colour in ("red", "blue", "grey") for what in ("bed", "sofa", "rug", "mat")
+]
+RULES = [
+    {"contains": "red dog on a bed", "refusal": "I can't help with that."},
+    {"contains": "sofa", "text": "A dog on a very long and rather old sofa"},
+    {"contains": "grey dog on a mat", "fault": "400"},
+    {"contains": "dog", "text": "A dog"},
+]
+
+
+@pytest.fixture(autouse=True)
+def shorten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The example generator, installed."""
+    site = tmp_path / "site"
+    info = site / "shorten-1.0.dist-info"
+    info.mkdir(parents=True)
+    source = Path(__file__).parents[1] / "plugins" / "shorten.py"
+    (site / "shorten.py").write_text(source.read_text())
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shorten\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[pairwright.llm_generators]\nshorten = shorten:Shorten\n")
+    monkeypatch.syspath_prepend(str(site))
+    importlib.invalidate_caches()
+    yield
+    sys.modules.pop("shorten", None)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with in_thread(App(Script(rules=RULES))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+@pytest.fixture
+def captions(tmp_path: Path) -> Path:
+    path = tmp_path / "captions.jsonl"
+    path.write_text("".join(json.dumps({"caption": text}) + "\n" for text in CAPTIONS))
+    return path
+
+
+def asking(folder: Path, *, retry_failed: bool = False, **settings: Any) -> Asking:
+    return Asking(LLMSection(model="small", **settings), folder / "cache.sqlite", retry_failed)
+
+
+def request(captions: Path) -> Request:
+    read = ReadOptions(input=str(captions), verify_images="off")
+    return Request("shorten", {}, 0, read, "", captions.parent / "short.jsonl")
+
+
+def run(captions: Path, *, retry_failed: bool = False, **settings: Any) -> dict[str, Any]:
+    how = asking(captions.parent, retry_failed=retry_failed, **settings)
+    return run_llm_generator(request(captions), how, lambda _: None, lambda _: None)
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_every_caption_ends_kept_or_rejected_with_its_reason_in_order(server: Server, captions: Path) -> None:
+    result = run(captions)
+    rows = rows_of(captions.parent / "short.jsonl")
+    assert [row["caption"] for row in rows] == CAPTIONS
+    assert [row["reason"] for row in rows] == [
+        *("refused", "too_long", "", ""),
+        *("", "too_long", "", ""),
+        *("", "too_long", "", "bad_request"),
+    ]
+    assert result["types"]["brief"]["kept"] == 7
+    assert result["failed"]["reasons"] == {"bad_request": 1, "refused": 1, "too_long": 3}
+    assert result["llm"]["requests"] == 11
+
+
+def test_a_second_run_asks_nothing_that_was_answered_and_writes_the_same(server: Server, captions: Path) -> None:
+    run(captions)
+    out, before = captions.parent / "short.jsonl", server.stats()["requests"]
+    first = out.read_bytes()
+    result = run(captions)
+    assert result["llm"]["requests"] == 0
+    assert server.stats()["requests"] == before + 1  # the 400, which was no answer
+    assert out.read_bytes() == first
+
+
+def test_failed_rows_are_asked_anew_and_a_later_plain_run_keeps_what_came(server: Server, captions: Path) -> None:
+    run(captions)
+    server.change(rules=[{"contains": "dog", "text": "A dog"}])
+    assert run(captions)["types"]["brief"]["kept"] == 8  # the one without an answer is asked in any case
+    result = run(captions, retry_failed=True)
+    assert (result["types"]["brief"]["kept"], result["llm"]["requests"]) == (12, 4)
+    out = (captions.parent / "short.jsonl").read_bytes()
+    assert run(captions)["llm"]["requests"] == 0
+    assert (captions.parent / "short.jsonl").read_bytes() == out
+
+
+def test_a_budget_stops_the_run_and_what_is_done_is_written_beside(server: Server, captions: Path) -> None:
+    notes: list[str] = []
+    how = asking(captions.parent, max_requests=4, max_concurrency=1)
+    with pytest.raises(PairwrightError, match="the budget is spent"):
+        run_llm_generator(request(captions), how, notes.append, lambda _: None)
+    assert not (captions.parent / "short.jsonl").exists()
+    done = rows_of(captions.parent / "short.partial.jsonl")
+    assert 3 <= len(done) <= 4
+    assert f"{len(done)} of 12 captions are done" in notes[-1]
+    assert run(captions)["llm"]["requests"] == 11 - 4
+    assert not (captions.parent / "short.partial.jsonl").exists()
+    assert server.stats()["bodies"]["answered_again"] == 0
+
+
+def test_a_broken_row_of_the_input_stops_before_anything_is_asked(server: Server, captions: Path) -> None:
+    with captions.open("a") as lines:
+        lines.write("{not json\n")
+    with pytest.raises(PairwrightError, match="broken_json"):
+        run(captions)
+    assert server.stats()["requests"] == 0
+
+
+def test_a_plan_sends_nothing_and_counts_what_the_cache_holds(server: Server, captions: Path) -> None:
+    plan = plan_llm_generator(request(captions), asking(captions.parent, price="1/2"), lambda _: None)
+    assert (plan.rows, plan.requests.value, plan.cached.value) == (12, 12, 0)
+    assert plan.cost is not None
+    assert plan.cost.value > 0
+    assert server.stats()["requests"] == 0
+    run(captions)
+    later = plan_llm_generator(request(captions), asking(captions.parent, price="1/2"), lambda _: None)
+    assert (later.requests.value, later.cached.value) == (1, 11)
+
+
+def test_parameters_of_the_user_reach_the_server_and_the_plan(server: Server, captions: Path) -> None:
+    settings: dict[str, Any] = {"parameters": {"max_tokens": None, "max_completion_tokens": 9}}
+    run(captions, **settings)
+    plan = plan_llm_generator(request(captions), asking(captions.parent, **settings), lambda _: None)
+    assert plan.cached.value == 11
+    assert plan_llm_generator(request(captions), asking(captions.parent), lambda _: None).cached.value == 0
+
+
+def built(captions: Path, out: Path, *, retry_failed: bool = False, **sections: Any) -> dict[str, Any]:
+    config = {
+        "name": "short",
+        "input": {"path": str(captions)},
+        "llm": {"model": "small", "price": "1/2"},
+        "generators": [{"name": "shorten"}],
+        "part_size": 5,
+        "workers": 1,
+        **sections,
+    }
+    return build(parse_config(config, where="test"), out, prefect=False, retry_failed=retry_failed)
+
+
+def test_a_build_asks_once_and_tells_what_it_paid(server: Server, captions: Path) -> None:
+    out = captions.parent / "build"
+    manifest = built(captions, out)
+    stage = manifest["stages"]["shorten"]
+    assert (stage["candidates"], stage["kept"]) == (12, 7)
+    assert stage["rejected"] == {"bad_request": 1, "refused": 1, "too_long": 3}
+    assert manifest["cost"]["requests"] == 11
+    assert manifest["cost"]["usd"] > 0
+    assert stage["facts"]["llm"]["model"] == "small"
+    assert [row["reason"] for row in rows_of(out / "failed" / "shorten.jsonl")].count("too_long") == 3
+    before = server.stats()["requests"]
+    again = built(captions, out)
+    assert server.stats()["requests"] == before
+    assert again["cost"] == manifest["cost"]
+
+
+def test_a_build_asks_anew_when_told_to_and_stays_so_afterwards(server: Server, captions: Path) -> None:
+    out = captions.parent / "build"
+    built(captions, out)
+    server.change(rules=[{"contains": "dog", "text": "A dog"}])
+    assert built(captions, out)["stages"]["shorten"]["kept"] == 7  # nothing has changed that a build depends on
+    assert built(captions, out, retry_failed=True)["stages"]["shorten"]["kept"] == 12
+    assert built(captions, out)["stages"]["shorten"]["kept"] == 12
+
+
+def test_a_changed_model_asks_again_and_a_changed_pace_does_not(server: Server, captions: Path) -> None:
+    out = captions.parent / "build"
+    built(captions, out)
+    before = server.stats()["requests"]
+    built(captions, out, llm={"model": "small", "max_concurrency": 3, "price": "1/2"})
+    assert server.stats()["requests"] == before
+    built(captions, out, llm={"model": "large", "price": "1/2"})
+    assert server.stats()["requests"] == 2 * before
+
+
+def test_a_config_whose_generator_asks_a_model_has_to_name_one(captions: Path) -> None:
+    with pytest.raises(ConfigError, match="llm"):
+        built(captions, captions.parent / "build", llm=None)
+
+
+@pytest.mark.parametrize(
+    ("setting", "mend"),
+    [({"base_url": "http://me:hunter22@host/v1"}, "OPENAI_BASE_URL"), ({"api_key": "hunter22"}, "OPENAI_API_KEY")],
+)
+def test_a_config_holds_no_secret_and_its_refusal_shows_none(setting: dict[str, str], mend: str) -> None:
+    config = {"name": "x", "input": {"path": "x"}, "llm": {"model": "m", **setting}}
+    with pytest.raises(ConfigError, match=mend) as refusal:
+        parse_config(config, where="t")
+    assert "hunter22" not in str(refusal.value)
+
+
+def test_a_limit_in_money_needs_a_price(captions: Path) -> None:
+    with pytest.raises(UsageError, match="no price is known"):
+        run(captions, max_cost=1.0)
