@@ -37,6 +37,6 @@ _ORDER = [*failures.WORDS, *troubles.WORDS, *REASONS]
 _NEARNESS = {word: at for at, word in enumerate(_ORDER)}
 
 
-def nearest(one: str, other: str) -> str:
-    """Return that of two reasons which is nearer to success; one of a check that others bring counts as nearest."""
-    return other if _NEARNESS.get(other, len(_ORDER)) > _NEARNESS.get(one, len(_ORDER)) else one
+def nearness(reason: str) -> int:
+    """Return how near to success a reason is, the higher the nearer; one that is not known counts as nearest."""
+    return _NEARNESS.get(reason, len(_ORDER))

@@ -14,7 +14,7 @@ def values_of(pair: Pair) -> dict[str, Any]:
         ``caption``: the caption. ``captions``: it and the others, in order. ``known``: what else is said of the image,
         the other captions and then the labels of boxes, each once. ``boxes``: ``[label, [x1, y1, x2, y2]]`` each, all
         of them, so that ``more``, the labels and numbers of those left out, is empty. ``sees``: False, since the image
-        itself is not shown.
+        itself is not shown. ``types``: empty, since all are wanted.
     """
     labels = (box.label for box in pair.boxes)
     return {
@@ -26,4 +26,5 @@ def values_of(pair: Pair) -> dict[str, Any]:
         ],
         "more": [],
         "sees": False,
+        "types": [],
     }

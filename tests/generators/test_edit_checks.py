@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.records import Box
 from pairwright.generators.captions import Caption
 from pairwright.generators.edit_checks import Asked, Checked, EditChecks
-from pairwright.generators.edit_reasons import REASONS, nearest
+from pairwright.generators.edit_reasons import REASONS, nearness
 from pairwright.generators.language.tagger import load_tagger
 from tests.generators.trial import SmallThesaurus, pair_of, small_pool, tokens_of
 
@@ -181,8 +181,6 @@ def test_any_source_can_be_checked(source: str, asked: str) -> None:
     assert check(source or "-", "A dog on a bed.", asked).text
 
 
-def test_of_two_reasons_the_nearer_to_success_counts() -> None:
-    """A text that failed late says more than one that failed early."""
-    assert nearest("identical", "true_of_image") == "true_of_image"
-    assert nearest("true_of_image", "refused") == "true_of_image"
-    assert nearest("no_edit", "no_edit") == "no_edit"
+def test_reasons_go_from_nothing_there_to_nearly() -> None:
+    """A text that failed late says more than one that failed early, and any text more than no answer."""
+    assert nearness("refused") < nearness("no_edit") < nearness("identical") < nearness("true_of_image")

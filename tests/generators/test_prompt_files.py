@@ -443,6 +443,7 @@ def test_a_pair_gives_the_values_that_our_prompts_ask_for() -> None:
         "boxes": [["dog", [0.123, 0, 0.5, 1]], ["dog", [0.5, 0.5, 0.75, 1.0]]],
         "more": [],
         "sees": False,
+        "types": [],
     }
     assert values == expected
     for name in ("conversation", "detail", "reasoning", "swap-object", "positive-swap"):

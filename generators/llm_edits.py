@@ -1,0 +1,143 @@
+"""What the makers of edits by a language model share: what is asked and told, and from answers to annotations.
+
+A *candidate* is a text that was written for a type, or the reason why none was. All candidates of a caption are checked
+together (`edit_checks`); of each type the first good ones are taken, as many as are wanted. A place that stays empty
+is a rejected annotation, with the text and the reason of the candidate that came nearest to success.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel, Field
+
+from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.generators.captions import Caption
+from pairwright.generators.edit_checks import Asked, Checked, EditChecks
+from pairwright.generators.edit_reasons import nearness
+from pairwright.generators.llm.answers import Answer
+from pairwright.generators.llm.messages import Request, Schema
+from pairwright.generators.llm.schemas import schema_of
+from pairwright.generators.prompt_files import Prompt
+from pairwright.generators.prompt_values import values_of
+
+
+class Rewritten(BaseModel):
+    """An edit that may be impossible: the words that go, those that come, and the caption after it."""
+
+    possible: bool
+    old: str = Field(alias="from")
+    new: str = Field(alias="to")
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A text written for a type, or why there is none.
+
+    Attributes:
+        type: such as "replace-object".
+        text: as the model wrote it.
+        prompt: id of the prompt.
+        request: key of the last answer; empty where none came.
+        reason: a word of `edit_reasons.REASONS`, `llm.troubles.WORDS` or `llm.failures.WORDS`; empty with a text.
+    """
+
+    type: str
+    text: str = ""
+    prompt: str = ""
+    request: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How requests about one pair are made: the model, the row, and which of several answers."""
+
+    pair: Pair
+    model: str
+    first: int
+
+    def request(self, prompt: Prompt, values: dict[str, object], shape: type[BaseModel], ordinal: int = 0) -> Request:
+        """Return a request; ``values`` go beside those of the pair."""
+        given = {**values_of(self.pair), **values}
+        schema: Schema = schema_of(shape)
+        return prompt.request(given, model=self.model, row=self.pair.key, sample=self.first + ordinal, schema=schema)
+
+
+def of_rewritten(kind: str, prompt: Prompt, answer: Answer[Rewritten]) -> Candidate:
+    """Return what came of a request for one edit."""
+    if answer.value is None:
+        return Candidate(kind, prompt=prompt.id, request=answer.key, reason=answer.reason)
+    if not answer.value.possible:
+        return Candidate(kind, prompt=prompt.id, request=answer.key, reason="no_edit")
+    return Candidate(kind, answer.value.caption, prompt.id, answer.key)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a maker has to give for each caption.
+
+    Attributes:
+        kind: ``hard_negative`` or ``hard_positive``.
+        types: such as "replace-object".
+        per_type: annotations of each type.
+        origin: the maker and its model; prompt and request come from each candidate.
+    """
+
+    kind: str
+    types: tuple[str, ...]
+    per_type: int
+    origin: Origin
+
+    def annotations(self, caption: Caption, found: Sequence[Candidate], checks: EditChecks) -> list[Annotation]:
+        """Return ``per_type`` annotations for each type, in order: kept, or rejected with a reason.
+
+        Args:
+            caption: what was edited.
+            found: what the model wrote, in the order in which it is to be taken.
+            checks: on texts.
+        """
+        written = [(at, candidate) for at, candidate in enumerate(found) if not candidate.reason]
+        asked = [(_asked(self.kind, candidate.type), candidate.text) for _, candidate in written]
+        checked = checks.check_all(caption, asked)
+        outcomes = {at: outcome for (at, _), outcome in zip(written, checked, strict=True)}
+        pairs = [
+            (candidate, outcomes.get(at, Checked("", reason=candidate.reason))) for at, candidate in enumerate(found)
+        ]
+        made: list[Annotation] = []
+        for name in self.types:
+            chosen = _chosen([pair for pair in pairs if pair[0].type == name], self.per_type)
+            for ordinal in range(self.per_type):
+                nothing = Candidate(name), Checked("", reason="no_edit")
+                made.append(self._annotation(caption.pair, ordinal, *next(chosen, nothing)))
+        return made
+
+    def _annotation(self, pair: Pair, ordinal: int, candidate: Candidate, checked: Checked) -> Annotation:
+        asked = _asked(self.kind, candidate.type)
+        origin = replace(self.origin, prompt=candidate.prompt or self.origin.prompt, request=candidate.request)
+        return Annotation(
+            id=annotation_id(pair.key, self.kind, origin, f"{candidate.type}/{ordinal}", checked.text),
+            key=pair.key,
+            kind=self.kind,
+            origin=origin,
+            form=asked.form,
+            target=asked.target,
+            text=checked.text,
+            source_text=pair.caption,
+            edits=checked.edits,
+            scores={"mended": float(checked.mended)} if checked.mended else {},
+            status="rejected" if checked.reason else "kept",
+            reason=checked.reason,
+        )
+
+
+def _chosen(found: Sequence[tuple[Candidate, Checked]], count: int) -> Iterator[tuple[Candidate, Checked]]:
+    """Give the good ones in their order, then the others, that which came nearest to success first."""
+    good = [item for item in found if not item[1].reason]
+    rest = sorted((item for item in found if item[1].reason), key=lambda item: -nearness(item[1].reason))
+    yield from [*good, *rest][:count]
+
+
+def _asked(kind: str, name: str) -> Asked:
+    form, _, target = name.partition("-")
+    return Asked(kind, form, target)

@@ -1,0 +1,114 @@
+"""Hard positives by a language model: rewordings, and what "and" joins in another order.
+
+REPLACE asks for another word for the same object, attribute or relation; SWAP for the two sides of "and", only in
+captions that have one and fewer than 15 words (The Hard Positive Truth, appendix C). The paper's model reworded objects
+more than attributes more than relations, so each is asked for by a prompt of its own, and each prompt may answer that
+it is not possible. All types of a caption are asked in one round.
+
+What comes back goes through the checks (`edit_checks`): the paper saw silent repairs of grammar, which are rejected.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.generators.captions import Caption
+from pairwright.generators.context import words_of
+from pairwright.generators.edit_checks import EditChecks
+from pairwright.generators.knowledge import Pool, Thesaurus
+from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.llm.answers import asked
+from pairwright.generators.llm.talks import Talk
+from pairwright.generators.llm_edits import Asking, Candidate, Rewritten, Wanted, of_rewritten
+from pairwright.generators.prompt_files import PromptBook
+
+NAME = "llm-positives"
+VERSION = 1
+FEWER_THAN = 15  # words of a caption that is asked about for a swap
+
+_PROMPTS = {
+    "replace-object": "positive-replace-object",
+    "replace-attribute": "positive-replace-attribute",
+    "replace-relation": "positive-replace-relation",
+    "swap-object": "positive-swap",
+}
+TYPES = tuple(_PROMPTS)
+
+
+@dataclass(frozen=True, slots=True)
+class LLMPositiveOptions:
+    """What to make.
+
+    Attributes:
+        types: of `TYPES`.
+        seed: written into the origin of each row.
+    """
+
+    types: tuple[str, ...] = TYPES
+    seed: int = 0
+
+
+class LLMPositives:
+    """The generator (`protocols.LLMGenerator`) of hard positives by a model.
+
+    Args:
+        thesaurus: WordNet (`language.wordnet.load_wordnet`).
+        pool: frozen statistics of the user's captions (`language.pool`).
+        tagger: the one that tags the captions; it tags what the model wrote.
+        book: the prompts.
+        model: name of the model at the server.
+        options: what to make.
+
+    Raises:
+        UsageError: an unknown type.
+    """
+
+    name = NAME
+    version = VERSION
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
+        self,
+        thesaurus: Thesaurus,
+        pool: Pool,
+        tagger: Tagger,
+        book: PromptBook,
+        model: str,
+        options: LLMPositiveOptions | None = None,
+    ) -> None:
+        self.options = options or LLMPositiveOptions()
+        unknown = sorted(set(self.options.types) - set(TYPES))
+        if unknown:
+            raise UsageError(f"no such type of positive: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
+        self._checks = EditChecks(thesaurus, pool, tagger)
+        self._model = model
+        self._wanted = Wanted("hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model))
+        self._prompts = {kind: book.get(_PROMPTS[kind]) for kind in self.options.types}
+
+    @property
+    def prompts(self) -> Sequence[str]:
+        """The prompts in use, each as ``name@hash``."""
+        return [prompt.id for prompt in self._prompts.values()]
+
+    def annotate(
+        self,
+        pair: Pair,
+        tokens: Sequence[Token],
+        rng: random.Random,  # noqa: ARG002 - the protocol's; nothing is drawn
+        *,
+        attempt: int = 0,
+    ) -> Talk[list[Annotation]]:
+        """Return the talk about ``pair``, which ends in one annotation for each type."""
+        asking = Asking(pair, self._model, attempt)
+        wanted = [kind for kind in self.options.types if kind != "swap-object" or may_swap(pair.caption)]
+        answers = yield from asked([asking.request(self._prompts[kind], {}, Rewritten) for kind in wanted], Rewritten)
+        found = [of_rewritten(kind, self._prompts[kind], answer) for kind, answer in zip(wanted, answers, strict=True)]
+        found += [Candidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
+        return self._wanted.annotations(Caption(pair, tokens), found, self._checks)
+
+
+def may_swap(caption: str) -> bool:
+    """Whether a caption has "and" and few words, so that a model can be trusted to exchange its sides."""
+    words = words_of(caption)
+    return "and" in words and len(words) < FEWER_THAN

@@ -1,0 +1,146 @@
+"""SugarCrepe's workflow for hard negatives: find the concepts, propose another, compose the sentence.
+
+Every step of all types is asked in the same round, so a caption takes three rounds, however many types:
+
+1. what there is to replace (and to describe, for an added attribute), a list for each kind; and the swaps, which are
+   done with one call;
+2. for each negative wanted, a new concept for one drawn at random; an added object needs none;
+3. the sentence.
+
+Source: SugarCrepe, appendix C.3.2.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from pairwright.datasets.chance import stream
+from pairwright.generators.llm.answers import Answer, asked
+from pairwright.generators.llm.messages import Request
+from pairwright.generators.llm.rounds import together
+from pairwright.generators.llm.talks import Talk
+from pairwright.generators.llm_edits import Asking, Candidate, Rewritten, of_rewritten
+from pairwright.generators.prompt_files import Prompt, PromptBook
+
+
+class Concepts(BaseModel):
+    """What a caption tells of, of one kind."""
+
+    concepts: list[str]
+
+
+class Concept(BaseModel):
+    """A new concept."""
+
+    concept: str
+
+
+class Composed(BaseModel):
+    """A caption with the new concept in it."""
+
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """A negative under way: its type and number, the concept of the caption, the new one."""
+
+    type: str
+    ordinal: int
+    concept: str = ""
+    new: str = ""
+
+
+class Workflow:
+    """The steps for some types; holds prompts only.
+
+    Args:
+        book: the prompts.
+        types: such as "replace-object".
+        per_type: negatives of each.
+    """
+
+    def __init__(self, book: PromptBook, types: Sequence[str], per_type: int) -> None:
+        self._per_type = per_type
+        self._swaps = {kind: book.get(kind) for kind in types if kind.startswith("swap")}
+        others = [kind for kind in types if kind not in self._swaps]
+        self._find = {kind: book.get(_finder(kind)) for kind in others if _finder(kind)}
+        self._propose = {kind: book.get(f"{kind}-propose") for kind in others}
+        self._compose = {kind: book.get(f"{kind}-compose") for kind in others}
+
+    @property
+    def prompts(self) -> list[str]:
+        """Ids of all prompts."""
+        used = [*self._swaps.values(), *self._find.values(), *self._propose.values(), *self._compose.values()]
+        return sorted({prompt.id for prompt in used})
+
+    def talk(self, asking: Asking, seed: int) -> Talk[list[Candidate]]:
+        """Return the talk about a pair, which ends in ``per_type`` candidates of each type.
+
+        Args:
+            asking: the pair and how it is asked about.
+            seed: by which a concept is drawn.
+        """
+        finders = list({prompt.name: prompt for prompt in self._find.values()}.values())
+        swaps = [(kind, n) for kind in self._swaps for n in range(self._per_type)]
+        concepts, swapped = yield from together(
+            asked([asking.request(prompt, {}, Concepts) for prompt in finders], Concepts),
+            asked([asking.request(self._swaps[kind], {}, Rewritten, n) for kind, n in swaps], Rewritten),
+        )
+        found = [
+            of_rewritten(kind, self._swaps[kind], answer) for (kind, _), answer in zip(swaps, swapped, strict=True)
+        ]
+        by_finder = {prompt.name: answer for prompt, answer in zip(finders, concepts, strict=True)}
+        plans: list[_Plan] = []
+        for kind in self._propose:
+            drawn = self._drawn(asking, kind, by_finder, seed)
+            plans += [each for each in drawn if isinstance(each, _Plan)]
+            found += [each for each in drawn if isinstance(each, Candidate)]
+        return found + (yield from self._written(asking, plans))
+
+    def _drawn(
+        self, asking: Asking, kind: str, answers: dict[str, Answer[Concepts]], seed: int
+    ) -> list[_Plan | Candidate]:
+        """Return for each negative of a type the concept to begin with, or why there is none."""
+        if kind not in self._find:
+            return [_Plan(kind, n) for n in range(self._per_type)]
+        prompt = self._find[kind]
+        answer = answers[prompt.name]
+        if answer.value is None:
+            return [Candidate(kind, "", prompt.id, answer.key, answer.reason)] * self._per_type
+        caption = asking.pair.caption.lower()
+        concepts = [each for each in dict.fromkeys(answer.value.concepts) if each and each.lower() in caption]
+        if not concepts:
+            return [Candidate(kind, "", prompt.id, answer.key, "no_edit")] * self._per_type
+        rng = stream(seed, kind)
+        order = rng.sample(concepts, len(concepts))
+        return [_Plan(kind, n, order[n % len(order)]) for n in range(self._per_type)]
+
+    def _written(self, asking: Asking, plans: list[_Plan]) -> Talk[list[Candidate]]:
+        proposals = yield from asked([self._request(asking, plan, self._propose, Concept) for plan in plans], Concept)
+        found: list[Candidate] = []
+        going: list[_Plan] = []
+        for plan, answer in zip(plans, proposals, strict=True):
+            if answer.value is None or not answer.value.concept.strip():
+                reason = answer.reason or "empty_answer"
+                found.append(Candidate(plan.type, "", self._propose[plan.type].id, answer.key, reason))
+            else:
+                going.append(_Plan(plan.type, plan.ordinal, plan.concept, answer.value.concept))
+        composed = yield from asked([self._request(asking, plan, self._compose, Composed) for plan in going], Composed)
+        for plan, said in zip(going, composed, strict=True):
+            text = said.value.caption if said.value is not None else ""
+            found.append(Candidate(plan.type, text, self._compose[plan.type].id, said.key, said.reason))
+        return found
+
+    @staticmethod
+    def _request(asking: Asking, plan: _Plan, prompts: dict[str, Prompt], shape: type[BaseModel]) -> Request:
+        values: dict[str, object] = {"concept": plan.concept, "new_concept": plan.new}
+        return asking.request(prompts[plan.type], values, shape, plan.ordinal)
+
+
+def _finder(kind: str) -> str:
+    """Return the prompt that finds what a type is about; an added attribute describes an object."""
+    if kind == "add-attribute":
+        return "replace-object-find"
+    return f"{kind}-find" if kind.startswith("replace") else ""
