@@ -47,9 +47,10 @@ class Place:
 def add_object(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
     """Add a thing that is not there."""
     places = _thing_places(caption)
-    for place in rng.sample(places, len(places)):
-        found, reason = _absent(caption, candidates, rng)
-        yield place.change(_indefinite(found[0])) if found else reason
+    if places:
+        for noun, reason in _absent(caption, candidates, rng):
+            yield rng.choice(places).change(_indefinite(noun)) if noun else reason
+        yield "no_candidate"
 
 
 def add_attribute(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
@@ -69,9 +70,8 @@ def both_objects(caption: Caption, candidates: Candidates, rng: random.Random) -
             yield "no_positive"
             continue
         true = rng.choice(present)
-        found, reason = _absent(caption, candidates, rng)
-        false = _of_one_length([noun for noun in found if len(noun.split()) == len(true.split())], true)
-        yield (place.change(_indefinite(false)), place.change(_indefinite(true))) if false else reason
+        false = next((noun for noun, _ in _absent(caption, candidates, rng, like=true) if noun), "")
+        yield (place.change(_indefinite(false)), place.change(_indefinite(true))) if false else "no_candidate"
 
 
 def both_attributes(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[BothOutcome]:
@@ -168,15 +168,13 @@ def _attribute_places(caption: Caption) -> list[Place]:
     ]
 
 
-def _absent(caption: Caption, candidates: Candidates, rng: random.Random) -> tuple[list[str], str]:
-    """Return things that are not there and would fit, in order of choice, or the reason for none."""
-    found, reason = [], "no_candidate"
-    for noun in candidates.addable(rng):
-        if caption.words.speaks_of(noun) or candidates.is_said(noun, "", caption.words):
-            reason = "true_of_image"
+def _absent(caption: Caption, candidates: Candidates, rng: random.Random, like: str = "") -> Iterator[tuple[str, str]]:
+    """Yield things that are not there and would fit, in order of choice; a reason where one would not."""
+    for noun in candidates.addable_like(like, rng) if like else candidates.addable(rng):
+        if candidates.is_said(noun, "", caption.words) or caption.words.speaks_of(noun):
+            yield "", "true_of_image"
         elif candidates.goes_along(noun, caption.contents):
-            found.append(noun)
-    return found, reason
+            yield noun, ""
 
 
 def _present(caption: Caption, candidates: Candidates) -> list[str]:

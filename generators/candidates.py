@@ -18,11 +18,13 @@ from functools import cached_property, lru_cache
 from pairwright.generators.attributes import CLASSES, OPPOSITE, PLACES, contrary, place, same_concept
 from pairwright.generators.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.knowledge import Pool, Thesaurus
+from pairwright.generators.language.inflection import article
 from pairwright.generators.language.lemmas import lemma
 from pairwright.generators.language.pool import WORDINGS
 from pairwright.generators.nouns import (
     ADDABLE,
     EVERYWHERE,
+    FIGURES,
     FRAMES,
     GATHERINGS,
     KINDS,
@@ -30,6 +32,7 @@ from pairwright.generators.nouns import (
     OF_PEOPLE,
     OPEN_PLACES,
     PLURAL_ONLY,
+    WORN,
 )
 from pairwright.generators.synonyms import reword_each_other
 
@@ -44,6 +47,22 @@ COMMON = 0.05  # share of a word's captions in which another is usual
 TRIED = 12  # candidates looked at in one place
 
 _ANYBODY = ("man", "woman", "person")  # what one of them does, another may do
+_ANY_ANIMAL = ("dog", "cat", "horse", "cow", "sheep", "elephant", "bear")
+_ANIMALS = (
+    "dog",
+    "cat",
+    "horse",
+    "cow",
+    "sheep",
+    "elephant",
+    "bear",
+    "bird",
+    "giraffe",
+    "zebra",
+    "monkey",
+    "goat",
+    "duck",
+)
 _OF_THE_LIVING = frozenset({"young", "elderly"})  # motorcycles are not young again
 _BESIDES = frozenset({"next to", "beside", "behind", "in front of"})  # whatever can be seen
 _NEEDS_A_BODY = frozenset({"under", "underneath", "beneath", "outside"})
@@ -62,6 +81,21 @@ class Attribute:
     rare: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place of a caption that wants another noun.
+
+    Attributes:
+        noun: the lemma that stands there, compounds with spaces.
+        governor: lemma of the verb or preposition right before it, or empty.
+        context: lemmas of the content words of the caption.
+    """
+
+    noun: str
+    governor: str
+    context: Sequence[str]
+
+
 class Candidates:
     """Finds replacements; holds tables only, and memories of what the tables say.
 
@@ -78,30 +112,45 @@ class Candidates:
         self.nouns = lru_cache(maxsize=20_000)(self._nouns)
         self.adjectives = lru_cache(maxsize=20_000)(self._adjectives)
         self.attributes_of = lru_cache(maxsize=20_000)(self._find_attributes_of)
+        self._is_common = lru_cache(maxsize=100_000)(self._find_is_common)
+        self._is_body = lru_cache(maxsize=20_000)(self._find_is_body)
         self._said_as = lru_cache(maxsize=20_000)(self._find_said_as)
         self.is_alive = lru_cache(maxsize=20_000)(self._is_alive)
 
-    def for_noun(self, noun: str, context: Sequence[str], words: ImageWords, rng: random.Random) -> tuple[str, str]:
-        """Return a noun to stand for ``noun``, or an empty string and the reason why there is none.
+    def has_kinds(self, noun: str) -> bool:
+        """Whether our own tables tell what may stand for a noun."""
+        return noun in KINDS
 
-        Args:
-            noun: lemma, compounds with spaces.
-            context: lemmas of the other content words.
-            words: what is said of the image.
-            rng: draws among the equally good.
-        """
-        found = self.nouns(noun)
-        if not found:
-            return "", "no_candidate"
-        if noun in OF_PEOPLE and words.has_any(GATHERINGS):
+    def for_noun(self, slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
+        """Return a noun to stand in a place, or an empty string and the reason why there is none."""
+        found = self.nouns(slot.noun)
+        if slot.noun in OF_PEOPLE and words.has_any(GATHERINGS):
             return "", "true_of_image"  # "a couple" may well hold the other one
+        return self._first(found, slot, words, rng)
+
+    def for_person(self, slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
+        """Return an animal to stand for somebody, or an empty string and the reason why there is none."""
+        return self._first([noun for noun in _ANIMALS if self.is_frequent(noun, "NOUN")], slot, words, rng)
+
+    def _first(self, found: Sequence[str], slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
         reason = "no_candidate"
-        for candidate in self._some(found, rng):
-            if self.is_said(candidate, noun, words):
+        for candidate in self._some(found, rng) if found else ():
+            if not self._fits_after(candidate, slot):
+                continue
+            if self.is_said(candidate, slot.noun, words):
                 reason = "true_of_image"
-            elif self.fits(candidate, noun, context):
+            elif self.fits(candidate, slot.noun, slot.context):
                 return candidate, ""
         return "", reason
+
+    def _fits_after(self, candidate: str, slot: Slot) -> bool:
+        """Whether the pool has the candidate after the verb or preposition; not asked where it hardly has any."""
+        if not slot.governor or slot.governor == "of":
+            return True
+        word = candidate.rsplit(maxsplit=1)[-1]
+        ours = candidate in _ANIMALS or candidate in KINDS.get(slot.noun, (candidate,))
+        known = self._pool.adjacency(slot.governor, slot.noun.rsplit(maxsplit=1)[-1])
+        return (ours and known < ENOUGH_SAID) or self._pool.adjacency(slot.governor, word) >= SEEN
 
     def _some(self, found: Sequence[str], rng: random.Random) -> list[str]:
         """Draw up to `TRIED` candidates; a word that is four times as frequent comes first twice as often."""
@@ -116,25 +165,23 @@ class Candidates:
         """
         rest = [lemma for lemma in context if lemma not in instead_of.split()]
         word = candidate.rsplit(maxsplit=1)[-1]
-        ours = not instead_of or candidate in KINDS.get(instead_of, (candidate,))
-        seen = sum(self._pool.cooccurrence(word, other) >= SEEN for other in rest)
+        ours = not instead_of or candidate in _ANIMALS or candidate in KINDS.get(instead_of, (candidate,))
+        seen, fit = self._pool.company(word, rest, SEEN)
         if seen < min(len(rest), 1 if ours and instead_of else 2):
             return False
-        fit = self._pool.plausibility(word, rest)
         if not ours or not instead_of:
-            return fit >= self._least + SLACK
+            return fit >= self._least + 2 * SLACK
         return fit >= self._least or fit >= self._pool.plausibility(instead_of.rsplit(maxsplit=1)[-1], rest) - SLACK
 
     def goes_along(self, candidate: str, context: Sequence[str]) -> bool:
         """Whether captions have a thing in such company: sensible beside all of it, or usual beside some of it."""
-        word = candidate.rsplit(maxsplit=1)[-1]
-        if self.fits(candidate, "", context):
-            return True
-        return any(
-            self._pool.cooccurrence(word, other) >= max(SEEN, COMMON * self._pool.cooccurrence(other, other))
-            for other in context
-            if self._pool.cooccurrence(other, other)
+        return self.fits(candidate, "", context) or any(
+            self._is_common(candidate.rsplit(maxsplit=1)[-1], other) for other in context
         )
+
+    def _find_is_common(self, word: str, beside: str) -> bool:
+        often = self._pool.cooccurrence(beside, beside)
+        return often > 0 and self._pool.cooccurrence(word, beside) >= max(SEEN, COMMON * often)
 
     def is_said(self, candidate: str, instead_of: str, words: ImageWords) -> bool:
         """Whether a caption or box speaks of the candidate; words that may mean the original do not count."""
@@ -160,7 +207,8 @@ class Candidates:
         place of a colour.
         """
         found = self.adjectives(word)
-        seen = [other for other in found if self._describes(other, noun)]
+        opposites = OPPOSITE.get(word, ()) if noun not in OF_PEOPLE else ()
+        seen = [other for other in found if other in opposites or self._describes(other, noun)]
         if not self.is_alive(noun):
             seen = [other for other in seen if other not in _OF_THE_LIVING]
         if not seen and is_colour(word):
@@ -178,7 +226,7 @@ class Candidates:
             return wording in _BESIDES and self._pool.adjacency(wording, noun) >= OFTEN
         if not all(self._pool.form_frequency(word) >= SEEN for word in words):
             return False
-        if wording in _BESIDES and noun in KINDS and self.is_frequent(noun, "NOUN"):
+        if wording in _BESIDES and self._is_body(noun):
             return True
         counted = wording if tuple(words) in WORDINGS else words[-1]
         return self._pool.adjacency(counted, noun) >= SEEN or words[-1] == "than"
@@ -193,6 +241,14 @@ class Candidates:
         """Draw up to `TRIED` things that may be added, frequent ones sooner."""
         nouns, weights = self._addable
         return list(dict.fromkeys(rng.choices(nouns, weights, k=TRIED))) if nouns else []
+
+    def addable_like(self, noun: str, rng: random.Random) -> list[str]:
+        """Return all things of as many words that may be added, those of the same length first."""
+        words = len(noun.split())
+        like = [other for other in self._addable[0] if len(other.split()) == words and other != noun]
+        return sorted(
+            rng.sample(like, len(like)), key=lambda other: abs(len(_indefinite(other)) - len(_indefinite(noun)))
+        )
 
     def names_of(self, noun: str) -> frozenset[str]:
         """Return the word forms by which captions may mean the noun or a kind of it."""
@@ -230,7 +286,7 @@ class Candidates:
 
     def acts(self, noun: str, verb: str, *, alone: bool) -> bool:
         """Whether captions say that the noun does it; where both stand in one caption will do for the living."""
-        doers = (noun, *_ANYBODY) if noun in OF_PEOPLE | GATHERINGS else (noun,)
+        doers = (noun, *(_ANYBODY if noun in OF_PEOPLE | GATHERINGS else _ANY_ANIMAL if alone else ()))
         seen = any(self._pool.adjacency(doer, verb) >= SEEN for doer in doers)
         return seen or (alone and self._pool.cooccurrence(noun, verb) >= SEEN)
 
@@ -310,12 +366,21 @@ class Candidates:
         forms = {*same, *kinds} - FRAMES
         return frozenset(forms | {plural_of(form) for form in forms})
 
+    def _find_is_body(self, noun: str) -> bool:
+        """Whether a noun is a thing that one can stand beside."""
+        seen = noun in KINDS or any(self._thesaurus.is_a(noun, kind, "NOUN") for kind in ("artifact", "animal"))
+        return seen and noun not in FIGURES | WORN and self.is_frequent(noun, "NOUN")
+
     def _is_alive(self, noun: str) -> bool:
         """Whether a noun is a person or an animal in every sense that counts: a bat and a mug are not."""
         if noun in OF_PEOPLE | GATHERINGS:
             return True
         kinds = [kind for kind in ("person", "animal", "artifact", "food") if self._thesaurus.is_a(noun, kind, "NOUN")]
         return bool(kinds) and not {"artifact", "food"}.intersection(kinds)
+
+
+def _indefinite(noun: str) -> str:
+    return f"{article(noun)} {noun}"
 
 
 def adjective_is_said(adjective: str, words: ImageWords) -> bool:

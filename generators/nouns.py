@@ -35,6 +35,10 @@ _GROUPS = (
     "circle|square|triangle|star|heart|cross|rectangle|diamond|oval|hexagon|pentagon",
     "cube|sphere|cylinder|cone|pyramid", "guitar|piano|violin|drum|trumpet|flute",
     "church|barn|castle|lighthouse|school|hospital|hotel|bridge",
+    "tennis player|baseball player|soccer player|basketball player|football player|golfer",
+    "tennis game|baseball game|soccer game|basketball game|football game", "tennis match|soccer match|boxing match",
+    "video game|board game|card game", "skate board|surf board|snow board", "batter|pitcher|catcher|umpire|goalie",
+    "tennis court|basketball court|soccer field|baseball field", "tennis ball|soccer ball|football|basketball",
     "bench|fire hydrant|mailbox|parking meter|statue|fountain|picnic table|trash can",
 )  # fmt: skip
 

@@ -13,10 +13,11 @@ from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import FIGURES, GATHERINGS, WORN
+from pairwright.generators.nouns import FIGURES, GATHERINGS, OPEN_PLACES, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.relations import ELSEWHERE, INSTEAD_OF, SLOPES, UP_AND_DOWN, Found
 from pairwright.generators.verbs import (
+    ALWAYS,
     INSTEAD,
     INSTEAD_OF_THINGS,
     PARTICIPLES,
@@ -31,6 +32,7 @@ _VERBS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
 _ENDS = frozenset({"", ".", ",", "!", "and", "while", "as", "together"})
 _ADVERBS = frozenset({"next", "close", "far"})
 _POSTURES = frozenset({"sit", "stand", "lie", "lay", "kneel"})
+_GAZING = frozenset({"look", "stare", "gaze", "glance"})
 _HAVING = {"with": "without", "has": "lacks", "have": "lack"}
 _WHILE = frozenset({"while", "", "people"})
 _AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
@@ -82,10 +84,16 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, new: str) -> Out
 def _opposite(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
     wording = " ".join(caption.lower[found.start : found.end])
     before, after = _before(caption, found.start), caption.starting_at(found.end)
-    if before is None or after is None or not caption.is_thing(after):
+    if before is None or after is None or (not caption.is_thing(after) and wording != "at"):
         return "no_edit"
     noun = caption.head(after)
     wanted = UP_AND_DOWN.get(wording, ()) if noun in SLOPES else INSTEAD_OF.get(wording, ())
+    if wording == "at" and caption.tokens[found.start - 1].lemma in _GAZING:
+        return (
+            "true_of_image"
+            if caption.words.has("away from")
+            else (_change(caption, found.start, found.end, "away from"),)
+        )
     if not wanted or _is_bound(caption, found):
         return "no_edit"
     if _may_be_others(caption, before) or _may_be_others(caption, after):
@@ -105,7 +113,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, found: Found, rng: rand
     noun, before = caption.head(after), _before(caption, found.start)
     if noun in _MEDIA or noun in FIGURES or (noun in WORN and wording in {"in", "with"}):
         return "no_edit"
-    if not caption.plural(after) and caption.words.several(noun):
+    if not caption.plural(after) and noun not in OPEN_PLACES and caption.words.several(noun):
         return "true_of_image"
     if before is not None and not caption.plural(before) and caption.words.several(caption.head(before)):
         return "true_of_image"
@@ -209,7 +217,9 @@ def _fits_after(caption: Caption, candidates: Candidates, at: int, verb: str, fo
     """Whether what follows the old verb may follow the new one."""
     after, word = caption.starting_at(at + 1), caption.word(at + 1)
     if after is not None:
-        return (verb, caption.head(after)) not in TOGETHER and candidates.has_object(verb, caption.head(after))
+        return (verb, caption.head(after)) not in TOGETHER and (
+            verb in ALWAYS.get(caption.tokens[at].lemma, ()) or candidates.has_object(verb, caption.head(after))
+        )
     if verb in WITH_OBJECT and not form.endswith("ed"):
         return False
     if word in _ADVERBS or word in _ENDS:

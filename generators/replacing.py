@@ -9,58 +9,86 @@ with the new word.
 import random
 from collections.abc import Iterator
 
-from pairwright.generators.attributes import UNTOUCHED, place
-from pairwright.generators.candidates import Candidates, adjective_is_said, is_colour
+from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other, place
+from pairwright.generators.candidates import Candidates, Slot, adjective_is_said, is_colour
 from pairwright.generators.captions import GENDERED, Caption, Outcome
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import GATHERINGS, KINDS, OF_PEOPLE
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
-from pairwright.generators.wordlists import word_set
 
-_VERBS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN"})
+_CLOSES = frozenset({"", ".", ",", "and", "on", "in", "while", "at"})
+MANY = 20  # any number that is not two
+_GOVERNS = frozenset({"IN", "TO", "VBG", "VBZ", "VBP", "VBD", "VB"})
 _FINITE_BE = frozenset({"is", "are", "was", "were", "'s"})
-# After a verb of posture: where one can sit, one can stand; but one walks down a street and does not sit down it.
-_AFTER_POSTURE = word_set("on in at by near next with beside behind together outside inside under and .") | {""}
+_SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
+_AMOUNTS = {"several": ("two",), "many": ("two", "few"), "numerous": ("two", "few"), "multiple": ("two",)}
 _YOUNG = frozenset({"little", "small", "tiny"})  # of people
-_FURTHEST = 3  # tokens between a thing and its relation: "a man who is standing on"
 
 
 def replace_object(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
-    """Exchange a noun (or a compound that is one word to a dictionary) for one of the same kind."""
-    for phrase in rng.sample(caption.phrases, len(caption.phrases)):
-        if not caption.is_thing(phrase) or not caption.is_whole(phrase) or caption.tag(phrase.start - 1) == "HYPH":
-            continue
-        start, noun = _dictionary_noun(caption, phrase, candidates)
-        if not noun:
-            yield "no_candidate"
-        elif noun in OF_PEOPLE and not GENDERED.isdisjoint(caption.lower):
-            yield "not_grammatical"
-        else:
-            new, reason = candidates.for_noun(noun, caption.contents, caption.words, rng)
-            yield (_change(caption, start, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
+    """Exchange a noun or compound for one of its kind.
+
+    Places for which our own tables have something come first; people give way to animals when nothing else goes.
+    """
+    phrases = [
+        phrase
+        for phrase in rng.sample(caption.phrases, len(caption.phrases))
+        if caption.is_thing(phrase) and caption.is_whole(phrase) and caption.tag(phrase.start - 1) != "HYPH"
+    ]
+    phrases.sort(key=lambda phrase: not candidates.has_kinds(_dictionary_noun(caption, phrase, candidates)[1]))
+    for phrase in phrases:
+        yield _other_noun(caption, candidates, phrase, rng)
+    for phrase in phrases:
+        if caption.head(phrase) in OF_PEOPLE:
+            yield _other_being(caption, candidates, phrase, rng)
+
+
+def _other_noun(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random) -> Outcome:
+    start, noun = _dictionary_noun(caption, phrase, candidates)
+    if noun in OF_PEOPLE and not GENDERED.isdisjoint(caption.lower):
+        return "not_grammatical"
+    slot = Slot(noun, _governor(caption, phrase), caption.contents)
+    new, reason = candidates.for_noun(slot, caption.words, rng)
+    return (_change(caption, start, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
+
+
+def _other_being(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random) -> Outcome:
+    slot = Slot(caption.head(phrase), _governor(caption, phrase), caption.contents)
+    new, reason = candidates.for_person(slot, caption.words, rng)
+    start = phrase.adjectives[0] if phrase.adjectives else phrase.nouns[0]
+    return (_change(caption, start, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
+
+
+def _governor(caption: Caption, phrase: NounPhrase) -> str:
+    """Return the lemma of the preposition or verb right before a phrase; empty when there is none."""
+    before = phrase.start - 1
+    return caption.tokens[before].lemma if caption.tag(before) in _GOVERNS else ""
 
 
 def _dictionary_noun(caption: Caption, phrase: NounPhrase, candidates: Candidates) -> tuple[int, str]:
-    """Return where the noun starts and what a dictionary calls it; empty when part of an unknown compound."""
+    """Return where the noun starts and what a dictionary calls it; of a compound that none has, its last word."""
     before = phrase.head - 1
-    if before >= phrase.start and before in {*phrase.nouns, *phrase.adjectives}:
-        compound = f"{caption.word(before)} {caption.head(phrase)}"
-        described = caption.head(phrase) in OF_PEOPLE or (before in phrase.adjectives and place(caption.word(before)))
-        if compound in KINDS or (candidates.is_word(compound) and not described):
-            earlier = before - 1 in phrase.nouns
-            return (before, "" if earlier else compound)
-        if before in phrase.nouns:
-            return before, ""
-    return phrase.head, caption.head(phrase)
+    if before < phrase.start or before not in {*phrase.nouns, *phrase.adjectives}:
+        return phrase.head, caption.head(phrase)
+    compound = f"{caption.word(before)} {caption.head(phrase)}"
+    described = caption.head(phrase) in OF_PEOPLE or (before in phrase.adjectives and place(caption.word(before)))
+    if before - 1 not in phrase.nouns and (compound in KINDS or (candidates.is_word(compound) and not described)):
+        return before, compound
+    return phrase.nouns[0], caption.head(phrase)
 
 
 def replace_attribute(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
     """Exchange an adjective, a material or a number for one that excludes it."""
     places = [(phrase, at) for phrase in caption.phrases for at in _describing(caption, candidates, phrase)]
     places += _predicates(caption, candidates)
+    places += [
+        (phrase, at) for phrase in caption.phrases for at in phrase.adjectives if _is_amount(caption, phrase, at)
+    ]
     for phrase, at in rng.sample(places, len(places)):
-        if at == phrase.count:
+        if caption.word(at) in _AMOUNTS:
+            yield _other_amount(caption, candidates, phrase, at, rng)
+        elif at == phrase.count:
             yield _other_number(caption, candidates, at, rng)
         else:
             yield _other_adjective(caption, candidates, phrase, at, rng)
@@ -70,9 +98,17 @@ def _describing(caption: Caption, candidates: Candidates, phrase: NounPhrase) ->
     """Yield the tokens of a phrase that describe its head."""
     if phrase.count >= 0 and caption.plural(phrase) and caption.word(phrase.count) != "one":
         yield phrase.count
+    if phrase.joined and caption.is_thing(phrase):
+        yield from (at for at in phrase.adjectives if is_colour(caption.word(at)) and _is_list(caption, at))
     if not phrase.joined:
         yield from (at for at in phrase.adjectives if _is_description(caption, candidates, phrase, at))
         yield from (at for at in phrase.nouns[:-1] if place(caption.word(at)))
+
+
+def _is_list(caption: Caption, at: int) -> bool:
+    """Whether a colour stands in "black and white" or before a comma, and not in "black-haired" or "dark blue"."""
+    around = {caption.word(at - 1), caption.word(at + 1)}
+    return not around.isdisjoint({"and", ","}) and "-" not in around and caption.word(at - 1) not in _SHADES
 
 
 def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int) -> bool:
@@ -80,6 +116,8 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
     word, noun = caption.word(at), caption.head(phrase)
     of_people = noun in OF_PEOPLE | GATHERINGS
     if word in UNTOUCHED or caption.tag(phrase.head).startswith("NNP"):
+        return False
+    if word in _SHADES and is_colour(caption.word(at + 1)):
         return False
     if of_people and (is_colour(word) or word in _YOUNG):
         return False
@@ -89,19 +127,34 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
 
 
 def _predicates(caption: Caption, candidates: Candidates) -> list[tuple[NounPhrase, int]]:
-    """Return the adjectives said of a thing by "is": "the circle is red"."""
+    """Return the adjectives said of a thing after it: "the circle is red", "with its door open"."""
     found = []
     for phrase in caption.phrases:
-        at = phrase.end + 1
-        alone = caption.tag(at + 1) not in {"CC", ",", "NN", "NNS", "JJ"}
+        said = caption.word(phrase.end) in _FINITE_BE
+        at = phrase.end + said
+        alone = caption.tag(at + 1) not in {"CC", ",", "NN", "NNS", "JJ", "HYPH", "TO"}
         if (
-            caption.word(phrase.end) in _FINITE_BE
-            and caption.tag(at) == "JJ"
+            caption.tag(at) == "JJ"
             and alone
+            and (said or (caption.word(at) in OPPOSITE and caption.word(at + 1) in _CLOSES))
             and _is_description(caption, candidates, phrase, at)
         ):
             found.append((phrase, at))
     return found
+
+
+def _is_amount(caption: Caption, phrase: NounPhrase, at: int) -> bool:
+    return caption.word(at) in _AMOUNTS and at == phrase.start and caption.plural(phrase)
+
+
+def _other_amount(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int, rng: random.Random) -> Outcome:
+    """Exchange "several" and the like, when no caption counts such things."""
+    if not caption.words.is_number(caption.head(phrase), MANY):
+        return "true_of_image"
+    word = rng.choice(_AMOUNTS[caption.word(at)])
+    if caption.words.has(word) or not candidates.is_written(word):
+        return "true_of_image"
+    return (_change(caption, at, at + 1, word),)
 
 
 def _other_number(caption: Caption, candidates: Candidates, at: int, rng: random.Random) -> Outcome:
@@ -125,7 +178,11 @@ def _other_adjective(
     caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int, rng: random.Random
 ) -> Outcome:
     reason = "no_candidate"
+    joined = phrase.adjectives if phrase.joined else ()
+    beside = [caption.word(each) for each in joined if each != at and is_colour(caption.word(each))]
     for other in candidates.describing(caption.word(at), caption.head(phrase), rng):
+        if not all(exclude_each_other(other, colour) for colour in beside):
+            continue
         if not adjective_is_said(other, caption.words):
             return (_change(caption, at, at + 1, other),)
         reason = "true_of_image"

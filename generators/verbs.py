@@ -118,6 +118,14 @@ WITH_OBJECT = word_set(
     "steal drop photograph remove adjust milk hug kiss bite fix clean break close open follow lift burn hide decorate "
     "refuse miss block lose lock shut enter exit leave approach lick smell touch peel chop bake serve give share spill"
 )
+# What can be done with whatever the first verb is done with; the pool need not have seen it.
+ALWAYS = _table(
+    "hold: drop|throw|clean", "carry: drop|throw", "wear: hold|carry|wash", "swing: drop|throw|clean", "use: clean|drop",
+    "play: watch", "hit: miss|catch|drop", "read: burn|throw|close", "watch: miss|ignore", "take: draw", "serve: drop|catch",
+    "ride: wash|clean|push", "cut: drop|throw", "kick: catch|throw|miss", "throw: catch|drop|kick", "catch: drop|miss|kick",
+    "pull: push", "push: pull", "drive: push|pull|wash", "fly: carry|drop|fold", "cook: throw|burn|sell", "eat: throw|sell|drop",
+    "prepare: throw|sell|drop", "make: throw|sell|drop",
+)  # fmt: skip
 # Said of the same deed in spite of all: one rides a skateboard by pushing it.
 TOGETHER = frozenset(
     {("push", "skateboard"), ("push", "scooter"), ("hold", "horse"), ("pull", "luggage"), ("hold", "child")}

@@ -2,11 +2,13 @@
 
 A file is one object, ``{"0": {"filename", "caption", "negative_caption"}, "1": ...}``, indented by four. When the
 output ends in ``.json`` all rows go there; else it is a folder with one file a type: ``replace_obj.json``,
-``swap_att.json`` and so on. ``caption`` is the text that the negative was made from. Text-only pairs name their
+``swap_att.json`` and so on. This is a benchmark, so negatives that are for training only (SHUFFLE) are left out and
+counted. ``caption`` is the text that the negative was made from. Text-only pairs name their
 source id as ``filename``.
 """
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +18,15 @@ import orjson
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.exports.source import Source
-from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, dump, negatives, positive_of
+from pairwright.datasets.exports.writing import (
+    TRAINING_FORMS,
+    Exported,
+    ExportOptions,
+    ImageNames,
+    dump,
+    negatives,
+    positive_of,
+)
 from pairwright.datasets.records import Annotation
 
 _SHORT = {"object": "obj", "attribute": "att", "relation": "rel"}
@@ -31,9 +41,10 @@ def type_name(annotation: Annotation) -> str:
 def write(source: Source, out: Path, options: ExportOptions) -> Exported:
     """Write the hard negatives of ``source`` to the file ``out`` (``.json``) or into the folder ``out``."""
     counts: dict[Path, int] = {}
+    left_out: Counter[str] = Counter()
     with ExitStack() as stack:
         handles: dict[Path, BinaryIO] = {}
-        for path, row in _rows(source, out, options):
+        for path, row in _rows(source, out, options, left_out):
             if path not in handles:
                 handles[path] = _begin(path, stack)
             counts[path] = counts.get(path, -1) + 1
@@ -41,9 +52,8 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
             handles[path].write(f'{"," if counts[path] else ""}\n    "{counts[path]}": {body}'.encode())
         if out.suffix == ".json" and not handles:
             _begin(out, stack)
-    return Exported(
-        sum(counts.values()) + len(counts), tuple(sorted(counts)) or ((out,) if out.suffix == ".json" else ())
-    )
+    files = tuple(sorted(counts)) or ((out,) if out.suffix == ".json" else ())
+    return Exported(sum(counts.values()) + len(counts), files, left_out.total())
 
 
 def _begin(path: Path, stack: ExitStack) -> BinaryIO:
@@ -54,10 +64,13 @@ def _begin(path: Path, stack: ExitStack) -> BinaryIO:
     return handle
 
 
-def _rows(source: Source, out: Path, options: ExportOptions) -> Iterator[tuple[Path, dict[str, str]]]:
+def _rows(
+    source: Source, out: Path, options: ExportOptions, left_out: Counter[str]
+) -> Iterator[tuple[Path, dict[str, str]]]:
     names = ImageNames(options)
     for sample in source.samples():
-        found = negatives(sample)
+        left_out.update(row.form for row in negatives(sample) if row.form in TRAINING_FORMS)
+        found = [row for row in negatives(sample) if row.form not in TRAINING_FORMS]
         filename = (names.name(sample) or sample.pair.source_id) if found else ""
         for annotation in found:
             path = out if out.suffix == ".json" else out / f"{type_name(annotation)}.json"

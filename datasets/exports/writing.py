@@ -19,6 +19,7 @@ from pairwright.datasets.recode import AS_THEY_ARE, Recoding
 from pairwright.datasets.records import Annotation, Turn
 from pairwright.datasets.samples import Sample, image_name
 
+TRAINING_FORMS = frozenset({"shuffle"})  # they betray themselves, or may be true: never in a benchmark
 EDITED_KINDS = frozenset({"hard_negative", "hard_positive"})
 
 
@@ -41,10 +42,14 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote: number of rows, and the files in order (without the images of ``images``)."""
+    """What an export wrote: number of rows, and the files in order (without the images of ``images``).
+
+    ``for_training`` counts the rows that a benchmark's format left out, being for training only (SHUFFLE).
+    """
 
     rows: int
     files: tuple[Path, ...]
+    for_training: int = 0
 
 
 Writer = Callable[[Source, Path, ExportOptions], Exported]

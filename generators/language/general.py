@@ -40,6 +40,10 @@ class GeneralEnglish:
         """Return 0, as good as chance."""
         return 0.0
 
+    def company(self, word: str, context: Iterable[str], least: int = SEEN) -> tuple[int, float]:
+        """Return that every word of the context was seen beside the word, and fits as well as by chance."""
+        return (sum(1 for other in context if other != word) if least <= SEEN else 0), 0.0
+
 
 def usable_pool(statistics: PoolStatistics, wordnet: WordNet) -> PoolStatistics | GeneralEnglish:
     """Return the statistics when they are over enough captions, else general English."""

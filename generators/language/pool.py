@@ -215,16 +215,23 @@ class PoolStatistics:
         Above 0: the words are seen together more often than by chance. Source: Bouma 2009, with 0.5 added to
         each pair's count.
         """
-        own = self.cooccurrence(word, word)
-        known = [other for other in context if other != word and self.cooccurrence(other, other)]
-        if not own or not known:
-            return 0.0
-        return sum(self._information(word, other) for other in known) / len(known)
+        return self.company(word, context)[1]
 
-    def _information(self, a: str, b: str) -> float:
-        both = (self.cooccurrence(a, b) + _UNSEEN) / (self.captions + 1)
-        chance = self.cooccurrence(a, a) * self.cooccurrence(b, b) / self.captions**2
-        return max(-1.0, min(1.0, math.log(both / chance) / -math.log(both)))
+    def company(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
+        """Return how many of a context stand beside a word in ``least`` captions or more, and its `plausibility`."""
+        pairs, captions = self.pairs, self.captions
+        own = pairs.get((word, word), 0)
+        seen, known, total = 0, 0, 0.0
+        for other in context:
+            count = pairs.get((other, other), 0) if other != word else 0
+            if not count or not own:
+                continue
+            both = pairs.get((word, other) if word <= other else (other, word), 0)
+            seen += both >= least
+            known += 1
+            share = (both + _UNSEEN) / (captions + 1)
+            total += max(-1.0, min(1.0, math.log(share * captions**2 / (own * count)) / -math.log(share)))
+        return seen, total / known if known else 0.0
 
     @cached_property
     def _by_pos(self) -> dict[str, list[tuple[str, int]]]:

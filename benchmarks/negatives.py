@@ -1,0 +1,174 @@
+"""Hard negatives by rules over real captions: yield by type, speed against tagging, and what a blind model sees.
+
+Usage: ``python benchmarks/negatives.py CAPTIONS.jsonl [--images N] [--sample K] [--type T] [--seed S]``; rows are
+``{"image_id", "captions": [...]}``. Every caption becomes a pair, with the others of its image beside it.
+
+- *yield*: share of captions with a kept negative; *given*: of those that have an adjective, or a preposition or verb.
+- *ratio*: CPU seconds of tagging and all rules over those of tagging alone, one process, chunk by chunk in turn.
+- *unknown*: share of the words put in that no caption of the pool has.
+- *blind*: folded accuracy of a trigram model that never read a caption of the image under test, by mean and by total
+  log-probability; *length*: of picking the shorter text. For both-sides rows the positive is the rewritten one.
+"""
+
+import argparse
+import json
+import random
+import resource
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.contents import type_of
+from pairwright.datasets.records import Annotation, Pair, pair_key
+from pairwright.filters.attacks import attack_accuracy
+from pairwright.generators.balance import Account
+from pairwright.generators.language.ngrams import TrigramModel
+from pairwright.generators.language.pool import PoolStatistics, count
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tokens import Token
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
+
+CHUNK = 2000
+Rows = dict[str, list[tuple[Annotation, str]]]  # type to negatives, each with the text that it is compared with
+
+
+def pairs_of(path: Path, images: int) -> list[Pair]:
+    """Return a pair for every caption of the first images."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()[: images or None]]
+    return [
+        Pair(
+            pair_key("benchmark", str(row["image_id"]), caption),
+            caption,
+            source_id=str(row["image_id"]),
+            captions=tuple(other for at, other in enumerate(row["captions"]) if at != number),
+        )
+        for row in rows
+        for number, caption in enumerate(row["captions"])
+        if caption.strip()
+    ]
+
+
+def annotated(maker: RuleNegatives, pair: Pair, tokens: Sequence[Token], seed: int) -> list[Annotation]:
+    """Return what a stage would for a pair."""
+    return maker.annotate(pair, tokens, stream(seed, 0, maker.name, maker.version, pair.key))
+
+
+def timed(pairs: Sequence[Pair], pool: PoolStatistics, seed: int) -> dict[str, float]:
+    """Tag and edit chunk by chunk, and return CPU seconds of both."""
+    tagger, maker = load_tagger(), RuleNegatives(load_wordnet(), pool, NegativeOptions(types=TYPES))
+    tagging = rules = 0.0
+    for start in range(0, len(pairs), CHUNK):
+        chunk = pairs[start : start + CHUNK]
+        began = time.process_time()
+        tokens = tagger.tag([pair.caption for pair in chunk])
+        tagging += time.process_time() - began
+        began = time.process_time()
+        for pair, words in zip(chunk, tokens, strict=True):
+            annotated(maker, pair, words, seed)
+        rules += time.process_time() - began
+    return {
+        "tagging_us": round(tagging / len(pairs) * 1e6),
+        "rules_us": round(rules / len(pairs) * 1e6),
+        "ratio": round((tagging + rules) / tagging, 2),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+
+
+def rows_of(rows: Sequence[Annotation]) -> Iterator[tuple[Annotation, str]]:
+    """Yield the kept negatives of a pair with the texts that they are compared with."""
+    texts = {row.id: row.text for row in rows}
+    for row in rows:
+        if row.kind == "hard_negative" and row.status == "kept":
+            yield row, texts.get(row.positive_id, row.source_text)
+
+
+def has_tag(tokens: Sequence[Token], *tags: str) -> bool:
+    """Whether a token has one of the tags or universal tags."""
+    return any(token.tag in tags or token.pos in tags for token in tokens)
+
+
+def unknown_share(rows: Rows, pool: PoolStatistics) -> float:
+    """Return the share of the words put in that the pool has not; swaps and shuffles put in none."""
+    words = [word for kind, found in rows.items() for row, _ in found if kind.startswith(("replace", "add"))
+             for edit in row.edits for word in edit.after.lower().strip(" ,").split()]  # fmt: skip
+    return round(sum(not pool.form_frequency(word) for word in words) / max(len(words), 1), 5)
+
+
+def blind(rows: Rows, model: TrigramModel) -> dict[str, dict[str, float]]:
+    """Return the accuracies of the blind attacks by type."""
+    found = {}
+    for kind, pairs in sorted(rows.items()):
+        gaps = {}
+        sides = [[row.text for row, _ in pairs], [text for _, text in pairs]]
+        (negative, tokens), (positive, other_tokens) = (model.log_prob(texts) for texts in sides)
+        gaps["mean"] = positive / other_tokens - negative / tokens
+        gaps["total"] = positive - negative
+        gaps["length"] = np.array([len(row.text) - len(text) for row, text in pairs], float)
+        found[kind] = {"rows": len(pairs)} | {name: round(attack_accuracy(gap), 3) for name, gap in gaps.items()}
+    return found
+
+
+def main() -> None:
+    """Print the figures as JSON, and a sample of each type."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("captions", type=Path)
+    parser.add_argument("--images", type=int, default=0, help="only the first N images")
+    parser.add_argument("--sample", type=int, default=0, help="print K texts of each type")
+    parser.add_argument("--type", choices=TYPES, help="only this type in the sample")
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    pairs = pairs_of(asked.captions, asked.images)
+    tokens = load_tagger().tag([pair.caption for pair in pairs])
+    pool = count(tokens).frozen()
+    train = [pair.caption for pair in pairs if int(pair.source_id) % 2]
+    model = TrigramModel.fit(train)
+    figures: dict[str, object] = {"captions": len(pairs), "speed": timed(pairs, pool, asked.seed)}
+    for both in (False, True):
+        maker = RuleNegatives(load_wordnet(), pool, NegativeOptions(both_sides=both))
+        account, rows, given = Account(), defaultdict(list), Counter[str]()
+        for pair, words in zip(pairs, tokens, strict=True):
+            made = annotated(maker, pair, words, asked.seed)
+            account.add(made)
+            kept = {type_of(row) for row, _ in rows_of(made)}
+            given.update(_given(words, kept))
+            if not int(pair.source_id) % 2:
+                for row, text in rows_of(made):
+                    rows[type_of(row)].append((row, text))
+        figures["both sides" if both else "captions as written"] = {
+            "yield": {kind: round(counts["kept"] / len(pairs), 4) for kind, counts in account.as_json().items()},
+            "top_share": {
+                kind: (*counts["most_used"][:1], counts["top_share"]) for kind, counts in account.as_json().items()
+            },
+            "given": {
+                name: round(given[name + " kept"] / max(given[name], 1), 4) for name in ("adjective", "relation")
+            },
+            "unknown": unknown_share(rows, pool),
+            "blind": blind(rows, model),
+        }
+        _print_sample(rows, asked.sample, asked.type, asked.seed)
+    print(json.dumps(figures, indent=1))
+
+
+def _given(words: Sequence[Token], kept: set[str]) -> Iterator[str]:
+    tags = {"adjective": has_tag(words, "JJ"), "relation": has_tag(words, "IN", "RP", "VERB")}
+    for name, kind in (("adjective", "replace-attribute"), ("relation", "replace-relation")):
+        if tags[name]:
+            yield name
+            if kind in kept:
+                yield f"{name} kept"
+
+
+def _print_sample(rows: Rows, size: int, only: str | None, seed: int) -> None:
+    for kind, found in sorted(rows.items()):
+        if not only or kind == only:
+            for row, text in random.Random(seed).sample(found, min(size, len(found))):
+                print(f"{kind:18} {row.text}    <- {text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""Hard negatives while a model trains: one function from a caption and an epoch to its negatives.
+
+FSC-CLIP makes its negatives in the data loader, anew in each epoch. `OnlineNegatives` does so::
+
+    negatives = OnlineNegatives(Path("pool.parquet"), seed=7)
+    texts = negatives("A man riding a horse.", epoch=3)     # {"replace-object": ("A man riding a bicycle.",), ...}
+
+It is small until it is first called: it keeps the path of the pool's statistics and loads them, WordNet and the tagger
+once a process. So it can be pickled, sent to workers that are forked or spawned, and copied for nothing. What it returns
+depends on seed, epoch and caption alone (chance by the caption's hash), never on workers or on their number. A caption
+without a possible edit has an empty tuple for that type, to be masked out of the loss.
+
+Captions come without an image's other captions as a rule; then nothing but the caption says what is true, and more of
+the negatives may be true of the image. Give them, and the boxes, where the shards have them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.contents import type_of
+from pairwright.datasets.records import Annotation, Box, Pair, pair_key
+from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tokens import Token
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.negatives import NAME, TYPES, VERSION, NegativeOptions, RuleNegatives
+
+Texts = dict[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineNegatives:
+    """Makes the negatives of one caption at a time; see the module.
+
+    Attributes:
+        pool: Parquet file that `PoolStatistics.save` wrote.
+        types: of `negatives.TYPES`; the default has SHUFFLE as well, since this is for training.
+        per_type: negatives of each type.
+        seed: of the training run.
+        tagger: a spaCy pipeline; empty for the usual order (`language.tagger`). Only asked for without tokens.
+    """
+
+    pool: Path
+    types: tuple[str, ...] = TYPES
+    per_type: int = 1
+    seed: int = 0
+    tagger: str = ""
+
+    def __call__(
+        self,
+        caption: str,
+        captions: Sequence[str] = (),
+        boxes: Sequence[Box] = (),
+        *,
+        epoch: int = 0,
+        tokens: Sequence[Token] | None = None,
+    ) -> Texts:
+        """Return the negatives of a caption by type, up to ``per_type`` each.
+
+        Args:
+            caption: to be edited.
+            captions: others of the same image, whose words are never put in.
+            boxes: of the same image, likewise.
+            epoch: another one gives other negatives where there are several.
+            tokens: of the caption, when they were made before; else it is tagged here.
+
+        Raises:
+            StorageError: the pool's file is missing or torn.
+            MissingResource: WordNet or the tagger is not set up.
+            UsageError: an unknown type.
+        """
+        words = load_tagger(self.tagger).tag([caption])[0] if tokens is None else tokens
+        pair = Pair(pair_key("", "", caption), caption, captions=tuple(captions), boxes=tuple(boxes))
+        rng = stream(self.seed, epoch, NAME, VERSION, pair.key)
+        return _by_type(self.types, _maker(self.pool, self.types, self.per_type).annotate(pair, words, rng))
+
+    def many(self, captions: Sequence[str], *, epoch: int = 0) -> list[Texts]:
+        """Return what a call for each of the captions alone would; tagging them together is faster."""
+        tokens = load_tagger(self.tagger).tag(captions)
+        return [self(caption, epoch=epoch, tokens=words) for caption, words in zip(captions, tokens, strict=True)]
+
+
+def _by_type(types: Sequence[str], rows: Sequence[Annotation]) -> Texts:
+    texts: dict[str, list[str]] = {kind: [] for kind in types}
+    for row in rows:
+        if row.status == "kept":
+            texts[type_of(row)].append(row.text)
+    return {kind: tuple(found) for kind, found in texts.items()}
+
+
+@lru_cache(maxsize=8)
+def _maker(pool: Path, types: tuple[str, ...], per_type: int) -> RuleNegatives:
+    return RuleNegatives(load_wordnet(), _statistics(pool), NegativeOptions(types=types, per_type=per_type))
+
+
+@lru_cache(maxsize=2)
+def _statistics(pool: Path) -> PoolStatistics:
+    return PoolStatistics.load(pool)

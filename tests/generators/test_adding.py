@@ -1,0 +1,119 @@
+"""Additions and shuffles, and both-sides pairs."""
+
+import re
+
+import pytest
+
+from pairwright.datasets.records import Annotation, Box
+from pairwright.generators.language.pool import PoolStatistics, count
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
+from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, small_pool, texts
+
+COLOURED = ["a red bus on a street"] * 40 + ["a blue bus on a street"] * 30 + ["a purple bus on a street"] * 3
+
+
+@pytest.fixture(scope="module")
+def pool() -> PoolStatistics:
+    """A pool in which buses are red or blue and hardly ever purple, and umbrellas stand by benches."""
+    more = [*COLOURED, *["a woman on a bench with an umbrella"] * 5, *["a dog and a kite on a bench"] * 5]
+    return count(load_tagger().tag([*POOL * 3, *more])).frozen()
+
+
+def made(pool: PoolStatistics, kind: str, caption: str, *others: str, boxes: tuple[Box, ...] = ()) -> set[str]:
+    """Return all texts of one type that twenty seeds give."""
+    generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=(kind,), minimum=2))
+    return texts(lambda seed: annotate(generator, pair_of(caption, *others, boxes=boxes), seed))
+
+
+def sides(pool: PoolStatistics, kind: str, caption: str, *others: str) -> list[tuple[str, str]]:
+    """Return (negative, positive) of twenty seeds."""
+    options = NegativeOptions(types=(kind,), minimum=2, both_sides=True)
+    generator, pair = RuleNegatives(SmallThesaurus(), pool, options), pair_of(caption, *others)
+    found = []
+    for seed in range(20):
+        rows = annotate(generator, pair, seed)
+        by_id = {row.id: row for row in rows}
+        found += [(row.text, by_id[row.positive_id].text) for row in rows if row.positive_id]
+    return found
+
+
+def test_a_thing_that_nobody_mentions_is_added(pool: PoolStatistics) -> None:
+    found = made(pool, "add-object", "A woman sitting on a bench.")
+    assert "A woman sitting on a bench with an umbrella." in found
+    assert all(text.startswith("A woman") and text.endswith(".") for text in found)
+
+
+@pytest.mark.parametrize("other", ["two umbrellas", "a woman with her umbrella"])
+def test_a_thing_that_is_mentioned_is_not_added(pool: PoolStatistics, other: str) -> None:
+    assert not any("umbrella" in text for text in made(pool, "add-object", "a woman sitting on a bench", other))
+    box = Box("umbrella", 0.1, 0.1, 0.2, 0.2)
+    assert not any("umbrella" in text for text in made(pool, "add-object", "a woman on a bench", boxes=(box,)))
+
+
+def test_a_list_grows_by_a_comma(pool: PoolStatistics) -> None:
+    assert any(re.match(r"a bench, an? \w+ and a dog", text) for text in made(pool, "add-object", "a bench and a dog"))
+
+
+def test_an_attribute_that_another_caption_contradicts_is_added(pool: PoolStatistics) -> None:
+    found = made(pool, "add-attribute", "a bus on a street", "a red bus")
+    assert found == {"a blue bus on a street", "a yellow bus on a street"}
+
+
+def test_without_a_word_about_it_only_a_rare_attribute_is_added(pool: PoolStatistics) -> None:
+    found = made(pool, "add-attribute", "a bus on a street", "a vehicle")
+    assert found == {"a purple bus on a street", "a yellow bus on a street"}
+
+
+def test_an_attribute_is_not_added_where_there_is_one_or_several_things(pool: PoolStatistics) -> None:
+    assert not made(pool, "add-attribute", "a large bus")
+    assert not made(pool, "add-attribute", "a bus on a street", "two buses")
+
+
+def test_both_sides_of_an_addition_stand_in_the_same_place(pool: PoolStatistics) -> None:
+    found = sides(pool, "add-attribute", "A bus on a street.", "a red bus")
+    assert set(found) == {("A blue bus on a street.", "A red bus on a street.")}  # the nearest in length
+
+
+def test_what_is_added_on_the_true_side_is_said_by_another_caption(pool: PoolStatistics) -> None:
+    found = sides(pool, "add-object", "A woman sitting on a bench.", "a kite near a bench")
+    assert found
+    assert {negative.replace("an umbrella", "a kite").replace("a dog", "a kite") for negative, _ in found} >= {
+        positive for _, positive in found
+    }
+    assert all(" with a kite" in positive and "kite" not in negative for negative, positive in found)
+    assert all(len(negative.split()) == len(positive.split()) for negative, positive in found)
+
+
+def test_each_negative_names_a_positive_or_is_rejected() -> None:
+    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(both_sides=True))
+    for caption in POOL:
+        rows = annotate(generator, pair_of(caption))
+        ids = {row.id for row in rows if row.kind == "hard_positive" and row.status == "kept"}
+        kept = [row for row in rows if row.kind == "hard_negative" and row.status == "kept"]
+        assert all(row.positive_id in ids for row in kept)
+        assert ids == {row.positive_id for row in kept}
+        assert len({row.text for row in rows if row.status == "kept"} | {caption}) == len(kept) + len(ids) + 1
+
+
+def test_a_negative_without_a_positive_says_so() -> None:
+    generator = RuleNegatives(
+        SmallThesaurus(), small_pool(), NegativeOptions(types=("replace-object",), both_sides=True)
+    )
+    (row,) = annotate(generator, pair_of("a dog"))
+    assert (row.status, row.reason) == ("rejected", "no_positive")
+
+
+def test_a_shuffle_keeps_the_words_and_breaks_their_order() -> None:
+    source = "A man riding a horse on a street."
+    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("shuffle",), per_type=3))
+    rows = annotate(generator, pair_of(source))
+    assert all(_is_shuffle(row, source) for row in rows)
+    assert len({row.text for row in rows if row.status == "kept"}) == sum(row.status == "kept" for row in rows)
+
+
+def _is_shuffle(row: Annotation, source: str) -> bool:
+    if row.status == "rejected":
+        return row.reason == "no_edit"
+    same_words = sorted(row.text.lower().strip(".").split()) == sorted(source.lower().strip(".").split())
+    return same_words and row.text != source and row.text.endswith(".") and (row.form, row.target) == ("shuffle", "")

@@ -1,0 +1,97 @@
+"""Negatives in a data loader."""
+
+import importlib.util
+import multiprocessing
+import pickle
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.datasets.errors import StorageError
+from pairwright.generators.language.wordnet import wordnet_status
+from pairwright.generators.online import OnlineNegatives, Texts
+from tests.generators.trial import POOL, small_pool, tokens_of
+
+pytestmark = pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()[1])
+CAPTIONS = POOL[:12]
+
+
+@pytest.fixture(scope="module")
+def negatives(tmp_path_factory: pytest.TempPathFactory) -> OnlineNegatives:
+    """A maker over the small pool."""
+    path = tmp_path_factory.mktemp("pool") / "pool.parquet"
+    small_pool().save(path)
+    return OnlineNegatives(path, seed=3)
+
+
+class Captions:
+    """A dataset as torch takes it: captions by number, with their negatives."""
+
+    def __init__(self, negatives: OnlineNegatives, epoch: int) -> None:
+        self.negatives, self.epoch = negatives, epoch
+
+    def __len__(self) -> int:
+        return len(CAPTIONS)
+
+    def __getitem__(self, at: int) -> Texts:
+        return self.negatives(CAPTIONS[at], epoch=self.epoch)
+
+
+def _in_worker(work: tuple[OnlineNegatives, Sequence[str]]) -> list[Texts]:
+    make, captions = work
+    return [make(caption, epoch=1) for caption in captions]
+
+
+def test_every_type_is_answered(negatives: OnlineNegatives) -> None:
+    texts = negatives("a small blue car on a street")
+    assert set(texts) == set(negatives.types)
+    assert texts["replace-object"]
+    assert texts["swap-object"] == ()
+
+
+def test_another_epoch_gives_other_negatives_and_the_same_epoch_the_same(negatives: OnlineNegatives) -> None:
+    caption = "a small blue car on a street"
+    assert negatives(caption, epoch=4) == negatives(caption, epoch=4)
+    assert len({negatives(caption, epoch=epoch)["replace-object"] for epoch in range(12)}) > 1
+
+
+def test_tokens_made_before_give_the_same(negatives: OnlineNegatives) -> None:
+    assert negatives(CAPTIONS[0], tokens=tokens_of(CAPTIONS[0])) == negatives(CAPTIONS[0])
+    assert negatives.many(CAPTIONS, epoch=2) == [negatives(caption, epoch=2) for caption in CAPTIONS]
+
+
+def test_what_other_captions_say_is_not_put_in(negatives: OnlineNegatives) -> None:
+    found = {negatives("a dog on a bed", ["a cat sleeps"], epoch=e)["replace-object"] for e in range(15)}
+    assert not any("cat" in text for texts in found for text in texts)
+
+
+@pytest.mark.parametrize("way", ["spawn", "fork"])
+def test_worker_processes_give_what_one_process_gives(negatives: OnlineNegatives, way: str) -> None:
+    expected = _in_worker((negatives, CAPTIONS))
+    with multiprocessing.get_context(way).Pool(2) as workers:
+        parts = workers.map(_in_worker, [(negatives, CAPTIONS[:5]), (negatives, CAPTIONS[5:])])
+    assert [texts for part in parts for texts in part] == expected
+
+
+def test_it_is_small_to_send(negatives: OnlineNegatives) -> None:
+    negatives(CAPTIONS[0])
+    assert len(pickle.dumps(negatives)) < 1000
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="torch is not installed")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_torch_loader_gives_the_same_with_any_number_of_workers(negatives: OnlineNegatives, workers: int) -> None:
+    from torch.utils.data import DataLoader
+
+    way = "fork" if workers else None
+    dataset: Any = Captions(negatives, epoch=1)
+    loader: Any = DataLoader(dataset, 3, num_workers=workers, multiprocessing_context=way, collate_fn=list)
+    assert [texts for batch in loader for texts in batch] == _in_worker((negatives, CAPTIONS))
+
+
+def test_a_missing_pool_is_named_when_it_is_first_needed(tmp_path: Path) -> None:
+    make = OnlineNegatives(tmp_path / "none.parquet")
+    with pytest.raises(StorageError, match=r"none\.parquet"):
+        make("a dog", tokens=tokens_of("a dog"))
