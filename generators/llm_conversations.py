@@ -1,0 +1,243 @@
+"""Instruction conversations by asking a model that reads captions and boxes (LLaVA, section 3).
+
+Three types, each with a prompt of its name: *conversation* (several turns), *detail* (a long description, the answer to
+a question drawn from the prompt's list) and *reasoning* (one question that takes thought). A pair is asked for every
+type in `LLMConversationOptions.types`, or for one of them, drawn by `ratios` (the paper's: `type_mix.PAPER`).
+
+Answers become turns, which are checked (`turn_checks`), asked for once more where something is wrong, and then kept or
+rejected with the reason. What a kept conversation names without support from captions and boxes is scored, not judged:
+``hallucination`` (share of its things, 0-1) and ``unsupported_things`` (their number), see `support`.
+
+Short answers, choices and brief descriptions need no model: `conversations`.
+"""
+
+import random
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.images import UnusableImage
+from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
+from pairwright.generators.image_context import ContextLimits, ImageContext
+from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.llm.answers import Answer, asked
+from pairwright.generators.llm.images import Images
+from pairwright.generators.llm.messages import Image, Request
+from pairwright.generators.llm.schemas import schema_of
+from pairwright.generators.llm.talks import Talk
+from pairwright.generators.llm.texts import TextShape
+from pairwright.generators.llm.troubles import Trouble
+from pairwright.generators.prompt_files import Prompt, PromptBook
+from pairwright.generators.support import Kinds, Support
+from pairwright.generators.turn_checks import Exchange, check_turns
+from pairwright.generators.type_mix import check_ratios, drawn_type
+
+NAME = "llm-conversations"
+VERSION = 1
+TYPES = ("conversation", "detail", "reasoning")
+
+Exchanges = tuple[Exchange, ...]
+_Asking = Generator[Sequence[Request], Any, tuple[Exchanges, Answer[Any]]]
+
+
+class WrittenTurn(BaseModel):
+    """One question and its answer."""
+
+    question: str
+    answer: str
+
+
+class WrittenConversation(BaseModel):
+    """What a model answers to the prompt ``conversation``."""
+
+    turns: list[WrittenTurn]
+
+
+@dataclass(frozen=True, slots=True)
+class LLMConversationOptions:
+    """What to ask for.
+
+    Attributes:
+        types: of `TYPES`.
+        ratios: type -> its part; one type a pair is drawn from them. Empty: every type for every pair.
+        see_image: send the image as well, for models that see.
+        limits: how much of an image is told.
+        seed: written into the origin of each row.
+    """
+
+    types: tuple[str, ...] = TYPES
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    see_image: bool = False
+    limits: ContextLimits = field(default_factory=ContextLimits)
+    seed: int = 0
+
+
+class LLMConversations:
+    """The maker (`protocols.LLMGenerator`) of conversations that a model writes.
+
+    Args:
+        kinds: WordNet.
+        tagger: tags answers and captions.
+        model: its name at the server.
+        prompts: that hold one of the name of each type.
+        options: what to ask for.
+        images: makes the images of messages; only asked with ``see_image``.
+
+    Raises:
+        UsageError: the options name an unknown type or none, the ratios are no ratios, or there is no prompt ``detail``
+            with a list ``questions``.
+        ConfigError: when a prompt file is broken.
+    """
+
+    name = NAME
+    version = VERSION
+
+    def __init__(  # noqa: PLR0913 - its materials
+        self,
+        kinds: Kinds,
+        tagger: Tagger,
+        model: str,
+        prompts: PromptBook,
+        options: LLMConversationOptions | None = None,
+        *,
+        images: Images | None = None,
+    ) -> None:
+        self.options = options or LLMConversationOptions()
+        unknown = sorted(set(self.options.types) - set(TYPES))
+        if unknown or not self.options.types:
+            raise UsageError(
+                f"a model can be asked for {', '.join(TYPES)}, not for {', '.join(unknown) or 'nothing'}. "
+                "brief, short and choice are made by templates."
+            )
+        check_ratios(self.options.ratios, self.options.types)
+        self._prompts = {kind: prompts.get(kind) for kind in dict.fromkeys(self.options.types)}
+        if "detail" in self._prompts and not self._prompts["detail"].lists.get("questions"):
+            raise UsageError(f"{self._prompts['detail'].source}: the prompt needs a list 'questions' to draw from.")
+        self._model = model
+        self._images = (images or Images()) if self.options.see_image else None
+        self._support = Support(kinds, tagger)
+
+    @property
+    def kind(self) -> str:
+        """The first type asked for."""
+        return self.options.types[0]
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The prompts in use, each as ``name@hash``."""
+        return tuple(prompt.id for prompt in self._prompts.values())
+
+    def annotate(
+        self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
+    ) -> Talk[list[Annotation]]:
+        """Return the talk about ``pair``: one annotation for each type that it is asked for, kept or rejected."""
+        del tokens  # the support of things is sought in all captions
+        types = (drawn_type(self.options.ratios, rng),) if self.options.ratios else tuple(self._prompts)
+        context = ImageContext.of(pair, self.options.limits)
+        try:
+            images = (self._images.read(pair.image),) if self._images is not None else ()
+        except (UnusableImage, InputError):
+            return [self._row(pair, kind, (), Answer(None, "no_image")) for kind in types]
+        rows = []
+        for kind in types:
+            task = _Task(self._prompts[kind], self._model, pair.key, attempt, context, images, rng)
+            turns, answer = yield from _ASKING[kind](task)
+            rows.append(self._row(pair, kind, turns, answer, context))
+        return rows
+
+    def _row(
+        self, pair: Pair, kind: str, exchanges: Exchanges, answer: Answer[Any], context: ImageContext | None = None
+    ) -> Annotation:
+        origin = Origin(NAME, VERSION, self.options.seed, self._model, self._prompts[kind].id, answer.key)
+        kept = answer.value is not None
+        text = "\n".join(said for each in exchanges for said in (each.question, each.answer)) if kept else answer.raw
+        turns = [turn for each in exchanges for turn in (Turn("human", each.question), Turn("assistant", each.answer))]
+        return Annotation(
+            id=annotation_id(pair.key, kind, origin, kind, text),
+            key=pair.key,
+            kind=kind,
+            origin=origin,
+            text="" if kept else text,
+            turns=tuple(turns) if kept else (),
+            scores=self._scores(text, context) if kept and context is not None else {},
+            status="kept" if kept else "rejected",
+            reason=answer.reason,
+        )
+
+    def _scores(self, text: str, context: ImageContext) -> dict[str, float]:
+        found = self._support.of(text.splitlines(), context)
+        return {"hallucination": round(found.share, 6), "unsupported_things": float(len(found.unsupported))}
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What is asked about one pair with one prompt."""
+
+    prompt: Prompt
+    model: str
+    row: str
+    attempt: int
+    context: ImageContext
+    images: tuple[Image, ...]
+    rng: random.Random
+
+    def request(self, shape: type[BaseModel] | None = None) -> Request:
+        return self.prompt.request(
+            {**self.context.values(), "sees": bool(self.images)},
+            model=self.model,
+            row=self.row,
+            sample=self.attempt,
+            schema=schema_of(shape) if shape else None,
+            images=self.images,
+        )
+
+    def check(self, kind: str, turns: Exchanges) -> Trouble | None:
+        return check_turns(turns, kind, self.context)
+
+
+def _ask_conversation(task: _Task) -> _Asking:
+    def turns_of(value: WrittenConversation) -> Exchanges:
+        return tuple(_exchange(turn.question, turn.answer) for turn in value.turns)
+
+    [answer] = yield from asked(
+        [task.request(WrittenConversation)],
+        WrittenConversation,
+        check=lambda value: task.check("conversation", turns_of(value)),
+    )
+    return (turns_of(answer.value) if answer.value is not None else ()), answer
+
+
+def _ask_detail(task: _Task) -> _Asking:
+    question = task.rng.choice(task.prompt.lists["questions"])
+
+    def turns_of(value: str) -> Exchanges:
+        return (_exchange(question, value),)
+
+    [answer] = yield from asked(
+        [task.request()], TextShape("text"), check=lambda value: task.check("detail", turns_of(value))
+    )
+    return (turns_of(answer.value) if answer.value is not None else ()), answer
+
+
+def _ask_reasoning(task: _Task) -> _Asking:
+    [answer] = yield from asked(
+        [task.request(WrittenTurn)],
+        WrittenTurn,
+        check=lambda value: task.check("reasoning", (_exchange(value.question, value.answer),)),
+    )
+    turn = answer.value
+    return ((_exchange(turn.question, turn.answer),) if turn is not None else ()), answer
+
+
+def _exchange(question: str, answer: str) -> Exchange:
+    return Exchange(question.strip(), answer.strip())
+
+
+_ASKING: Mapping[str, Callable[[_Task], _Asking]] = {
+    "conversation": _ask_conversation,
+    "detail": _ask_detail,
+    "reasoning": _ask_reasoning,
+}
