@@ -19,11 +19,10 @@ from pairwright.datasets.records import Annotation, Pair, edit_dict
 
 Write = Callable[[Pair, Sequence[Annotation]], None]
 
-_NEGATIVES, _CONVERSATIONS = "rules-negatives", "template-conversations"
 _LAYOUTS = {
-    (".json", _NEGATIVES): "sugarcrepe",
-    (".tsv", _NEGATIVES): "negclip",
-    (".json", _CONVERSATIONS): "llava",
+    (".json", "negatives"): "sugarcrepe",
+    (".tsv", "negatives"): "negclip",
+    (".json", "conversations"): "llava",
 }
 _NEW_TEXT = {"hard_negative": "negative", "hard_positive": "positive"}
 
@@ -47,16 +46,16 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
     Raises:
         UsageError: when the ending names no format, or none for what this generator makes.
     """
-    ending = path.suffix.lower()
+    ending, what = path.suffix.lower(), generator.rpartition("-")[2]  # "rules-negatives", "llm-negatives"
     if ending == ".jsonl":
         with replacing(path) as temporary, temporary.open("wb") as out:
             yield lambda pair, rows: out.writelines(
                 orjson.dumps(annotation_row(pair, row), option=orjson.OPT_APPEND_NEWLINE) for row in rows
             )
         return
-    layout = _LAYOUTS.get((ending, generator), "")
+    layout = _LAYOUTS.get((ending, what), "")
     if not layout and ending != ".parquet":
-        known = [".jsonl", ".parquet", *(end for end, maker in _LAYOUTS if maker == generator)]
+        known = [".jsonl", ".parquet", *(end for end, made in _LAYOUTS if made == what)]
         raise UsageError(f"{path}: these rows are written to a file that ends in {', '.join(known)}.")
     held: list[tuple[Pair, list[Annotation]]] = []
     yield lambda pair, rows: held.append((pair, list(rows)))

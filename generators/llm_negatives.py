@@ -96,6 +96,7 @@ class LLMNegatives:
 
     name = NAME
     version = VERSION
+    kind = "hard_negative"
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
         self,

@@ -67,6 +67,7 @@ class LLMPositives:
 
     name = NAME
     version = VERSION
+    kind = "hard_positive"
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
         self,

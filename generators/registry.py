@@ -24,6 +24,8 @@ from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.language.wordnet import WordNet
+from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
+from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import PositiveOptions, RulePositives
 from pairwright.generators.prompt_files import PromptBook
@@ -75,12 +77,24 @@ def _conversations(materials: Materials, **options: Any) -> RuleGenerator:
     return TemplateConversations(ConversationOptions(seed=materials.seed, **options))
 
 
+def _llm_negatives(materials: LLMMaterials, **options: Any) -> LLMGenerator:
+    chosen = LLMNegativeOptions(seed=materials.seed, **options)
+    return LLMNegatives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
+
+
+def _llm_positives(materials: LLMMaterials, **options: Any) -> LLMGenerator:
+    chosen = LLMPositiveOptions(seed=materials.seed, **options)
+    return LLMPositives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
+
+
 BUILT_IN: Mapping[str, BuiltIn] = {
     "rules-negatives": BuiltIn(_negatives, "hard negatives: replace or swap objects, attributes, relations"),
     "rules-positives": BuiltIn(_positives, "hard positives: synonyms, and swaps around 'and'"),
     "template-conversations": BuiltIn(
         _conversations, "question-answer turns that captions and boxes prove", asks_pool=False
     ),
+    "llm-negatives": BuiltIn(_llm_negatives, "hard negatives of seven types, written by a model", asks_model=True),
+    "llm-positives": BuiltIn(_llm_positives, "hard positives, written by a model", asks_model=True),
 }
 
 

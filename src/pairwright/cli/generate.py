@@ -18,6 +18,7 @@ from pairwright.cli.reading import (
     SeedOption,
     text_options,
 )
+from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.flows.generating import Request
@@ -46,6 +47,10 @@ def negatives(
         ),
     ] = "",
     per_type: Annotated[int, typer.Option("--per-type", min=1, help="Negatives of each type a caption.")] = 1,
+    variant: Annotated[
+        Literal["one-call", "workflow"],
+        typer.Option(help="With llm: all types in one answer, or SugarCrepe's find, propose and compose."),
+    ] = "one-call",
     pool: PoolOption = "",
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
@@ -68,6 +73,10 @@ def negatives(
     from pairwright.flows.generating import Request
 
     options: dict[str, object] = {"per_type": per_type, **_listed("types", types)}
+    if method == "llm":
+        options["variant"] = variant
+    elif variant != "one-call":
+        raise UsageError("--variant says how a model is asked. It needs --method llm.")
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
     request = Request(f"{method}-negatives", options, seed, read, pool, out)
     _run(request, method, asked, as_json=as_json)
