@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 from pairwright.datasets.errors import MissingResource, UsageError
 from pairwright.generators.language.import_spacy import import_spacy
 from pairwright.generators.language.lemmas import lemma, universal_tags
+from pairwright.generators.language.one_thread import one_thread
 from pairwright.generators.language.tokens import Tagger, Token
 
 if TYPE_CHECKING:
@@ -50,8 +51,9 @@ class SpacyTagger:
         """Return the tokens of each text, in order; spaces are not tokens."""
         if len(texts) == 1:  # setting up a pipe costs more than the tagging
             return [_tokens(texts[0], self._nlp(_encodable(texts[0])))]
-        docs = self._nlp.pipe((_encodable(text) for text in texts), batch_size=_BATCH)
-        return [_tokens(text, doc) for text, doc in zip(texts, docs, strict=True)]
+        with one_thread():
+            docs = self._nlp.pipe((_encodable(text) for text in texts), batch_size=_BATCH)
+            return [_tokens(text, doc) for text, doc in zip(texts, docs, strict=True)]
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return load_tagger, (self._source,)
