@@ -222,7 +222,7 @@ def workflow_model(request: Request) -> Reply:
     system, user = request.messages[0].text, request.messages[-1].text
     step = step_of(request)
     if step == "find":
-        return said({"concepts": next(words for about, words in FOUND.items() if about in system)})
+        return said({"concepts": next(words for about, words in FOUND.items() if about in system.split("Rules")[0])})
     if step == "swap":
         possible = "two things of" in system
         return said({"possible": possible, "from": "", "to": "", "caption": GOOD["swap-object"] if possible else ""})
