@@ -18,6 +18,7 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import Engine, engine
+from pairwright.flows.generations import choice_of, generations
 from pairwright.flows.inputs import input_state, named_state, read_options, tagger_state, wordnet_state
 from pairwright.flows.layout import part_name
 from pairwright.flows.llm import asking_of
@@ -26,7 +27,6 @@ from pairwright.flows.prefect_api import TerminationSignal, acreate_table_artifa
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint, receipt_path
-from pairwright.flows.sections import NegativesSection, PositivesSection
 from pairwright.flows.stages.ask import AskingStage
 from pairwright.flows.stages.fetch import fetch_chosen
 from pairwright.flows.stages.generate import Generation, generate_part
@@ -89,37 +89,6 @@ def build(  # noqa: PLR0913 - keywords, each told of below
         raise PairwrightError("ended by a signal. What is done is kept: start the same build again to go on.") from None
     finally:
         _RUN.reset(this)
-
-
-def choice_of(config: BuildConfig) -> Choice:
-    """Return which pairs of a build go on after retrieval and fetching."""
-    if config.fetch:
-        return "fetched"
-    return "retrieved" if config.retrieve else "all"
-
-
-def generations(config: BuildConfig) -> list[Generation]:
-    """Return the generating stages of a build, in order."""
-    choice = choice_of(config)
-
-    def stage(name: str, generator: str, options: Mapping[str, Any], *, to_refine: bool = False) -> Generation:
-        return Generation(name, generator, options, config.seed, choice, to_refine)
-
-    stages = []
-    if config.negatives:
-        made = stage("negatives", *_maker(config.negatives, "negatives"), to_refine=config.refine is not None)
-        stages.append(made)
-    if config.positives:
-        stages.append(stage("positives", *_maker(config.positives, "positives")))
-    if config.conversations:
-        stages.append(stage("conversations", "template-conversations", config.conversations.model_dump()))
-    to_refine = config.refine is not None  # a generator of the user's own may make hard negatives too
-    return stages + [stage(extra.name, extra.name, extra.options, to_refine=to_refine) for extra in config.generators]
-
-
-def _maker(section: NegativesSection | PositivesSection, what: str) -> tuple[str, dict[str, Any]]:
-    """Return the generator that a section names, and its options."""
-    return f"{section.method}-{what}", section.options()
 
 
 @flow(name="pairwright-build", flow_run_name="{out}", persist_result=False)

@@ -3,25 +3,35 @@
 Nothing is sent. The talks of a sample are held with the answers that their prompts expect (`generators.llm.plan`).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from pairwright.datasets.reading import read_pairs
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.flows.chosen import chosen_pairs
+from pairwright.flows.config import BuildConfig
 from pairwright.flows.generating import Request, materials
-from pairwright.flows.llm import Asking
+from pairwright.flows.generations import choice_of, generations
+from pairwright.flows.inputs import read_options
+from pairwright.flows.layout import chosen_path, fetched_path
+from pairwright.flows.llm import Asking, asking_of
 from pairwright.flows.talking import talk_about
+from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.llm.budget import Bill
 from pairwright.generators.llm.cache import Cache
 from pairwright.generators.llm.messages import Request as LLMRequest
 from pairwright.generators.llm.plan import Sample, StagePlan, plan_stage, sample_of
 from pairwright.generators.llm.runner import Row
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.protocols import LLMGenerator
-from pairwright.generators.registry import build_llm_generator
+from pairwright.generators.registry import Materials, asks_model, build_llm_generator
 
 T = TypeVar("T")
 
@@ -37,6 +47,41 @@ def plan_llm_generator(request: Request, asking: Asking, note: Callable[[str], N
     maker = build_llm_generator(request.generator, made, request.options)
     pairs = (pair for batch in read_pairs(request.read) for pair in batch.pairs)
     return plan_maker(maker, sample_of(pairs, seed=request.seed), tagger, asking, request.seed)
+
+
+def plan_build(config: BuildConfig, out: Path) -> list[StagePlan]:
+    """Return what the stages of a build would ask and cost, those that ask a model, in order.
+
+    Where the build directory tells which pairs were retrieved or fetched, these are planned for; else all of the input,
+    of which retrieval may leave less.
+
+    Raises:
+        PairwrightError: when it could not begin.
+    """
+    stages = [this for this in generations(config) if asks_model(this.generator)]
+    if not stages:
+        return []
+    asking = asking_of(config.llm, out, Bill(), retry_failed=False)
+    tagger, wordnet = load_tagger(config.tagger), load_wordnet()
+    # Which words a pool uses changes what is kept, not what is asked.
+    made = asking.materials(Materials(wordnet, GeneralEnglish(wordnet), config.seed), tagger)
+    sample = sample_of(_pairs_of(config, out), seed=config.seed)
+    plans = []
+    for this in stages:
+        maker = build_llm_generator(this.generator, made, this.options)
+        plans.append(replace(plan_maker(maker, sample, tagger, asking, config.seed), stage=this.stage))
+    return plans
+
+
+def _pairs_of(config: BuildConfig, out: Path) -> Iterator[Pair]:
+    choice = choice_of(config)
+    table = {"retrieved": chosen_path, "fetched": fetched_path}.get(choice)
+    if table is not None and table(out).exists():
+        for path in sorted((out / "pairs").glob("*.parquet")):
+            yield from chosen_pairs(out, path.stem, choice)
+        return
+    for batch in read_pairs(replace(read_options(config.input), verify_images="off")):
+        yield from batch.pairs
 
 
 def plan_maker(maker: LLMGenerator, sample: Sample[Pair], tagger: Tagger, asking: Asking, seed: int) -> StagePlan:

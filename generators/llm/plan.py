@@ -67,11 +67,9 @@ class Range:
         # Errors of stages have causes in common, so they do not cancel out.
         return Range(self.value + other.value, self.low + other.low, self.high + other.high)
 
-    def off(self, share: float) -> "Range":
-        """Return it with an error of its own, a share of the value, beside that of the sample."""
-        below, above = (
-            math.hypot(side, share * self.value) for side in (self.value - self.low, self.high - self.value)
-        )
+    def off(self, error: float) -> "Range":
+        """Return it with an error of its own, in its unit, beside that of the sample."""
+        below, above = (math.hypot(side, error) for side in (self.value - self.low, self.high - self.value))
         return Range(self.value, max(0.0, self.value - below), self.value + above)
 
 

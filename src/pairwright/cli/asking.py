@@ -36,7 +36,7 @@ class Asked:
         False
     )
     max_cost: Annotated[float | None, typer.Option(help="Stop at so many USD; what is done is kept.")] = None
-    max_requests: Annotated[int | None, typer.Option(help="Stop at so many requests; what is done is kept.")] = None
+    max_requests: Annotated[int | None, typer.Option(help="Stop at so many answers; what is done is kept.")] = None
     retry_failed: Annotated[
         bool,
         typer.Option(

@@ -1,12 +1,17 @@
 """``pairwright build``: run a build config through the Prefect flow."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pairwright.cli.console import BuildProgress, columns, emit
+from pairwright.cli.plan import plan
 from pairwright.cli.reading import JsonOption
+from pairwright.datasets.errors import UsageError
+
+if TYPE_CHECKING:
+    from pairwright.flows.config import BuildConfig
 
 
 def build(
@@ -17,6 +22,18 @@ def build(
     no_prefect: Annotated[
         bool, typer.Option("--no-prefect", help="Do the same work without Prefect: starts at once.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what models would be asked, at which cost; build nothing.")
+    ] = False,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Ask models anew about the rows that they failed at.")
+    ] = False,
+    max_cost: Annotated[
+        float | None, typer.Option("--max-cost", help="Stop at so many USD; what is done is kept.")
+    ] = None,
+    max_requests: Annotated[
+        int | None, typer.Option("--max-requests", min=1, help="Stop at so many answers; what is done is kept.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build a dataset as CONFIG says; started again after a stop, it goes on where it stood.
@@ -28,7 +45,10 @@ def build(
     """
     from pairwright.flows.config import load_config
 
-    loaded = load_config(config)
+    if dry_run:
+        plan(config, out=out, as_json=as_json)
+        return
+    loaded = _limited(load_config(config), max_cost, max_requests)
     if workers:
         loaded = loaded.model_copy(update={"workers": workers})
     folder = out or Path("build") / loaded.name
@@ -36,8 +56,18 @@ def build(
     progress.note(f"Building {loaded.name} in {folder}{starting(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
 
-    manifest = run_build(loaded, folder, progress, prefect=not no_prefect)
+    manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed)
     emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
+
+
+def _limited(config: "BuildConfig", max_cost: float | None, max_requests: int | None) -> "BuildConfig":
+    """Return a config with the limits of the command line in place of its own."""
+    given = {name: value for name, value in (("max_cost", max_cost), ("max_requests", max_requests)) if value}
+    if not given:
+        return config
+    if config.llm is None:
+        raise UsageError(f"--{next(iter(given)).replace('_', '-')} limits a model, and the config names none.")
+    return config.model_copy(update={"llm": config.llm.model_copy(update=given)})
 
 
 def starting(no_prefect: bool) -> str:  # noqa: FBT001 - the command's flag

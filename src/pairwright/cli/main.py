@@ -23,6 +23,7 @@ from pairwright.cli import (
     index,
     init,
     inspect,
+    plan,
     plugins,
     prompts,
     refine,
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 app.command("demo", short_help="Build a dataset from an embedded corpus.")(demo.demo)
 app.command("init", short_help="Write a commented build config.")(init.init)
+app.command("plan", short_help="Tell what a build would ask and cost.")(plan.plan)
 app.command("build", short_help="Build a dataset as a config says.")(build.build)
 app.add_typer(index.app, name="index")
 app.command("retrieve", short_help="Search an index with queries.")(retrieve.retrieve)

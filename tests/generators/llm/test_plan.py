@@ -16,7 +16,7 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.generators.llm.cache import Cache
 from pairwright.generators.llm.images import Images
 from pairwright.generators.llm.messages import Message, Reply, Request, Usage
-from pairwright.generators.llm.plan import BATCH_S, Range, plan_stage, sample_of, total_of
+from pairwright.generators.llm.plan import ANSWERS_OFF, BATCH_S, TOKENS_OFF, Range, plan_stage, sample_of, total_of
 from pairwright.generators.llm.prices import ImageRule, Price, Prices
 from pairwright.generators.llm.runner import Row
 from pairwright.generators.llm.server.app import App
@@ -86,6 +86,15 @@ def test_tokens_and_cost_are_those_of_the_messages_and_the_expected_answers() ->
     assert plan.tokens_out.value == 10 * answer
     assert plan.cost is not None
     assert plan.cost.value == pytest.approx(10 * (asked * 1.0 + answer * 10.0) / 1e6)
+
+
+def test_ranges_of_tokens_and_cost_are_the_stated_shares_of_them() -> None:
+    plan = plan_stage("s", rows(10), None, settings=SETTINGS, prices=PRICES)
+    for found, share in ((plan.tokens_in, TOKENS_OFF), (plan.tokens_out, ANSWERS_OFF)):
+        assert (found.low, found.high) == pytest.approx(((1 - share) * found.value, (1 + share) * found.value))
+    assert plan.cost is not None
+    assert 0.7 * plan.cost.value <= plan.cost.low < 0.9 * plan.cost.value
+    assert 1.1 * plan.cost.value < plan.cost.high <= 1.3 * plan.cost.value
 
 
 def test_a_sample_is_multiplied_up_to_all_rows_with_a_range_that_holds_the_truth_19_times_in_20() -> None:

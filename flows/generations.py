@@ -1,0 +1,40 @@
+"""Which generating stages a build has, in order, and which pairs reach them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pairwright.flows.chosen import Choice
+from pairwright.flows.config import BuildConfig
+from pairwright.flows.sections import NegativesSection, PositivesSection
+from pairwright.flows.stages.generate import Generation
+
+
+def choice_of(config: BuildConfig) -> Choice:
+    """Return which pairs of a build go on after retrieval and fetching."""
+    if config.fetch:
+        return "fetched"
+    return "retrieved" if config.retrieve else "all"
+
+
+def generations(config: BuildConfig) -> list[Generation]:
+    """Return the generating stages of a build, in order."""
+    choice = choice_of(config)
+
+    def stage(name: str, generator: str, options: Mapping[str, Any], *, to_refine: bool = False) -> Generation:
+        return Generation(name, generator, options, config.seed, choice, to_refine)
+
+    stages = []
+    if config.negatives:
+        made = stage("negatives", *_maker(config.negatives, "negatives"), to_refine=config.refine is not None)
+        stages.append(made)
+    if config.positives:
+        stages.append(stage("positives", *_maker(config.positives, "positives")))
+    if config.conversations:
+        stages.append(stage("conversations", "template-conversations", config.conversations.model_dump()))
+    to_refine = config.refine is not None  # a generator of the user's own may make hard negatives too
+    return stages + [stage(extra.name, extra.name, extra.options, to_refine=to_refine) for extra in config.generators]
+
+
+def _maker(section: NegativesSection | PositivesSection, what: str) -> tuple[str, dict[str, Any]]:
+    """Return the generator that a section names, and its options."""
+    return f"{section.method}-{what}", section.options()
