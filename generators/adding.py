@@ -57,8 +57,8 @@ def add_attribute(caption: Caption, candidates: Candidates, rng: random.Random) 
     """Add an attribute that is not true."""
     places = _attribute_places(caption)
     for place in rng.sample(places, len(places)):
-        found, reason = _untrue(caption, candidates, place.phrase, rng)
-        yield place.change(found[0]) if found else reason
+        for word, reason in _untrue(caption, candidates, place.phrase, rng):
+            yield place.change(word) if word else reason
 
 
 def both_objects(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[BothOutcome]:
@@ -83,9 +83,8 @@ def both_attributes(caption: Caption, candidates: Candidates, rng: random.Random
             yield "no_positive"
             continue
         true = rng.choice(known)
-        found, reason = _untrue(caption, candidates, place.phrase, rng)
-        false = _of_one_length(found, true)
-        yield (place.change(false), place.change(true)) if false else reason
+        false = _of_one_length([word for word, _ in _untrue(caption, candidates, place.phrase, rng) if word], true)
+        yield (place.change(false), place.change(true)) if false else "no_candidate"
 
 
 BOTH_SIDES: dict[str, Callable[[Caption, Candidates, random.Random], Iterator[BothOutcome]]] = {
@@ -171,7 +170,7 @@ def _attribute_places(caption: Caption) -> list[Place]:
 def _absent(caption: Caption, candidates: Candidates, rng: random.Random, like: str = "") -> Iterator[tuple[str, str]]:
     """Yield things that are not there and would fit, in order of choice; a reason where one would not."""
     for noun in candidates.addable_like(like, rng) if like else candidates.addable(rng):
-        if candidates.is_said(noun, "", caption.words) or caption.words.speaks_of(noun):
+        if candidates.is_said(noun, "", caption.words):
             yield "", "true_of_image"
         elif candidates.goes_along(noun, caption.contents):
             yield noun, ""
@@ -203,17 +202,22 @@ def _said_of(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> li
     return [word for word in dict.fromkeys(found) if word not in UNTOUCHED]
 
 
-def _untrue(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random) -> tuple[list[str], str]:
-    """Return attributes that are not true of a phrase, those that a caption contradicts first."""
+def _untrue(
+    caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random
+) -> Iterator[tuple[str, str]]:
+    """Yield attributes that are not true of a phrase; a reason where one may be, or where there is none."""
     head = caption.head(phrase)
     if caption.words.several(head) and not caption.plural(phrase):
-        return [], "true_of_image"
+        yield "", "true_of_image"
+        return
     said, known = _said_of(caption, candidates, phrase), candidates.attributes_of(head)
-    words = rng.sample(known, len(known))
-    certain = [word.text for word in words if any(_excludes(word.text, other) for other in said)]
-    rare = [] if head in OF_PEOPLE or said else [word.text for word in words if word.rare]
-    found = [word for word in certain or rare if not adjective_is_said(word, caption.words)]
-    return found, "true_of_image" if certain or rare else "no_candidate"
+    words = [word.text for word in known if any(_excludes(word.text, other) for other in said)]
+    if not said and head not in OF_PEOPLE:
+        words = [word.text for word in known if word.rare]
+    if not words:
+        yield "", "no_candidate"
+    for word in rng.sample(words, len(words)):
+        yield ("", "true_of_image") if adjective_is_said(word, caption.words) else (word, "")
 
 
 def _excludes(word: str, other: str) -> bool:

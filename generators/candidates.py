@@ -14,6 +14,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import accumulate
 
 from pairwright.generators.attributes import CLASSES, OPPOSITE, PLACES, contrary, place, same_concept
 from pairwright.generators.context import ImageWords, loosely_same, plural_of
@@ -112,6 +113,8 @@ class Candidates:
         self.nouns = lru_cache(maxsize=20_000)(self._nouns)
         self.adjectives = lru_cache(maxsize=20_000)(self._adjectives)
         self.attributes_of = lru_cache(maxsize=20_000)(self._find_attributes_of)
+        self._weights = lru_cache(maxsize=20_000)(self._find_weights)
+        self._sayings = lru_cache(maxsize=100_000)(self._find_sayings)
         self._is_common = lru_cache(maxsize=100_000)(self._find_is_common)
         self._is_body = lru_cache(maxsize=20_000)(self._find_is_body)
         self._said_as = lru_cache(maxsize=20_000)(self._find_said_as)
@@ -130,11 +133,15 @@ class Candidates:
 
     def for_person(self, slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
         """Return an animal to stand for somebody, or an empty string and the reason why there is none."""
-        return self._first([noun for noun in _ANIMALS if self.is_frequent(noun, "NOUN")], slot, words, rng)
+        return self._first(self._animals, slot, words, rng)
 
-    def _first(self, found: Sequence[str], slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
+    @cached_property
+    def _animals(self) -> tuple[str, ...]:
+        return tuple(noun for noun in _ANIMALS if self.is_frequent(noun, "NOUN"))
+
+    def _first(self, found: tuple[str, ...], slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
         reason = "no_candidate"
-        for candidate in self._some(found, rng) if found else ():
+        for candidate in self._some(found, rng):
             if not self._fits_after(candidate, slot):
                 continue
             if self.is_said(candidate, slot.noun, words):
@@ -152,11 +159,14 @@ class Candidates:
         known = self._pool.adjacency(slot.governor, slot.noun.rsplit(maxsplit=1)[-1])
         return (ours and known < ENOUGH_SAID) or self._pool.adjacency(slot.governor, word) >= SEEN
 
-    def _some(self, found: Sequence[str], rng: random.Random) -> list[str]:
-        """Draw up to `TRIED` candidates; a word that is four times as frequent comes first twice as often."""
-        weights = [math.sqrt(self._pool.frequency(word.split()[-1], "NOUN")) for word in found]
-        order = sorted(range(len(found)), key=lambda at: math.log(1.0 - rng.random()) / weights[at], reverse=True)
-        return [found[at] for at in order[:TRIED]]
+    def _some(self, found: tuple[str, ...], rng: random.Random) -> Sequence[str]:
+        """Draw up to `TRIED` candidates; a word that is four times as frequent is drawn twice as often."""
+        if len(found) <= 1:
+            return found
+        return list(dict.fromkeys(rng.choices(found, cum_weights=self._weights(found), k=TRIED)))
+
+    def _find_weights(self, found: tuple[str, ...]) -> list[float]:
+        return list(accumulate(math.sqrt(self._pool.frequency(word.split()[-1], "NOUN")) for word in found))
 
     def fits(self, candidate: str, instead_of: str, context: Sequence[str]) -> bool:
         """Whether the pool has a word beside some word of the context, and finds it sensible beside all of them.
@@ -185,8 +195,19 @@ class Candidates:
 
     def is_said(self, candidate: str, instead_of: str, words: ImageWords) -> bool:
         """Whether a caption or box speaks of the candidate; words that may mean the original do not count."""
-        said_as = self._said_as(candidate) - loosely_same(instead_of)
-        return not words.all.isdisjoint(said_as) or words.has_any(form for form in said_as if " " in form)
+        single, compound = self._sayings(candidate, instead_of)
+        return not words.all.isdisjoint(single) or (bool(compound) and words.has_any(compound))
+
+    def _find_sayings(self, candidate: str, instead_of: str) -> tuple[frozenset[str], tuple[str, ...]]:
+        forms = self._said_as(candidate)
+        if instead_of:
+            forms -= loosely_same(instead_of)
+        else:
+            same = loosely_same(candidate) | loosely_same(candidate.rsplit(maxsplit=1)[-1])
+            forms |= same | {plural_of(word) for word in same}
+        return frozenset(form for form in forms if " " not in form), tuple(
+            sorted(form for form in forms if " " in form)
+        )
 
     def is_written(self, form: str) -> bool:
         """Whether captions have the word as it is."""
@@ -232,20 +253,17 @@ class Candidates:
         return self._pool.adjacency(counted, noun) >= SEEN or words[-1] == "than"
 
     @cached_property
-    def _addable(self) -> tuple[tuple[str, ...], tuple[float, ...]]:
-        """Things that may be added, with their weights."""
-        nouns = tuple(noun for noun in ADDABLE if self.is_frequent(noun, "NOUN"))
-        return nouns, tuple(math.sqrt(self._pool.frequency(noun.split()[-1], "NOUN")) for noun in nouns)
+    def _addable(self) -> tuple[str, ...]:
+        return tuple(noun for noun in ADDABLE if self.is_frequent(noun, "NOUN"))
 
-    def addable(self, rng: random.Random) -> list[str]:
-        """Draw up to `TRIED` things that may be added, frequent ones sooner."""
-        nouns, weights = self._addable
-        return list(dict.fromkeys(rng.choices(nouns, weights, k=TRIED))) if nouns else []
+    def addable(self, rng: random.Random) -> Sequence[str]:
+        """Draw some of the things that may be added, frequent ones sooner."""
+        return self._some(self._addable, rng)
 
     def addable_like(self, noun: str, rng: random.Random) -> list[str]:
         """Return all things of as many words that may be added, those of the same length first."""
         words = len(noun.split())
-        like = [other for other in self._addable[0] if len(other.split()) == words and other != noun]
+        like = [other for other in self._addable if len(other.split()) == words and other != noun]
         return sorted(
             rng.sample(like, len(like)), key=lambda other: abs(len(_indefinite(other)) - len(_indefinite(noun)))
         )
@@ -344,7 +362,8 @@ class Candidates:
             and (word in MASS) == (noun in MASS)
             and (word in PLURAL_ONLY) == (noun in PLURAL_ONLY)
             and not reword_each_other(word, noun)
-            and not self._thesaurus.related(word, noun, "NOUN")
+            # WordNet's co-hyponyms leave out what is related; our own tables are asked.
+            and (word not in KINDS.get(noun, ()) or not self._thesaurus.related(word, noun, "NOUN"))
         )
 
     def _adjectives(self, word: str) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ with the new word.
 import random
 from collections.abc import Iterator
 
-from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other, place
+from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other
+from pairwright.generators.attributes import place as class_of
 from pairwright.generators.candidates import Candidates, Slot, adjective_is_said, is_colour
 from pairwright.generators.captions import GENDERED, Caption, Outcome
 from pairwright.generators.edits import Change
@@ -36,16 +37,20 @@ def replace_object(caption: Caption, candidates: Candidates, rng: random.Random)
         for phrase in rng.sample(caption.phrases, len(caption.phrases))
         if caption.is_thing(phrase) and caption.is_whole(phrase) and caption.tag(phrase.start - 1) != "HYPH"
     ]
-    phrases.sort(key=lambda phrase: not candidates.has_kinds(_dictionary_noun(caption, phrase, candidates)[1]))
-    for phrase in phrases:
-        yield _other_noun(caption, candidates, phrase, rng)
+    nouns = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
+    for ours in (True, False):
+        for phrase, start, noun in nouns:
+            if candidates.has_kinds(noun) is ours:
+                yield _other_noun(caption, candidates, (phrase, start, noun), rng)
     for phrase in phrases:
         if caption.head(phrase) in OF_PEOPLE:
             yield _other_being(caption, candidates, phrase, rng)
 
 
-def _other_noun(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random) -> Outcome:
-    start, noun = _dictionary_noun(caption, phrase, candidates)
+def _other_noun(
+    caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: random.Random
+) -> Outcome:
+    phrase, start, noun = place
     if noun in OF_PEOPLE and not GENDERED.isdisjoint(caption.lower):
         return "not_grammatical"
     slot = Slot(noun, _governor(caption, phrase), caption.contents)
@@ -72,7 +77,7 @@ def _dictionary_noun(caption: Caption, phrase: NounPhrase, candidates: Candidate
     if before < phrase.start or before not in {*phrase.nouns, *phrase.adjectives}:
         return phrase.head, caption.head(phrase)
     compound = f"{caption.word(before)} {caption.head(phrase)}"
-    described = caption.head(phrase) in OF_PEOPLE or (before in phrase.adjectives and place(caption.word(before)))
+    described = caption.head(phrase) in OF_PEOPLE or (before in phrase.adjectives and class_of(caption.word(before)))
     if before - 1 not in phrase.nouns and (compound in KINDS or (candidates.is_word(compound) and not described)):
         return before, compound
     return phrase.nouns[0], caption.head(phrase)
@@ -102,7 +107,7 @@ def _describing(caption: Caption, candidates: Candidates, phrase: NounPhrase) ->
         yield from (at for at in phrase.adjectives if is_colour(caption.word(at)) and _is_list(caption, at))
     if not phrase.joined:
         yield from (at for at in phrase.adjectives if _is_description(caption, candidates, phrase, at))
-        yield from (at for at in phrase.nouns[:-1] if place(caption.word(at)))
+        yield from (at for at in phrase.nouns[:-1] if class_of(caption.word(at)))
 
 
 def _is_list(caption: Caption, at: int) -> bool:
@@ -123,7 +128,7 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
         return False
     if at + 1 == phrase.head and not of_people and candidates.is_word(f"{word} {noun}"):
         return False  # a dictionary has the two as one word
-    return caption.tag(at) == "JJ" or place(word) is not None
+    return caption.tag(at) == "JJ" or class_of(word) is not None
 
 
 def _predicates(caption: Caption, candidates: Candidates) -> list[tuple[NounPhrase, int]]:

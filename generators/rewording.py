@@ -15,7 +15,7 @@ from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import MASS, OF_PEOPLE, PLURAL_ONLY
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, span
-from pairwright.generators.synonyms import ATTRIBUTES, OBJECTS, RELATIONS
+from pairwright.generators.synonyms import ATTRIBUTES, OBJECTS, RELATIONS, RELATIONS_OF
 from pairwright.generators.wordlists import word_set
 
 _LONGEST = max(len(wording.split()) for wording in RELATIONS)
@@ -93,10 +93,11 @@ class Reworder:
         """Reword a relation between two things."""
         places = list(_wordings(caption))
         for start, end in rng.sample(places, len(places)):
-            if caption.starting_at(end) is None:
+            after = caption.starting_at(end)
+            if after is None or _is_made_by(caption, start):
                 yield "no_edit"  # "a close up", "the shelf above": nothing is related
                 continue
-            found = self._used(RELATIONS[" ".join(caption.lower[start:end])])
+            found = self._used(_others(" ".join(caption.lower[start:end]), caption.head(after)))
             yield (Change(*span(caption.tokens, start, end), rng.choice(found)),) if found else "no_candidate"
 
     def _used(self, others: Sequence[str]) -> list[str]:
@@ -122,12 +123,24 @@ class Reworder:
         )
 
 
+def _others(wording: str, noun: str) -> tuple[str, ...]:
+    """Return other wordings that hold before a noun."""
+    of_some = RELATIONS_OF.get(wording)
+    return RELATIONS.get(wording, ()) + (of_some.others if of_some and of_some.holds_beside(noun) else ())
+
+
+def _is_made_by(caption: Caption, at: int) -> bool:
+    """Whether "by" tells who did it: "covered by a blanket"."""
+    return caption.word(at) == "by" and caption.tag(at - 1) in {"VBN", "VBD"} and caption.word(at - 1) != "parked"
+
+
 def _wordings(caption: Caption) -> Iterator[tuple[int, int]]:
     """Yield the stretches of tokens that the table of relations knows, longest first at each place."""
     at = 0
     while at < len(caption.tokens):
         for length in range(_LONGEST, 0, -1):
-            if " ".join(caption.lower[at : at + length]) in RELATIONS and at + length <= len(caption.tokens):
+            wording = " ".join(caption.lower[at : at + length])
+            if (wording in RELATIONS or wording in RELATIONS_OF) and at + length <= len(caption.tokens):
                 yield at, at + length
                 at += length - 1
                 break

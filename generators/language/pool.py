@@ -44,6 +44,7 @@ WORDINGS: Final = tuple(
 )  # fmt: skip
 _ENDS_OF_WORDINGS: Final = frozenset(words[-1] for words in WORDINGS)
 
+_NONE: Final[dict[str, int]] = {}
 Pair = tuple[str, str]
 _Key = TypeVar("_Key", str, Pair)
 
@@ -202,11 +203,11 @@ class PoolStatistics:
 
     def cooccurrence(self, a: str, b: str) -> int:
         """Return how many captions hold both content words; of a word with itself, how many hold it."""
-        return self.pairs.get((a, b) if a <= b else (b, a), 0)
+        return self._beside.get(a, _NONE).get(b, 0)
 
     def adjacency(self, first: str, second: str) -> int:
         """Return in how many captions ``first`` goes with ``second``: adjective and noun, word and preposition."""
-        return self.adjacent.get((first, second), 0)
+        return self._following.get(first, _NONE).get(second, 0)
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:
         """Return how well a content word fits others: mean normalised pointwise mutual information, in [-1, 1].
@@ -219,19 +220,42 @@ class PoolStatistics:
 
     def company(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
         """Return how many of a context stand beside a word in ``least`` captions or more, and its `plausibility`."""
-        pairs, captions = self.pairs, self.captions
-        own = pairs.get((word, word), 0)
+        near, own = self._beside.get(word), self._alone.get(word)
+        if near is None or own is None:
+            return 0, 0.0
+        whole = math.log(self.captions + 1)
         seen, known, total = 0, 0, 0.0
         for other in context:
-            count = pairs.get((other, other), 0) if other != word else 0
-            if not count or not own:
+            each = self._alone.get(other) if other != word else None
+            if each is None:
                 continue
-            both = pairs.get((word, other) if word <= other else (other, word), 0)
+            both = near.get(other, 0)
             seen += both >= least
             known += 1
-            share = (both + _UNSEEN) / (captions + 1)
-            total += max(-1.0, min(1.0, math.log(share * captions**2 / (own * count)) / -math.log(share)))
+            share = math.log(both + _UNSEEN) - whole
+            total += max(-1.0, min(1.0, (own + each - share) / share))
         return seen, total / known if known else 0.0
+
+    @cached_property
+    def _alone(self) -> dict[str, float]:
+        """Log of the share of captions that hold each content word."""
+        return {a: math.log(count / self.captions) for (a, b), count in self.pairs.items() if a == b}
+
+    @cached_property
+    def _beside(self) -> dict[str, dict[str, int]]:
+        """The pairs by word, both ways: small tables of words are found sooner than pairs in a large one."""
+        table: dict[str, dict[str, int]] = {}
+        for (a, b), count in self.pairs.items():
+            table.setdefault(a, {})[b] = count
+            table.setdefault(b, {})[a] = count
+        return table
+
+    @cached_property
+    def _following(self) -> dict[str, dict[str, int]]:
+        table: dict[str, dict[str, int]] = {}
+        for (a, b), count in self.adjacent.items():
+            table.setdefault(a, {})[b] = count
+        return table
 
     @cached_property
     def _by_pos(self) -> dict[str, list[tuple[str, int]]]:
