@@ -2,8 +2,9 @@
 
 Objects change places around a relation that holds one way only ("a cat on a table"): never around "and", "with" or
 "next to", which hold both ways. Whole phrases move, with their determiners and adjectives, so that number and "a" or
-"an" come along. Attributes change places between two things when both are of one class (two colours, two sizes) and
-no caption says the outcome of either thing.
+"an" come along. Two owners trade what they have ("a man in a suit and a woman in a dress"). Attributes change places
+between two things when both are of one class (two colours, two sizes, two numbers) and no caption says the outcome of
+either thing.
 """
 
 import random
@@ -14,13 +15,15 @@ from pairwright.generators.attributes import UNTOUCHED, exclude_each_other
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.edits import Change, plain
-from pairwright.generators.nouns import OF_PEOPLE, SURROUNDINGS
-from pairwright.generators.phrases import NounPhrase, span
+from pairwright.generators.nouns import FIGURES, OF_PEOPLE, SURROUNDINGS
+from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, span
 from pairwright.generators.relations import STRICT_VERBS, Found, Relation
 from pairwright.generators.synonyms import reword_each_other
 from pairwright.generators.wordlists import word_set
 
 VERB = Relation("verb", (), strict=True)
+_FOUR = 4
+_OWNING = frozenset({"in", "on", "with", "under", "inside", "on top of", "wear", "hold", "ride", "carry", "eat"})
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
 _BEING_THERE = frozenset({"sit", "stand", "lie", "lay", "rest", "hang", "be"})
 _LIFELESS = frozenset({"hot", "teddy", "toy", "stuffed", "plush", "statue"})
@@ -35,6 +38,41 @@ def swap_object(caption: Caption, candidates: Candidates, rng: random.Random) ->
         joined = _joined(caption, found)
         if joined is not None:
             yield _exchange(caption, candidates, *joined, found)
+    owned = _owned(caption)
+    pairs = [(a, b) for a, b in combinations(owned, 2) if a[0] == b[0]]
+    for (_, one, first), (_, other, second) in rng.sample(pairs, len(pairs)):
+        if len({one, first, other, second}) == _FOUR:
+            yield _trade(caption, (one, first), (other, second))
+
+
+def _owned(caption: Caption) -> list[tuple[str, NounPhrase, NounPhrase]]:
+    """Return who has, wears or is on what: "a man in a suit", as ("in", man, suit)."""
+    places = [(" ".join(caption.lower[f.start : f.end]), f.start, f.end) for f in caption.relations]
+    places += [(token.lemma, at, at + 1) for at, token in enumerate(caption.tokens) if token.tag in _FINITE | {"VBG"}]
+    found = []
+    for name, start, end in places:
+        owner, thing = caption.ending_at(start), caption.starting_at(end)
+        if name in _OWNING and owner and thing and caption.is_thing(owner) and caption.is_thing(thing):
+            found.append((name, owner, thing))
+    return found
+
+
+def _trade(caption: Caption, one: tuple[NounPhrase, NounPhrase], other: tuple[NounPhrase, NounPhrase]) -> Outcome:
+    """Let two owners trade what they have: "a man in a suit and a woman in a dress"."""
+    (owner, thing), (second_owner, second) = one, other
+    heads = [caption.head(phrase) for phrase in (owner, thing, second_owner, second)]
+    inside = {word for phrase in (thing, second) for word in caption.lower[phrase.start : phrase.end]}
+    if not FIGURES.isdisjoint(heads) or not ANAPHORS.isdisjoint(inside) or not caption.is_whole(second):
+        return "not_grammatical"
+    if _determined(thing) != _determined(second) or caption.word(second.end) in {"of", "'s", "-"}:
+        return "not_grammatical"
+    if not caption.is_whole(thing) or caption.word(thing.end) in {"of", "'s", "-"}:
+        return "not_grammatical"
+    if reword_each_other(heads[0], heads[2]) or reword_each_other(heads[1], heads[3]):
+        return "identical"
+    if caption.words.several(heads[1]) or caption.words.several(heads[3]):
+        return "true_of_image"
+    return changing_places(caption, thing, second)
 
 
 def _strict_verbs(caption: Caption) -> list[Found]:
@@ -132,6 +170,17 @@ def swap_attribute(caption: Caption, candidates: Candidates, rng: random.Random)
     for (one, first), (other, second) in rng.sample(pairs, len(pairs)):
         if exclude_each_other(caption.word(first), caption.word(second)):
             yield _exchange_adjectives(caption, (one, first), (other, second))
+    counted = [phrase for phrase in caption.phrases if _number(caption, phrase)]
+    for one, other in combinations(counted, 2):
+        if _number(caption, one) != _number(caption, other) and caption.is_thing(one) and caption.is_thing(other):
+            yield _exchange_adjectives(caption, (one, one.count), (other, other.count))
+
+
+def _number(caption: Caption, phrase: NounPhrase) -> str:
+    """Return the number word of a plural phrase; empty for any other."""
+    word = caption.word(phrase.count)
+    whole = caption.tag(phrase.count + 1) != "HYPH"
+    return word if whole and caption.plural(phrase) and word in NUMBER_WORDS[1:] else ""
 
 
 def _single_adjectives(caption: Caption, phrase: NounPhrase) -> list[int]:
