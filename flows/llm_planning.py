@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pairwright.datasets.reading import read_pairs
-from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.records import Pair
 from pairwright.flows.chosen import chosen_pairs
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.generating import Request, materials
@@ -22,7 +22,7 @@ from pairwright.flows.llm import Asking, asking_of
 from pairwright.flows.talking import talk_about
 from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import Bill
 from pairwright.generators.llm.cache import Cache
@@ -91,16 +91,25 @@ def plan_maker(maker: LLMGenerator, sample: Sample[Pair], tagger: Tagger, asking
         PairwrightError: when settings or prices cannot work, or the cache cannot be read.
     """
     tokens = tagger.tag([pair.caption for pair in sample.items])
+    rows = [
+        Row(pair.key, partial(talk_about, maker, seed, pair, words))
+        for pair, words in zip(sample.items, tokens, strict=True)
+    ]
+    return plan_rows(maker.name, rows, sample.total, asking)
 
-    def talk(pair: Pair, words: Sequence[Token], attempt: int) -> Talk[list[Annotation]]:
-        return _as_sent(talk_about(maker, seed, pair, words, attempt), asking.changed)
+
+def plan_rows(stage: str, rows: Sequence[Row[T]], total: int | None, asking: Asking) -> StagePlan:
+    """Return what rows would ask, and with them all ``total`` that they stand for; errors as in `plan_maker`."""
+
+    def talk(row: Row[T], attempt: int) -> Talk[T]:
+        return _as_sent(row.talk(attempt), asking.changed)
 
     with ExitStack() as stack:
         cache = stack.enter_context(Cache.open(asking.cache, create=False)) if asking.cache.exists() else None
         return plan_stage(
-            maker.name,
-            [Row(pair.key, partial(talk, pair, words)) for pair, words in zip(sample.items, tokens, strict=True)],
-            sample.total,
+            stage,
+            [replace(row, talk=partial(talk, row)) for row in rows],
+            total,
             settings=asking.settings(),
             prices=asking.prices(),
             cache=cache,

@@ -20,7 +20,7 @@ from pairwright.datasets.recode import AS_THEY_ARE, Recoding, recode
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import SIZES, find_shards, read_shard
-from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+from pairwright.datasets.tables import ANNOTATIONS, EXAMPLES, PAIRS
 
 
 @dataclass(frozen=True)
@@ -31,11 +31,13 @@ class Source:
         samples: called for a fresh pass; image bytes are there when they come from shards, else read on demand.
         shards: finished tars with the same contents; empty when there are none.
         manifest: of the build; empty when there is none.
+        examples: rows of text tasks that stand alone, from a table of examples; there are no samples then.
     """
 
     samples: Callable[[], Iterator[Sample]]
     shards: tuple[Path, ...] = ()
     manifest: dict[str, Any] = field(default_factory=dict)
+    examples: tuple[Example, ...] = ()
 
 
 def from_records(
@@ -59,7 +61,7 @@ def from_records(
 
 
 def open_source(path: Path) -> Source:
-    """Return a build directory, a folder of shards, one tar or a brace pattern as a source.
+    """Return a build directory, a folder of shards, one tar or a brace pattern as a source; or a table of examples.
 
     Raises:
         InputError: when ``path`` is none of these.
@@ -67,6 +69,8 @@ def open_source(path: Path) -> Source:
     """
     if is_build(path):
         return _from_build(path)
+    if path.suffix == ".parquet":
+        return Source(lambda: iter(()), examples=tuple(EXAMPLES.read(path)))
     return _from_shards(find_shards(path))
 
 

@@ -14,6 +14,7 @@ from pairwright.datasets.exports import (
     negclip,
     openai_chat,
     parquet,
+    rationales,
     sugarcrepe,
     triplets,
     webdataset_folder,
@@ -44,6 +45,7 @@ FORMATS: dict[str, ExportFormat] = {
     "negclip": ExportFormat(negclip.write, (".tsv", ".csv"), "image, caption, hard negatives as NegCLIP reads them"),
     "openai": ExportFormat(openai_chat.write, (".jsonl",), "conversations as chat messages, images inside"),
     "triplets": ExportFormat(triplets.write, (".jsonl",), "image, instruction, output"),
+    "rationales": ExportFormat(rationales.write, (".jsonl", ""), "tasks with rationales, as a student trains on them"),
     "parquet": ExportFormat(parquet.write, (".parquet",), "one row a pair, texts in nested columns"),
     "hf": ExportFormat(hugging_face.write, ("",), "a folder for the Hugging Face Hub: card and shards"),
     "webdataset": ExportFormat(webdataset_folder.write, ("",), "shards, sizes.json and check sums"),
@@ -72,6 +74,8 @@ def export(source: Source | Path, to: str, out: Path, options: ExportOptions = N
     if out.suffix not in endings and "" not in endings:
         raise UsageError(f"{out}: {to} is written to a file that ends in {' or '.join(endings)}.")
     opened = open_source(source) if isinstance(source, Path) else source
+    if opened.examples and to != "rationales":
+        raise UsageError(f"{source}: examples of text tasks; they are exported to rationales, not to {to}.")
     try:
         return FORMATS[to].write(opened, out, options)
     except OSError as error:  # what is read has its own errors, so this is about writing

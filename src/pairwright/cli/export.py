@@ -13,7 +13,8 @@ def export(
     input_: Annotated[Path, typer.Argument(metavar="INPUT", help="A build directory, a folder of shards, or a .tar.")],
     *,
     to: Annotated[
-        str, typer.Option("--to", help="llava, sugarcrepe, negclip, openai, triplets, parquet, hf, webdataset.")
+        str,
+        typer.Option("--to", help="llava, sugarcrepe, negclip, openai, triplets, rationales, parquet, hf, webdataset."),
     ],
     out: Annotated[Path, typer.Option("--out", help="File or folder to write.")],
     seed: Annotated[

@@ -8,6 +8,7 @@ import typer
 
 from pairwright.cli.asking import Asked, Watching, bill_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.rationales import SeveralOutputs, rationales
 from pairwright.cli.reading import (
     ColumnsOption,
     ExplodeOption,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pairwright.flows.generating import Request
 
 app = typer.Typer(help="Make texts for pairs, without a build.", no_args_is_help=True, rich_markup_mode=None)
+app.command("rationales", cls=SeveralOutputs)(rationales)
 
 OutOption = Annotated[Path, typer.Option("--out", help="File to write; its ending names the format.")]
 PoolOption = Annotated[

@@ -1,0 +1,124 @@
+"""Where the rows of a task come from: a table of any format, or for image-text matching what holds hard negatives.
+
+Rows of a table are read as they are; a broken one stops the reading, or is counted, as asked. For image-text matching
+INPUT may also be a build, shards, or a file of candidate rows (caption, negative).
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.exports.source import open_source
+from pairwright.datasets.manifest import is_build
+from pairwright.datasets.readers.formats import READERS, guess_format, locate
+from pairwright.datasets.rejects import Reject
+from pairwright.filters.candidate_files import read_candidates
+from pairwright.filters.candidates import candidate_rows
+from pairwright.generators.rationale_matching import Raw, rows_of, rows_of_candidate
+from pairwright.generators.rationale_tasks import Item, RowFault, Task
+
+MATCHING = frozenset({"known", "caption"})  # the fields of a task that hard negatives can fill
+
+
+@dataclass(frozen=True)
+class TaskInput:
+    """What to read, and how.
+
+    Attributes:
+        path: of INPUT.
+        format: of a table; empty: guessed.
+        columns: field of the task, or ``label`` -> column, before the task's own.
+        on_error: ``stop`` at the first broken row, or ``skip`` it.
+    """
+
+    path: str
+    format: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    on_error: Literal["stop", "skip"] = "stop"
+
+
+def read_items(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[Item]:
+    """Give the rows of an input as items of a task, in order; ``broken`` counts those that are skipped, by reason.
+
+    Raises:
+        UsageError: columns for fields that the task does not have.
+        InputError: the input cannot be read, or a row of it is broken.
+    """
+    unknown = sorted(given.columns.keys() - {*task.fields, "label"})
+    if unknown:
+        known = ", ".join([*task.fields, "label"])
+        raise UsageError(f"--columns {unknown[0]}: no field of {task.name}. There are: {known}.")
+    raws = _matching_rows(given.path, broken) if task.fields.keys() == MATCHING else None
+    for place, (row, key) in raws if raws is not None else _table_rows(given, broken):
+        named = {name: row[column] for name, column in given.columns.items() if column in row}
+        try:
+            yield _as_named(task, given.columns).item({**row, **named}, key)
+        except RowFault as fault:
+            if given.on_error == "stop":
+                raise InputError(
+                    str(fault), where=place, mend="Correct the row, or name your columns with --columns."
+                ) from None
+            broken["broken_row"] += 1
+
+
+def _as_named(task: Task, columns: Mapping[str, str]) -> Task:
+    """Return the task with the user's columns in place of its own."""
+    from dataclasses import replace
+
+    if not columns:
+        return task
+    fields = {name: ((name,),) if name in columns else places for name, places in task.fields.items()}
+    return replace(task, fields=fields, label_columns=(("label",),) if "label" in columns else task.label_columns)
+
+
+def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, Raw]]:
+    located = locate(given.path, given.format)
+    for file in located.files:
+        for row in READERS[located.format](file):
+            if not isinstance(row, Reject):
+                key = row.fields.get("key")
+                yield row.place, (row.fields, key if isinstance(key, str) and _is_key(key) else "")
+            elif given.on_error == "stop":
+                raise row.error()
+            else:
+                broken[row.reason] += 1
+
+
+def _matching_rows(path: str, broken: Counter[str]) -> Iterator[tuple[str, Raw]] | None:
+    """Return the rows that hard negatives make; None where INPUT is a table of rows."""
+    given = Path(path)
+    if is_build(given) or given.suffix == ".tar" or (given.is_dir() and any(given.glob("*.tar"))):
+        return (
+            (f"{path}: {sample.pair.key}", raw) for sample in open_source(given).samples() for raw in rows_of(sample)
+        )
+    return _candidates(given, broken) if _holds_candidates(given) else None
+
+
+def _holds_candidates(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    format_ = guess_format(path)
+    if format_ == "sugarcrepe":
+        return True
+    if format_ not in READERS:
+        return False
+    first = next(READERS[format_](path), None)
+    fields: Mapping[str, Any] = {} if first is None or isinstance(first, Reject) else first.fields
+    return "known" not in fields and any(name in fields for name in ("negative", "negative_caption", "neg_caption"))
+
+
+def _candidates(path: Path, broken: Counter[str]) -> Iterator[tuple[str, Raw]]:
+    judged: set[tuple[str, str]] = set()
+    for number, candidate in enumerate(candidate_rows(read_candidates(path)), 1):
+        if candidate["status"] != "kept":
+            broken["rejected_candidate"] += 1
+            continue
+        for row, key in rows_of_candidate(candidate, judged):
+            yield f"{path}: row {number}", (row, key if _is_key(key) else "")
+
+
+def _is_key(text: str) -> bool:
+    return len(text) == 32 and all(letter in "0123456789abcdef" for letter in text)

@@ -1,0 +1,227 @@
+"""Arithmetic as models write it, by a parser of our own: no text is ever evaluated as code.
+
+Understood are numbers (``1,200``, ``.5``, ``1e3``), ``+ - * /`` with their usual strength, brackets, and other signs for
+the same (``× · x ÷ −``). Values are exact fractions, so 0.1 + 0.2 is 0.3. Powers are not understood: a short text must
+not mean a huge number.
+
+    value_of("(10 - (3 + 6))")              -> Fraction(1)
+    number_in("$1,200 in all")              -> Fraction(1200)
+    equations("10 * 45 = 460 seeds")        -> [Equation(Fraction(450), Fraction(460), ...)]
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+LONGEST = 400  # letters of an expression
+DEEPEST = 30  # brackets in brackets
+MOST_DIGITS = 30  # of a number
+
+_NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,2})?"
+_TOKEN = re.compile(rf"\s*(?:(?P<number>{_NUMBER})|(?P<sign>[-+*/()×·÷−–xX]))")
+_SIGNS = {"×": "*", "·": "*", "x": "*", "X": "*", "÷": "/", "−": "-", "–": "-"}
+_MONEY = re.compile(r"[$€£¥]\s?(?=[\d.(-])")
+_UNKNOWN = re.compile(r"[^\W\d]\s*[-+*/×÷](?!\w)|[-+*/×÷]\s*[^\W\dxX]")  # "some - 9": a calculation with a word
+# An expression in running text: it begins and ends with a number or a bracket.
+_EXPRESSION = rf"[(]*-?\s?[(]*(?:{_NUMBER})(?:\s?[()]*\s?[-+*/×·÷−x]\s?[(]*\s?-?(?:{_NUMBER})[)]*)*"
+_EQUATION = re.compile(
+    rf"(?<![\w.,%(*/+^-])(?<![-+*/^]\s)(?P<left>{_EXPRESSION})\s*=\s*(?P<right>-?(?:{_NUMBER}))(?![\w%/*]|[.,]\d|\s?[-+*/×÷=]\s?\d)"
+)
+_CALCULATED = re.compile(r"\d[\s)]*[-+*/×·÷−x]")
+_PLAIN = re.compile(rf"(?<![\w.,])-?{_NUMBER}(?![\w]|[.,]\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """A calculation in a text: the value of its left side, what the text says that it is, and where it stands."""
+
+    value: Fraction
+    said: Fraction
+    start: int
+    end: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether both sides are the same but for rounding."""
+        return close(self.value, self.said)
+
+
+def value_of(expression: str) -> Fraction | None:
+    """Return the value of an expression; None when the text is none, or it cannot be worked out."""
+    text = _MONEY.sub("", expression.strip())
+    if not text or len(text) > LONGEST:
+        return None
+    tokens = _tokens(text)
+    if tokens is None:
+        return None
+    try:
+        return _Parser(tokens).whole()
+    except (_NoArithmeticError, ZeroDivisionError):
+        return None
+
+
+def number_in(text: str) -> Fraction | None:
+    """Return the number that a short text says: an expression, one with a unit, or the right side of an equation.
+
+    ``None`` when there is none, or when there are several that differ.
+    """
+    text = text.strip()[:LONGEST].strip(" .*_`'\"")
+    right = text.rpartition("=")[2]
+    if (value := value_of(right)) is not None:
+        return value
+    if "=" in text:
+        text = right.strip()
+    text = _MONEY.sub("", text)
+    if _UNKNOWN.search(text):
+        return None
+    found = list(dict.fromkeys(_values_within(text)))
+    return found[0] if len(found) == 1 else None
+
+
+def numbers(text: str) -> list[Fraction]:
+    """Return the plain numbers of a text, in order."""
+    text = _MONEY.sub("", text)
+    found = (value_of(match[0]) for match in _PLAIN.finditer(text))
+    return [value for value in found if value is not None]
+
+
+def calculations(text: str) -> list[Fraction]:
+    """Return the values of the calculations that a text holds, with or without their result, in order."""
+    text = _MONEY.sub("", text)
+    found = (
+        value_of(_balanced(match[0]))
+        for match in re.finditer(rf"(?<![\w.,]){_EXPRESSION}(?![\w]|[.,]\d)", text)
+        if _CALCULATED.search(match[0])
+    )
+    return [value for value in found if value is not None]
+
+
+def equations(text: str) -> list[Equation]:
+    """Return the calculations with a result that a text holds, in order."""
+    text = _MONEY.sub("", text)
+    found: list[Equation] = []
+    for match in _EQUATION.finditer(text):
+        left, said = value_of(_balanced(match["left"])), value_of(match["right"])
+        if left is not None and said is not None and _CALCULATED.search(match["left"]):
+            found.append(Equation(left, said, match.start(), match.end()))
+    return found
+
+
+def close(one: Fraction, other: Fraction) -> bool:
+    """Return whether two numbers are the same but for rounding of one that is written with decimals.
+
+    3.33 is ten thirds, and 0.7 two thirds; 37.9 is not 38.
+    """
+    return one == other or _rounds_to(one, other) or _rounds_to(other, one)
+
+
+def _rounds_to(exact: Fraction, said: Fraction) -> bool:
+    digits = next((digits for digits in range(1, MOST_DIGITS) if (said * 10**digits).denominator == 1), 0)
+    if said.denominator == 1 or not digits:
+        return False
+    off, unit = abs(exact - said), Fraction(1, 10**digits)
+    return 2 * off <= unit or (digits > 1 and off < unit)  # rounded, or cut off
+
+
+def written(value: Fraction) -> str:
+    """Return a number as people write it: ``450``, ``2.5``; at most six digits where it does not end."""
+    if value.denominator == 1:
+        return str(value.numerator)
+    return f"{float(value):.6g}"
+
+
+def _values_within(text: str) -> Iterator[Fraction]:
+    for match in re.finditer(rf"(?<![\w.,]){_EXPRESSION}(?![\w]|[.,]\d)", text):
+        value = value_of(_balanced(match[0]))
+        if value is not None:
+            yield value
+
+
+def _balanced(text: str) -> str:
+    """Return the text without brackets that nothing opens or closes at its ends."""
+    text = text.strip()
+    while text.count("(") > text.count(")") and text.startswith("("):
+        text = text[1:].strip()
+    while text.count(")") > text.count("(") and text.endswith(")"):
+        text = text[:-1].strip()
+    return text
+
+
+class _NoArithmeticError(Exception):
+    """The text is no expression."""
+
+
+def _tokens(text: str) -> list[str] | None:
+    tokens: list[str] = []
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        found = _TOKEN.match(text, at)
+        if found is None:
+            return None
+        number, sign = found["number"], found["sign"]
+        if number is not None and len(number) > MOST_DIGITS:
+            return None
+        tokens.append(number.replace(",", "") if number is not None else _SIGNS.get(sign, sign))
+        at = found.end()
+    return tokens
+
+
+class _Parser:
+    """Reads sums of products of factors, from left to right."""
+
+    def __init__(self, tokens: list[str]) -> None:
+        self._tokens, self._at, self._depth = tokens, 0, 0
+
+    def whole(self) -> Fraction:
+        value = self._sum()
+        if self._at < len(self._tokens):
+            raise _NoArithmeticError
+        return value
+
+    def _sum(self) -> Fraction:
+        value = self._product()
+        while (sign := self._next_of("+-")) is not None:
+            other = self._product()
+            value = value + other if sign == "+" else value - other
+        return value
+
+    def _product(self) -> Fraction:
+        value = self._factor()
+        while (sign := self._next_of("*/")) is not None:
+            other = self._factor()
+            value = value * other if sign == "*" else value / other
+        return value
+
+    def _factor(self) -> Fraction:
+        minus = False
+        while (sign := self._next_of("+-")) is not None:
+            minus ^= sign == "-"
+        value = self._atom()
+        return -value if minus else value
+
+    def _atom(self) -> Fraction:
+        if self._next_of("(") is None:
+            return self._number()
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise _NoArithmeticError
+        value = self._sum()
+        if self._next_of(")") is None:
+            raise _NoArithmeticError
+        self._depth -= 1
+        return value
+
+    def _number(self) -> Fraction:
+        if self._at >= len(self._tokens) or not (
+            self._tokens[self._at][0].isdigit() or self._tokens[self._at][0] == "."
+        ):
+            raise _NoArithmeticError
+        self._at += 1
+        return Fraction(self._tokens[self._at - 1])
+
+    def _next_of(self, signs: str) -> str | None:
+        if self._at < len(self._tokens) and self._tokens[self._at] in signs:
+            self._at += 1
+            return self._tokens[self._at - 1]
+        return None

@@ -1,0 +1,149 @@
+"""``pairwright generate rationales``: why a row has its label, asked of a model or read from its outputs."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.core import TyperCommand
+
+from pairwright.cli.asking import Asked, Watching, bill_lines, may_ask_a_model, plan_lines
+from pairwright.cli.console import columns, emit
+from pairwright.cli.reading import (
+    ColumnsOption,
+    FormatOption,
+    JsonOption,
+    OnErrorOption,
+    SeedOption,
+    columns_option,
+)
+from pairwright.datasets.errors import UsageError
+
+if TYPE_CHECKING:
+    from pairwright.flows.rationales import RationaleRequest
+
+_IMPORT = "--import"
+
+
+class SeveralOutputs(TyperCommand):
+    """Takes ``--import A.json B.json`` for ``--import A.json --import B.json``: INPUT stands before the options."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Write the option before each of its values."""
+        spread: list[str] = []
+        inside = False
+        for at, word in enumerate(args):
+            if word.startswith("-"):
+                inside = word.partition("=")[0] == _IMPORT
+            elif inside and args[at - 1] != _IMPORT:
+                spread.append(_IMPORT)
+            spread.append(word)
+        return super().parse_args(ctx, spread)
+
+
+@may_ask_a_model
+def rationales(
+    input_: Annotated[
+        str,
+        typer.Argument(metavar="INPUT", help="Rows of the task; for itm also a build, shards, or hard negatives."),
+    ],
+    *,
+    task: Annotated[str, typer.Option(help="nli, mcqa, math, itm, or a task FILE (.yaml).")],
+    out: Annotated[Path, typer.Option("--out", help="A .jsonl, a .parquet, or a folder.")],
+    outputs: Annotated[
+        list[Path] | None,
+        typer.Option(_IMPORT, metavar="OUTPUTS.json ...", help="A model's outputs, in the order of the rows."),
+    ] = None,
+    label_given: Annotated[
+        bool, typer.Option("--label-given", help="Tell the model the right label, to be explained.")
+    ] = False,
+    samples: Annotated[int, typer.Option(min=1, max=100, help="Answers a row, whose labels vote.")] = 1,
+    wrong_labels: Annotated[
+        Literal["apart", "keep"],
+        typer.Option(help="Rows whose label is wrong: keep them apart, or keep them with the right label."),
+    ] = "apart",
+    validation: Annotated[float, typer.Option(min=0, max=1, help="Share of the rows for validation.")] = 0.1,
+    rows: Annotated[
+        Literal["multi-task", "single-task"],
+        typer.Option(help="Label and rationale as two rows with prefixes, or as one."),
+    ] = "multi-task",
+    label_prefix: Annotated[str, typer.Option(help="Before the input of a label.")] = "[label] ",
+    rationale_prefix: Annotated[str, typer.Option(help="Before the input of a rationale.")] = "[rationale] ",
+    format_: FormatOption = "",
+    columns_: ColumnsOption = "",
+    on_error: OnErrorOption = "stop",
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+    asked: Asked,
+) -> None:
+    """Make rationales: why a row has its label, for a student to learn with it (Distilling step-by-step).
+
+    OUT: .jsonl and folders hold what a student trains on, and apart from it what was rejected; .parquet holds all.
+
+    \b
+    Examples:
+      pairwright generate rationales rows.jsonl --task nli --import outputs.json --out nli.jsonl
+      pairwright generate rationales negatives.jsonl --task itm --model gpt-4o-mini --out itm.parquet
+      pairwright generate rationales rows.jsonl --task math --model small --samples 5 --dry-run --out math.jsonl
+    """
+    from pairwright.datasets.exports.rationales import StudentRows
+    from pairwright.flows.rationale_rows import TaskInput
+    from pairwright.flows.rationales import RationaleRequest, import_rationales
+    from pairwright.generators.rationales import Settings
+
+    read = TaskInput(input_, format_, columns_option(columns_), on_error)
+    settings = Settings(label_given, samples, wrong_labels, validation, seed)
+    student = StudentRows(rows, label_prefix, rationale_prefix)
+    if out.suffix.lower() == ".parquet" and student != StudentRows():
+        raise UsageError(f"{out}: a .parquet holds examples without prefixes. Leave --rows and the prefixes out.")
+    request = RationaleRequest(task, read, out, settings, student)
+    if not outputs:
+        _ask(request, asked, as_json=as_json)
+        return
+    asked.refuse(f"with {_IMPORT}")
+    if label_given or samples > 1:
+        raise UsageError(f"--label-given and --samples do nothing with {_IMPORT}. Leave them out.")
+    result = import_rationales(request, outputs)
+    emit(result, _lines(result), as_json=as_json)
+
+
+def _ask(request: "RationaleRequest", asked: Asked, *, as_json: bool) -> None:
+    from pairwright.flows.rationales import ask_rationales, plan_rationales
+
+    if not asked.model:
+        raise UsageError(f"Name a model with --model, or give its outputs with {_IMPORT}.")
+    asking = asked.asking(request.out)
+    watching = Watching("rows", asked.max_cost)
+    if asked.batch_cancel:
+        ids = asking.cancel_batches(watching.progress.note)
+        emit({"cancelled": ids}, [f"{len(ids)} batches cancelled.", *ids], as_json=as_json)
+    elif asked.dry_run:
+        plan = plan_rationales(request, asking)
+        emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
+    else:
+        result = ask_rationales(request, asking, watching.progress.note, watching)
+        watching.progress.end()
+        emit(result, [*_lines(result), *bill_lines(result)], as_json=as_json)
+
+
+def _lines(result: Mapping[str, Any]) -> list[str]:
+    table: list[Sequence[object]] = [["", "rows", "parsed", "label accuracy"]]
+    table += [
+        [name, one["rows"], one["parsed"], _percent(one["label_accuracy"])] for name, one in result["outputs"].items()
+    ]
+    table.append(["all", result["rows"], result["parsed"], _percent(result["label_accuracy"])])
+    told = result["rationales"]
+    why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())
+    splits = result["splits"]
+    return [
+        *columns(table, indent=""),
+        "",
+        f"rationales: {told['agrees']:,} say their label, {told['silent']:,} do not, {told['contradicts']:,} contradict it",
+        f"kept {result['kept']:,} (train {splits['train']:,}, validation {splits['validation']:,})"
+        + (f"; rejected: {why}" if why else ""),
+        f"{result['student_rows']:,} student rows in {result['seconds']} s -> {', '.join(result['files'])}",
+    ]
+
+
+def _percent(share: float | None) -> str:
+    return "unknown" if share is None else f"{share:.1%}"
