@@ -26,48 +26,23 @@ from typing import Final
 from pairwright.datasets.records import Edit
 from pairwright.generators.captions import Caption
 from pairwright.generators.edit_alignment import Hunk, differences
-from pairwright.generators.edit_kinds import (
-    ATTRIBUTE,
-    OBJECT,
-    RELATION,
-    Stretch,
-    counts_instead,
-    kinds_of_addition,
-    kinds_of_replacement,
-    kinds_of_swap,
-)
+from pairwright.generators.edit_kinds import Asked, Stretch
+from pairwright.generators.edit_places import not_agreement, reading_of, the_edit, wrong_form, wrong_target
 from pairwright.generators.edit_rebuilding import changes_of_hunk, changes_of_swap, without_final_mark
-from pairwright.generators.edit_swaps import Swap, swapped
-from pairwright.generators.edit_truth import Reading, Truth, joins_with_and, says_the_same
+from pairwright.generators.edit_swap_checks import swap_trouble
+from pairwright.generators.edit_swaps import swapped
+from pairwright.generators.edit_truth import Truth
 from pairwright.generators.edits import Change, rewrite
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.lemmas import lemma
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.vocabulary import normal_form
 from pairwright.generators.llm.texts import TextShape, read_text
-from pairwright.generators.relations import relations_in
 from pairwright.generators.wordlists import word_set
 
-LONGEST_REPLACED: Final = 5  # words that count, on either side
-LONGEST_ADDED: Final = 9
-
-_NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
-_SMALL: Final = frozenset({"DT", "IN", "TO", "CC", "RP", "HYPH", "POS", "PRP", "PRP$", "WDT", "EX", "MD", "PDT"})
 _OPEN: Final = frozenset({"NOUN", "VERB", "ADJ", "ADV"})
 _TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
-_WITHIN: Final = frozenset({"JJ", "RB", "CC", "CD", "HYPH"})  # between words that describe one thing
-_ARTICLES: Final = frozenset({"a", "an"})
-_AUXILIARIES: Final = word_set("is are was were has have be")
 _CLOSED: Final = word_set("next such more most other each both no not n't 's")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What was to be written: ``hard_negative`` or ``hard_positive``, and form and target of the edit."""
-
-    kind: str
-    form: str
-    target: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,30 +159,10 @@ class EditChecks:
         swap = swapped(source, new)
         if swap is None:
             return "repaired" if Counter(_lower(source)) != Counter(_lower(new)) else "no_swap"
-        between = source[slice(*swap.between)]
-        if asked.kind == "hard_positive":
-            if not joins_with_and(between):
-                return "may_be_false"
-        else:
-            kinds = _kinds_of_swap(source, swap)
-            if asked.target not in kinds:
-                return "another_target"
-            reason = _mends_an_article(source, new, swap) or self._swap_truth(caption, source, swap, asked.target)
-            if reason:
-                return reason
+        reason = swap_trouble(caption, asked, source, new, swap)
+        if reason:
+            return reason
         return changes_of_swap(source, new, swap, self._is_name), swap.mended
-
-    def _swap_truth(self, caption: Caption, source: Sequence[Token], swap: Swap, target: str) -> str:
-        between = source[slice(*swap.between)]
-        if target == OBJECT:
-            stays = any(t.tag in {"JJ", "CD"} for t in source[max(0, swap.first[0] - 1) : swap.first[0]])
-            return "same_meaning" if between and says_the_same(between) and not stays else ""
-        longer = max(swap.first, swap.second, key=lambda span: span[1] - span[0])
-        past = between or source[slice(*longer)]
-        if all(token.tag in _WITHIN or token.pos == "PUNCT" for token in past):
-            return "same_meaning"  # both describe one thing
-        said = any(caption.words.said_with(*pair, elsewhere=True) for pair in _newly_described(source, swap))
-        return "true_of_image" if said else ""
 
     def _span(
         self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]
@@ -215,16 +170,11 @@ class EditChecks:
         if Counter(_lower(source)) == Counter(_lower(new)):
             return "same_words"
         hunks = differences(source, new)
-        edits = [hunk for hunk in hunks if not hunk.is_agreement]
-        edits = _joined_in_relation(_joined_by_of(edits, source), source, new)
-        if not edits:
-            return "another_form"
-        main, *others = sorted(edits, key=lambda hunk: _is_repair(hunk, source, new))
-        if others:
-            repairs = all(_is_repair(hunk, source, new) for hunk in others)
-            return "repaired" if repairs or _is_repair(main, source, new) else "several_edits"
+        main = the_edit(hunks, source, new)
+        if isinstance(main, str):
+            return main
         agreeing = [hunk for hunk in hunks if hunk.is_agreement and not main.start <= hunk.start < main.end]
-        reason = self._one_span(caption, asked, source, new, main) or _not_agreement(agreeing, main, source)
+        reason = self._one_span(caption, asked, source, new, main) or not_agreement(agreeing, main, source)
         if reason:
             return reason
         changes = [changes_of_hunk(source, new, hunk, self._is_name) for hunk in (main, *agreeing)]
@@ -237,29 +187,30 @@ class EditChecks:
         new = self._in_slot(source, new, hunk)
         old = Stretch(source, hunk.start, hunk.end, hunk.gone)
         fresh = Stretch(new, hunk.new_start, hunk.new_end, hunk.new)
-        reason = _wrong_form(asked.form, old, fresh) or _wrong_target(asked, old, fresh)
+        reason = wrong_form(asked.form, old, fresh) or wrong_target(asked, old, fresh)
         if reason:
             return reason
         if not all(self._is_known(new[at]) for at in hunk.new):
             return "unknown_word"
-        reading = _reading(asked.target, source, old, fresh)
+        reading = reading_of(asked.target, source, old, fresh)
         if asked.kind == "hard_positive":
             return self._truth.of_positive(reading)
         return self._truth.of_negative(reading, caption.words)
 
     def _in_slot(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
-        """Return the text's tokens, a single new word tagged as the old one where it can be that.
+        """Return the text's tokens, the last new word tagged as the last old one where it can be that.
 
         A tagger is easily misled by a rare word; the place where it stands says what it is.
         """
-        if len(hunk.gone) != 1 or len(hunk.new) != 1:
+        if not hunk.gone or not hunk.new:
             return new
-        old, word = source[hunk.gone[0]], new[hunk.new[0]]
+        at = hunk.new[-1]
+        old, word = source[hunk.gone[-1]], new[at]
         base = lemma(word.text, old.tag)
         if old.pos == word.pos or old.pos not in _OPEN or not self._has(base, old.pos):
             return new
         tagged = Token(word.text, word.start, word.end, old.tag, old.pos, base)
-        return [*new[: hunk.new[0]], tagged, *new[hunk.new[0] + 1 :]]
+        return [*new[:at], tagged, *new[at + 1 :]]
 
     def _has(self, word: str, pos: str) -> bool:
         return self._thesaurus.has(word, pos) or self._pool.frequency(word, pos) > 0
@@ -298,58 +249,9 @@ def _bases(word: str) -> frozenset[str]:
     return frozenset(base for found in lemminflect.getAllLemmas(word).values() for base in found)
 
 
-def _kinds_of_swap(source: Sequence[Token], swap: Swap) -> frozenset[str]:
-    if swap.first[1] < swap.second[0]:
-        return kinds_of_swap(source, swap.first, swap.second)
-    moved = min(swap.first, swap.second, key=lambda span: span[1] - span[0])
-    # One word moved past others: it describes another thing now, or it is no swap of two things.
-    return kinds_of_swap(source, moved, moved) & {ATTRIBUTE}
-
-
-def _wrong_form(asked: str, old: Stretch, new: Stretch) -> str:
-    """Return what is wrong with a difference that should be a replacement or an addition."""
-    if not new.at:
-        return "left_out"
-    gone, fresh = [old.tokens[at] for at in old.at], [new.tokens[at] for at in new.at]
-    if old.counting() or counts_instead(gone, fresh):
-        form = "replace"
-    elif old.at:
-        return "repaired"
-    else:
-        form = "add"
-    if not new.counting():
-        return "left_out" if old.counting() else "repaired"
-    edges = {fresh[0].text.lower(), fresh[-1].text.lower()} & _AUXILIARIES
-    if edges and not any(token.pos in {"AUX", "VERB"} for token in gone):
-        return "repaired"  # "a man | and a boy are | eating": it was no sentence before
-    return "" if form == asked else "another_form"
-
-
-def _wrong_target(asked: Asked, old: Stretch, new: Stretch) -> str:
-    longest = LONGEST_ADDED if asked.form == "add" else LONGEST_REPLACED
-    if max(len(old.counting()), len(new.counting())) > longest:
-        return "too_long"
-    if asked.form == "add":
-        kinds = kinds_of_addition(new)
-    elif counts_instead([old.tokens[at] for at in old.at], [new.tokens[at] for at in new.at]):
-        kinds = frozenset({ATTRIBUTE})
-    else:
-        kinds = kinds_of_replacement(old, new)
-    if asked.target in kinds:
-        return ""
-    if kinds:
-        return "another_target"
-    several = sum(token.tag in _NOUNS for token in new.counting()) > 1 or len(old.counting()) > 1
-    return "too_long" if several else "another_target"
-
-
 def _is_clumsy(text: str, source: str) -> bool:
     """Whether a word stands twice in a row that does not in the source."""
     return bool({found[0].lower() for found in _TWICE.finditer(text)} - {f[0].lower() for f in _TWICE.finditer(source)})
-
-
-def _lower(tokens: Sequence[Token]) -> list[str]:
-    return [token.text.lower() for token in tokens if token.pos != "PUNCT"]
 
 
 def _bag(tokens: Sequence[Token]) -> Counter[str]:
@@ -357,140 +259,5 @@ def _bag(tokens: Sequence[Token]) -> Counter[str]:
     return Counter("a" if token.text.lower() == "an" else token.lemma for token in tokens if token.pos != "PUNCT")
 
 
-def _joined_by_of(hunks: Sequence[Hunk], source: Sequence[Token]) -> list[Hunk]:
-    """Return the hunks, those joined by "of" as one: "a bowl of fruit" is one thing."""
-    made: list[Hunk] = []
-    for hunk in hunks:
-        last = made[-1] if made else None
-        if last is not None and last.gone and hunk.gone and hunk.new and last.new:
-            between = [token.text.lower() for token in source[last.end : hunk.start]]
-            if between == ["of"] and hunk.new_start == last.new_end + 1:
-                made[-1] = _as_one([last, hunk])
-                continue
-        made.append(hunk)
-    return made
-
-
-def _joined_in_relation(hunks: list[Hunk], source: Sequence[Token], new: Sequence[Token]) -> list[Hunk]:
-    """Return the hunks, as one when a relation stands for another: "next to" for "to the left of" shares a word."""
-    if len(hunks) <= 1:
-        return hunks
-    one = _as_one(hunks)
-    old, fresh = Stretch(source, one.start, one.end, one.gone), Stretch(new, one.new_start, one.new_end, one.new)
-    return [one] if _whole_relation(old) and _whole_relation(fresh) else hunks
-
-
-def _as_one(hunks: Sequence[Hunk]) -> Hunk:
-    """Return one hunk from the first to the last, the words between them gone and new again."""
-    first, last = hunks[0], hunks[-1]
-    gone, new = range(first.start, last.end), range(first.new_start, last.new_end)
-    agreed = tuple(pair for hunk in hunks for pair in hunk.agreed)
-    return Hunk(
-        first.start,
-        last.end,
-        first.new_start,
-        last.new_end,
-        tuple(at for at in gone if at not in {old for old, _ in agreed}),
-        tuple(at for at in new if at not in {fresh for _, fresh in agreed}),
-        agreed,
-    )
-
-
-def _is_repair(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Whether a difference is a matter of grammar, punctuation or spelling only."""
-    gone, fresh = [source[at] for at in hunk.gone], [new[at] for at in hunk.new]
-    if all(token.tag in _SMALL or token.pos in {"PUNCT", "AUX"} for token in (*gone, *fresh)):
-        return True
-    old, said = "".join(t.text.lower() for t in gone), "".join(t.text.lower() for t in fresh)
-    return old.replace("-", "") == said.replace("-", "") or _misspelled(old, said) or _same_lemmas(gone, fresh)
-
-
-def _same_lemmas(gone: Sequence[Token], fresh: Sequence[Token]) -> bool:
-    """Whether the words are the same but for their forms and small words: "standing", "is standing"."""
-
-    def content(tokens: Sequence[Token]) -> list[str]:
-        return [token.lemma for token in tokens if token.tag not in _SMALL and token.pos not in {"PUNCT", "AUX"}]
-
-    return bool(content(gone)) and content(gone) == content(fresh)
-
-
-def _misspelled(one: str, other: str) -> bool:
-    """Whether two long words differ in one letter, or two neighbours that changed places."""
-    if min(len(one), len(other)) < 5 or abs(len(one) - len(other)) > 1 or one[0] != other[0]:
-        return False
-    start = 0
-    while start < min(len(one), len(other)) and one[start] == other[start]:
-        start += 1
-    a, b = one[start:], other[start:]
-    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[2:] == b[2:] and a[:2] == b[:2][::-1])
-
-
-def _not_agreement(hunks: Sequence[Hunk], main: Hunk, source: Sequence[Token]) -> str:
-    """Return a reason when a noun changed in number, or an article, though the edit does not touch it."""
-    for hunk in hunks:
-        for at, _ in hunk.agreed:
-            if source[at].text.lower() in _ARTICLES:
-                return "repaired"
-            if source[at].tag in _NOUNS and not _in_phrase(source, main.end, at):
-                return "repaired"
-    return ""
-
-
-def _newly_described(source: Sequence[Token], swap: Swap) -> list[tuple[str, str]]:
-    """Return each thing (lemma of its noun) with the word that describes it only after the exchange."""
-    (start, middle), (second, end) = swap.first, swap.second
-    if middle < second:
-        nouns = _noun_after(source, middle), _noun_after(source, end)
-        found = [(nouns[0], source[end - 1]), (nouns[1], source[middle - 1])]
-    elif middle - start < end - second:
-        found = [(_noun_after(source, end), source[middle - 1])]
-    else:
-        found = [(_noun_after(source, start), source[end - 1])]
-    return [(noun, word.text.lower()) for noun, word in found if noun]
-
-
-def _mends_an_article(source: Sequence[Token], new: Sequence[Token], swap: Swap) -> str:
-    """Return a reason when an article changed before a word that stayed where it was."""
-    outside = [*range(swap.first[0] - 1), *range(swap.second[1], len(source))]
-    return (
-        "repaired"
-        if any(_lower([source[at]]) != _lower([new[at]]) for at in outside if source[at].text.lower() in _ARTICLES)
-        else ""
-    )
-
-
-def _in_phrase(source: Sequence[Token], start: int, at: int) -> bool:
-    inside = {"JJ", "JJR", "JJS", "VBN", "VBG", "CD", "NN", "NNS", "NNP", "HYPH", "CC", ",", "RB"}
-    return start <= at and all(token.tag in inside for token in source[start:at])
-
-
-def _noun_after(tokens: Sequence[Token], start: int) -> str:
-    """Return the lemma of the head of the noun phrase at or behind ``start``."""
-    head = ""
-    for token in tokens[start:]:
-        if token.tag in _NOUNS:
-            head = token.lemma
-        elif head:
-            break
-    return head
-
-
-def _reading(target: str, source: Sequence[Token], old: Stretch, new: Stretch) -> Reading:
-    before = next((token.lemma for token in reversed(source[: old.start]) if token.tag in _NOUNS), "")
-    # Where the noun itself is in the hunk, in another number, it is what is described.
-    inside = [token for at, token in enumerate(source[old.start : old.end], old.start) if at not in old.at]
-    described = next((token.lemma for token in reversed(inside) if token.tag in _NOUNS), "")
-    after = described or _noun_after(source, old.end)
-    gone: Sequence[Token] = old.counting() or [source[at] for at in old.at]
-    fresh: Sequence[Token] = new.counting()
-    if target == RELATION:
-        gone, fresh = _whole_relation(old) or gone, _whole_relation(new) or fresh
-    return Reading(target, gone, fresh, before, after)
-
-
-def _whole_relation(stretch: Stretch) -> Sequence[Token]:
-    """Return the words of the relation in which a stretch lies: "to the left of" for "left"."""
-    for found in relations_in(stretch.tokens):
-        if found.start <= stretch.start and stretch.end <= found.end:
-            return stretch.tokens[found.start : found.end]
-    return ()
+def _lower(tokens: Sequence[Token]) -> list[str]:
+    return [token.text.lower() for token in tokens if token.pos != "PUNCT"]

@@ -32,6 +32,15 @@ _JOINED: Final = frozenset({"of"})
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """What was to be written: ``hard_negative`` or ``hard_positive``, and form and target of the edit."""
+
+    kind: str
+    form: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """Words of a text: tokens ``start`` to ``end``, of which ``at`` count (those that are gone or new)."""
 
@@ -153,11 +162,16 @@ def kinds_of_swap(source: Sequence[Token], first: tuple[int, int], second: tuple
     stretches = [Stretch(source, *span, tuple(range(*span))) for span in (first, second) if span[0] < span[1]]
     if all(map(_says_how_many, stretches)):
         return frozenset({ATTRIBUTE})
-    kinds = [kinds_of_words(stretch) for stretch in stretches]
+    # An article stands where the other thing's number and qualities go: "a dog near three black cats".
+    kinds = [frozenset({ATTRIBUTE}) if _is_article(each) else kinds_of_words(each) for each in stretches]
     found = set(frozenset.intersection(*kinds))
     if OBJECT in found and any(_described(source, stretch) for stretch in stretches):
         found.add(ATTRIBUTE)  # "a red car, a blue bus": exchanging the nouns exchanges what describes them
     return frozenset(found)
+
+
+def _is_article(stretch: Stretch) -> bool:
+    return all(stretch.tokens[at].text.lower() in _ARTICLES for at in stretch.at)
 
 
 def _says_how_many(stretch: Stretch) -> bool:
@@ -174,3 +188,14 @@ def counts_instead(gone: Sequence[Token], new: Sequence[Token]) -> bool:
 def _described(source: Sequence[Token], stretch: Stretch) -> bool:
     before = stretch.before()
     return before is not None and _describes(before) and before.tag not in {"RB", "VBG"} and bool(source)
+
+
+def noun_after(tokens: Sequence[Token], start: int) -> str:
+    """Return the lemma of the head of the noun phrase at or behind ``start``."""
+    head = ""
+    for token in tokens[start:]:
+        if token.tag in _NOUNS:
+            head = token.lemma
+        elif head:
+            break
+    return head

@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.generators.captions import Caption
-from pairwright.generators.edit_checks import Asked, Checked, EditChecks
+from pairwright.generators.edit_checks import Checked, EditChecks
+from pairwright.generators.edit_kinds import Asked
 from pairwright.generators.edit_reasons import nearness
 from pairwright.generators.llm.answers import Answer
 from pairwright.generators.llm.messages import Request, Schema

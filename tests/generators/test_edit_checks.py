@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.records import Box
 from pairwright.generators.captions import Caption
-from pairwright.generators.edit_checks import Asked, Checked, EditChecks
+from pairwright.generators.edit_checks import Checked, EditChecks
+from pairwright.generators.edit_kinds import Asked
 from pairwright.generators.edit_reasons import REASONS, nearness
 from pairwright.generators.language.tagger import load_tagger
 from tests.generators.trial import SmallThesaurus, pair_of, small_pool, tokens_of

@@ -1,0 +1,68 @@
+"""Whether an exchange of two stretches is the swap that was asked for, and what it says of the image."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pairwright.generators.captions import Caption
+from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, Asked, kinds_of_swap, noun_after
+from pairwright.generators.edit_swaps import Swap
+from pairwright.generators.edit_truth import joins_with_and, says_the_same
+from pairwright.generators.language.tokens import Token
+
+_WITHIN: Final = frozenset({"JJ", "RB", "CC", "CD", "HYPH"})  # between words that describe one thing
+_ARTICLES: Final = frozenset({"a", "an"})
+
+
+def swap_trouble(caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token], swap: Swap) -> str:
+    """Return what is wrong with a swap, or an empty string."""
+    if asked.kind == "hard_positive":
+        return "" if joins_with_and(source[slice(*swap.between)]) else "may_be_false"
+    if asked.target not in _kinds_of_swap(source, swap):
+        return "another_target"
+    return _mends_an_article(source, new, swap) or _truth(caption, source, swap, asked.target)
+
+
+def _truth(caption: Caption, source: Sequence[Token], swap: Swap, target: str) -> str:
+    between = source[slice(*swap.between)]
+    if target == OBJECT:
+        stays = any(t.tag in {"JJ", "CD"} for t in source[max(0, swap.first[0] - 1) : swap.first[0]])
+        return "same_meaning" if between and says_the_same(between) and not stays else ""
+    longer = max(swap.first, swap.second, key=lambda span: span[1] - span[0])
+    past = between or source[slice(*longer)]
+    if all(token.tag in _WITHIN or token.pos == "PUNCT" for token in past):
+        return "same_meaning"  # both describe one thing
+    said = any(caption.words.said_with(*pair, elsewhere=True) for pair in _newly_described(source, swap))
+    return "true_of_image" if said else ""
+
+
+def _kinds_of_swap(source: Sequence[Token], swap: Swap) -> frozenset[str]:
+    if swap.first[1] < swap.second[0]:
+        return kinds_of_swap(source, swap.first, swap.second)
+    moved = min(swap.first, swap.second, key=lambda span: span[1] - span[0])
+    # One word moved past others: it describes another thing now, or it is no swap of two things.
+    return kinds_of_swap(source, moved, moved) & {ATTRIBUTE}
+
+
+def _newly_described(source: Sequence[Token], swap: Swap) -> list[tuple[str, str]]:
+    """Return each thing (lemma of its noun) with the word that describes it only after the exchange."""
+    (start, middle), (second, end) = swap.first, swap.second
+    if middle < second:
+        nouns = noun_after(source, middle), noun_after(source, end)
+        found = [(nouns[0], source[end - 1]), (nouns[1], source[middle - 1])]
+    elif middle - start < end - second:
+        found = [(noun_after(source, end), source[middle - 1])]
+    else:
+        found = [(noun_after(source, start), source[end - 1])]
+    return [(noun, word.text.lower()) for noun, word in found if noun]
+
+
+def _mends_an_article(source: Sequence[Token], new: Sequence[Token], swap: Swap) -> str:
+    """Return a reason when an article changed before a word that stayed where it was."""
+    outside = [*range(swap.first[0] - 1), *range(swap.second[1], len(source))]
+    return (
+        "repaired"
+        if any(
+            source[at].text.lower() != new[at].text.lower() for at in outside if source[at].text.lower() in _ARTICLES
+        )
+        else ""
+    )
