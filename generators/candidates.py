@@ -221,20 +221,21 @@ class Candidates:
         """Whether the dictionary has the compound as a noun of its own."""
         return self._thesaurus.has(compound, "NOUN")
 
-    def describing(self, word: str, noun: str, rng: random.Random) -> list[str]:
+    def describing(self, word: str, noun: str, rng: random.Random, *, joined: bool = False) -> list[str]:
         """Return what may be said of a noun instead of ``word``, in random order.
 
-        Captions of the pool have to say it of such nouns. Only where none of them does, any colour may take the
-        place of a colour.
+        Captions of the pool have to say it of such nouns. Only where none of them does, or where it is ``joined`` to
+        other colours, any colour may take the place of a colour.
         """
         found = self.adjectives(word)
         opposites = OPPOSITE.get(word, ()) if noun not in OF_PEOPLE else ()
         seen = [other for other in found if other in opposites or self._describes(other, noun)]
         if not self.is_alive(noun):
             seen = [other for other in seen if other not in _OF_THE_LIVING]
-        if not seen and is_colour(word):
-            seen = [other for other in found if is_colour(other)]
-        return rng.sample(seen, len(seen))
+        drawn = rng.sample(seen, len(seen))
+        if is_colour(word) and (joined or not seen):
+            drawn += [other for other in found if is_colour(other) and other not in seen]
+        return drawn
 
     def _describes(self, adjective: str, noun: str) -> bool:
         # Materials are often nouns ("a metal bench"), which stand together without being counted as adjacent.

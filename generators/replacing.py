@@ -185,7 +185,7 @@ def _other_adjective(
     reason = "no_candidate"
     joined = phrase.adjectives if phrase.joined else ()
     beside = [caption.word(each) for each in joined if each != at and is_colour(caption.word(each))]
-    for other in candidates.describing(caption.word(at), caption.head(phrase), rng):
+    for other in candidates.describing(caption.word(at), caption.head(phrase), rng, joined=bool(beside)):
         if not all(exclude_each_other(other, colour) for colour in beside):
             continue
         if not adjective_is_said(other, caption.words):

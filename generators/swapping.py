@@ -194,8 +194,10 @@ def _exchange_adjectives(caption: Caption, one: tuple[NounPhrase, int], other: t
     heads = caption.head(first_phrase), caption.head(second_phrase)
     if reword_each_other(*heads):
         return "identical"
-    words = caption.words
-    if words.said_with(heads[0], caption.word(second)) or words.said_with(heads[1], caption.word(first)):
+    words, counts = caption.words, first == first_phrase.count
+    if words.said_with(heads[0], caption.word(second), elsewhere=counts) or words.said_with(
+        heads[1], caption.word(first), elsewhere=counts
+    ):
         return "true_of_image"
     tokens, source = caption.tokens, caption.pair.caption
     moved = plain(source, tokens[first].start, tokens[first].end)

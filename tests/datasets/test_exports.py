@@ -145,6 +145,14 @@ def test_sugarcrepe_bytes_equal_those_of_the_benchmark(real_data: Path, tmp_path
     assert (tmp_path / "swap_att.json").read_text().splitlines()[:6] == lines[:6]
 
 
+def test_a_benchmark_leaves_out_what_is_for_training_only(tmp_path: Path) -> None:
+    one = pair(0)
+    texts = [negative(one, "a cat"), replace(negative(one, "dog a"), id="0" * 32, form="shuffle", target="")]
+    done = export_records([one], texts, "sugarcrepe", tmp_path / "x.json")
+    assert (done.rows, done.for_training) == (1, 1)
+    assert "dog a" not in (tmp_path / "x.json").read_text()
+
+
 def test_sugarcrepe_without_negatives_is_an_empty_object(tmp_path: Path) -> None:
     assert export_records([pair(0)], [], "sugarcrepe", tmp_path / "x.json").rows == 0
     assert json.loads((tmp_path / "x.json").read_text()) == {}
