@@ -156,7 +156,7 @@ def _may_be_others(caption: Caption, phrase: NounPhrase) -> bool:
 
 def _deed(caption: Caption, candidates: Candidates, at: int, rng: random.Random) -> Outcome:
     """Exchange a verb for one that the same one does not do meanwhile."""
-    doer, tag = _before(caption, at), caption.tag(at)
+    doer, tag = _doer(caption, candidates, at), caption.tag(at)
     participle = tag in {"VBN", "VBG"} and doer is not None
     as_written = PARTICIPLES.get(caption.word(at), ()) if participle else ()
     wanted = (
@@ -186,8 +186,18 @@ def _verbs(caption: Caption, candidates: Candidates, doer: NounPhrase | None, at
     return [verb for verb in table.get(lemma, ()) if not same_act(verb, lemma)]
 
 
+def _doer(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | None:
+    """Return who does it; None when the phrase before the verb only tells where: "a man in a sweater | holding"."""
+    doer = _before(caption, at)
+    if doer is not None and caption.tag(doer.start - 1) in {"IN", "TO"} and not _lives(caption, candidates, doer):
+        return None
+    return doer
+
+
 def _opens_act(caption: Caption, at: int) -> bool:
     """Whether a verb without a doer before it tells what somebody does: not "on | serving tray"."""
+    if caption.tag(at) == "VBG" and caption.tag(at - 1).startswith("NN"):
+        return True
     return caption.tag(at - 1)[:2] in {"VB", "RB", "CC", "MD", "WP", "WD", "PR"} or caption.word(at - 1) in _WHILE
 
 
