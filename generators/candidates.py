@@ -163,7 +163,7 @@ class Candidates:
         """Draw up to `TRIED` candidates; a word that is four times as frequent is drawn twice as often."""
         if len(found) <= 1:
             return found
-        return list(dict.fromkeys(rng.choices(found, cum_weights=self._weights(found), k=TRIED)))
+        return list(dict.fromkeys(rng.choices(found, cum_weights=self._weights(found), k=2 * TRIED)))[:TRIED]
 
     def _find_weights(self, found: tuple[str, ...]) -> list[float]:
         return list(accumulate(math.sqrt(self._pool.frequency(word.split()[-1], "NOUN")) for word in found))
