@@ -1,54 +1,44 @@
-"""What boxes and a caption prove about an image, as facts that a question can be asked about.
+"""What boxes and captions prove about an image, as facts that a question can be asked about.
 
-A *fact* has the wordings of its question, the form of its answer and the fields that fill both (`questions.py`). A
-*thing* is a label that has exactly one box, no crowd, and that no caption speaks of in the plural, so "the dog" is
-clear. What there is a crowd of (`context.py`) is neither absent nor counted.
+`box_facts` tells what boxes prove of places and sizes, `caption_facts` what captions say; here is what both prove
+together: what is there and what is not, how many, and which colour the parsed caption gives to what.
 
-Stated margins, in parts of the picture: of two things one is left of (above) the other when their boxes do not overlap
-on that axis, the centres are at least 0.18 apart on it, and that is at least twice their distance on the other axis.
-One is larger when its box has at least twice the area. Labels with ten boxes or more are not counted, since sources
-stop marking crowds one by one.
+Presence, absence and numbers are only asked of labels in `vocabulary`, which the source marks wherever they occur.
+What there is a crowd of (`context.py`) is neither absent nor counted. Labels with ten boxes or more are not counted,
+since sources stop marking crowds one by one. Absent labels of a group with something present (`label_sets`) come first
+in half of the questions, being the more plausible ones.
 """
 
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations
 
 from pairwright.datasets.records import Box, Pair
 from pairwright.generators import questions
 from pairwright.generators.attributes import COLOUR
-from pairwright.generators.context import ImageWords, plural_of
-from pairwright.generators.language.inflection import article
+from pairwright.generators.box_facts import MOST_PAIRS, box_facts
+from pairwright.generators.caption_facts import CaptionFacts, colour_fact, count_fact
+from pairwright.generators.context import ImageWords, loosely_same, plural_of
+from pairwright.generators.facts import Fact, names
+from pairwright.generators.label_sets import GROUP_OF
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.nouns import MASS, PLURAL_ONLY
-from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, is_plural, noun_phrases
+from pairwright.generators.phrases import NounPhrase, is_plural, noun_phrases
 
-CLEARLY_APART = 0.18
-CLEARLY_LARGER = 2.0
 MOST_COUNTED = 9
-MOST_PAIRS = 30
+MOST_NONE = 2  # labels of which one asks how many, and there are none
+OPTIONS_ABSENT = 3
 
 _COLOURS = {word: concept for concept, words in COLOUR.items() for word in words if concept != "blond"}
-_CONVERSE = {"to the left of": "to the right of", "above": "below"}
-_CONVERSE |= {after: before for before, after in _CONVERSE.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """Something that can be asked; ``says`` is yes or no for presence questions, else empty."""
-
-    wordings: tuple[str, ...]
-    answer: str
-    fields: dict[str, str]
-    says: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
     """The context of one image: boxes by label, phrases of the caption, words of all captions."""
 
+    pair: Pair
     boxes: dict[str, tuple[Box, ...]]
     tokens: Sequence[Token]
     phrases: tuple[NounPhrase, ...]
@@ -62,66 +52,121 @@ class Grounding:
         for box in pair.boxes:
             boxes.setdefault(box.label.strip().lower(), []).append(box)
         found = {label: tuple(group) for label, group in boxes.items() if label}
-        return cls(found, tokens, noun_phrases(tokens), ImageWords.of(pair), tuple(vocabulary))
+        return cls(pair, found, tokens, noun_phrases(tokens), ImageWords.of(pair), tuple(vocabulary))
 
     def facts(self, rng: random.Random) -> list[list[Fact]]:
-        """Return what can be asked, one list a kind; the chance only draws absent labels and wordings of place."""
+        """Return what can be asked, one list a kind, the more telling kinds first; the chance draws what is absent."""
+        said = CaptionFacts(self.pair, self.words)
         present = list(self._present())
+        absent = self._absent(rng)
+        if absent:  # without, no "no" could stand against them
+            present += said.there()
+        counts = list(self._counts())
+        counted = {fact.about for fact in counts}
         return [
             present,
-            self._absent(rng, len(present)),
-            list(self._counts()),
-            list(self._colours()),
-            list(self._places(rng)),
-            list(self._sizes(rng)),
+            [_absence(label, rng) for label in absent[: len(present)]],
+            said.doing(),
+            self._colours(said),
+            [*counts, *(fact for fact in said.numbers(self._numbers()) if fact.about not in counted)],
+            said.where(),
+            *box_facts(self._things(), self._groups(), self.boxes, rng),
+            said.setting(),
+            list(self._more(rng)),
+            [count_fact(label, 0) for label in absent[len(present) :][:MOST_NONE] if label not in PLURAL_ONLY | MASS],
         ]
+
+    def which_present(self, rng: random.Random) -> list[Fact]:
+        """Return questions with options: which of several labels is there. One present, the others absent."""
+        absent = self._absent(rng)
+        labels = [label for label in self.boxes if label in self.vocabulary]
+        facts = []
+        for label in rng.sample(labels, min(len(labels), len(absent) // OPTIONS_ABSENT)):
+            wrong, absent = tuple(absent[:OPTIONS_ABSENT]), absent[OPTIONS_ABSENT:]
+            facts.append(Fact(questions.WHICH_PRESENT, "", {}, short=label, wrong=wrong, about=(label,)))
+        return facts
+
+    def _numbers(self) -> dict[str, int]:
+        return {label: len(group) for label, group in self.boxes.items()} | dict.fromkeys(self.words.crowds, -1)
 
     def _things(self) -> list[str]:
         return [
             label
             for label, group in self.boxes.items()
-            if len(group) == 1 and label not in PLURAL_ONLY | MASS and not self.words.has(plural_of(label))
+            if len(group) == 1
+            and label not in PLURAL_ONLY | MASS | self.words.crowds
+            and not self.words.has(plural_of(label))
+        ]
+
+    def _groups(self) -> list[str]:
+        return [
+            label
+            for label, group in self.boxes.items()
+            if len(group) > 1
+            and label in self.vocabulary
+            and label not in PLURAL_ONLY | MASS
+            and self._is_counted(label, len(group))
         ]
 
     def _present(self) -> Iterator[Fact]:
         for label in dict.fromkeys([*self.boxes, *sorted(self.words.crowds)]):
-            number = len(self.boxes.get(label, ()))
             if label not in self.vocabulary:
                 continue
-            if label in PLURAL_ONLY:
-                yield Fact(questions.ARE_THERE_ANY, questions.YES_ANY, {"nouns": label}, "yes")
-            elif label in MASS:
-                yield Fact(questions.ARE_THERE_ANY[:2], questions.YES_MASS, {"nouns": label}, "yes")
-            elif self._is_counted(label, number):
-                one = number == 1
-                wordings = questions.IS_THERE_ONE if one else questions.ARE_THERE_ANY
-                yield Fact(wordings, questions.YES_ONE if one else questions.YES_MANY, _names(label, number), "yes")
-            elif number > 1 or label in self.words.crowds:
-                yield Fact(questions.ARE_THERE_ANY, questions.YES_ANY, _names(label), "yes")
-
-    def _absent(self, rng: random.Random, most: int) -> list[Fact]:
-        absent = [label for label in self.vocabulary if label not in self.boxes and not self.words.speaks_of(label)]
-        facts = []
-        for label in rng.sample(absent, min(most, len(absent))):
-            if label in PLURAL_ONLY | MASS:
+            number = len(self.boxes.get(label, ()))
+            wordings: tuple[str, ...]
+            if label in MASS:
+                wordings, answer = questions.IS_THERE_SOME, questions.YES_MASS
+            elif label not in PLURAL_ONLY and number == 1 and self._is_counted(label, number):
+                wordings, answer = questions.IS_THERE_ONE, questions.YES_ONE
+            elif label in PLURAL_ONLY or number > 1 or label in self.words.crowds:
+                wordings, answer = questions.ARE_THERE_ANY, questions.YES_ANY
+            else:
                 continue
-            one = rng.random() < 0.5
-            wordings = questions.IS_THERE_ONE if one else questions.ARE_THERE_ANY
-            answer = questions.NO_ONE if one else questions.NO_MANY
-            facts.append(Fact(wordings, answer, _names(label), "no"))
-        return facts
+            fields = names(label) | ({"nouns": label} if label in PLURAL_ONLY else {})
+            yield Fact(wordings, answer, fields, "yes", about=(label,), presence=True)
+
+    def _absent(self, rng: random.Random) -> list[str]:
+        """Return the absent labels in random order, every second one from a group of what is present.
+
+        Where nothing at all is marked, it may as well be that nobody looked, and nothing is known to be absent.
+        """
+        if not self.boxes and not self.words.crowds:
+            return []
+        absent = [label for label in self.vocabulary if label not in self.boxes and not self.words.speaks_of(label)]
+        rng.shuffle(absent)
+        groups = {GROUP_OF.get(label, "") for label in self.boxes} - {""}
+        near = [label for label in absent if GROUP_OF.get(label) in groups]
+        far = [label for label in absent if GROUP_OF.get(label) not in groups]
+        mixed = [label for two in zip(near, far, strict=False) for label in two]
+        least = min(len(near), len(far))
+        return [*mixed, *near[least:], *far[least:]]
 
     def _counts(self) -> Iterator[Fact]:
         for label, group in self.boxes.items():
             if label in self.vocabulary and label not in PLURAL_ONLY | MASS and self._is_counted(label, len(group)):
-                answer = questions.COUNT_ONE if len(group) == 1 else questions.COUNT_MANY
-                yield Fact(questions.HOW_MANY, answer, _names(label, len(group)))
+                yield count_fact(label, len(group))
+
+    def _more(self, rng: random.Random) -> Iterator[Fact]:
+        counted = [fact.about[0] for fact in self._counts()]
+        pairs = [two for two in combinations(counted, 2) if len(self.boxes[two[0]]) != len(self.boxes[two[1]])]
+        for two in rng.sample(pairs, min(len(pairs), MOST_PAIRS)):
+            first, second = rng.sample(two, 2)
+            more = len(self.boxes[first]) > len(self.boxes[second])
+            answer = questions.YES_MORE if more else questions.NO_FEWER
+            fields = {"nouns": plural_of(first), "others": plural_of(second)}
+            yield Fact(questions.MORE_THAN, answer, fields, "yes" if more else "no", about=two)
 
     def _is_counted(self, label: str, number: int) -> bool:
         """Whether the boxes are all there are, as far as crowds and captions tell."""
         return 1 <= number <= MOST_COUNTED and self.words.is_number(label, number)
 
-    def _colours(self) -> Iterator[Fact]:
+    def _colours(self, said: CaptionFacts) -> list[Fact]:
+        facts = {fact.about: fact for fact in self._parsed_colours()}
+        named = {name for about in facts for name in loosely_same(about[0])}
+        facts |= {fact.about: fact for fact in said.colours() if fact.about[0] not in named}
+        return list(facts.values())
+
+    def _parsed_colours(self) -> Iterator[Fact]:
         heads = Counter(self.tokens[phrase.head].lemma for phrase in self.phrases)
         for phrase in self.phrases:
             colour = self._colour(phrase)
@@ -129,7 +174,7 @@ class Grounding:
             if not colour or heads[self.tokens[phrase.head].lemma] > 1 or not self._is_one(noun):
                 continue
             if not self.words.other_colour(noun, colour):
-                yield Fact(questions.WHAT_COLOUR, questions.COLOUR, {"noun": noun, "colour": colour})
+                yield colour_fact(noun, colour)
 
     def _colour(self, phrase: NounPhrase) -> str:
         """Return the one colour of a single thing, or an empty string."""
@@ -147,57 +192,14 @@ class Grounding:
         boxes = self.boxes.get(noun)
         return (boxes is None or len(boxes) == 1) and not self.words.has(plural_of(noun))
 
-    def _places(self, rng: random.Random) -> Iterator[Fact]:
-        for thing, other in _some_pairs(list(permutations(self._things(), 2)), rng):
-            relation = place_of(self.boxes[thing][0], self.boxes[other][0])
-            if not relation:
-                continue
-            fields = {"thing": thing, "other": other, "answer_relation": relation}
-            draw = rng.random()
-            if draw < 0.5:
-                yield Fact(questions.WHERE, questions.PLACE, fields)
-            else:
-                asked = relation if draw < 0.75 else _CONVERSE[relation]
-                answer = questions.YES_PLACE if asked == relation else questions.NO_PLACE
-                yield Fact(questions.IS_IT_THERE, answer, fields | {"asked_relation": asked})
 
-    def _sizes(self, rng: random.Random) -> Iterator[Fact]:
-        for thing, other in _some_pairs(list(combinations(self._things(), 2)), rng):
-            first, second = (_area(self.boxes[label][0]) for label in (thing, other))
-            if min(first, second) <= 0 or max(first, second) < CLEARLY_LARGER * min(first, second):
-                continue
-            larger, smaller = (thing, other) if first > second else (other, thing)
-            fields = {"thing": thing, "other": other, "larger": larger, "smaller": smaller}
-            if rng.random() < 0.5:
-                yield Fact(questions.WHICH_LARGER, questions.LARGER, fields)
-            else:
-                yield Fact(questions.WHICH_SMALLER, questions.SMALLER, fields)
-
-
-def place_of(one: Box, other: Box) -> str:
-    """Return where ``one`` clearly is as seen from ``other``: "to the left of", ..., or an empty string."""
-    across = (one.x1 + one.x2 - other.x1 - other.x2) / 2
-    down = (one.y1 + one.y2 - other.y1 - other.y2) / 2
-    if abs(across) >= CLEARLY_APART and abs(across) >= 2 * abs(down) and (one.x2 <= other.x1 or other.x2 <= one.x1):
-        return "to the left of" if across < 0 else "to the right of"
-    if abs(down) >= CLEARLY_APART and abs(down) >= 2 * abs(across) and (one.y2 <= other.y1 or other.y2 <= one.y1):
-        return "above" if down < 0 else "below"
-    return ""
-
-
-def _area(box: Box) -> float:
-    return (box.x2 - box.x1) * (box.y2 - box.y1)
-
-
-def _names(label: str, count: int = 1) -> dict[str, str]:
-    said = NUMBER_WORDS[count - 1]
-    return {"noun": label, "nouns": plural_of(label), "a_noun": f"{article(label)} {label}", "count": said}
-
-
-def _some_pairs(pairs: list[tuple[str, str]], rng: random.Random) -> list[tuple[str, str]]:
-    """Return every unordered pair once, in random order and direction; at most `MOST_PAIRS`."""
-    rng.shuffle(pairs)
-    seen: dict[frozenset[str], tuple[str, str]] = {}
-    for pair in pairs:
-        seen.setdefault(frozenset(pair), pair)
-    return list(seen.values())[:MOST_PAIRS]
+def _absence(label: str, rng: random.Random) -> Fact:
+    if label in MASS:
+        return Fact(questions.IS_THERE_SOME, questions.NO_ONE, names(label), "no", about=(label,), presence=True)
+    if label in PLURAL_ONLY:
+        fields = names(label) | {"nouns": label}
+        return Fact(questions.ARE_THERE_ANY, questions.NO_MANY, fields, "no", about=(label,), presence=True)
+    one = rng.random() < 0.5
+    wordings = questions.IS_THERE_ONE if one else questions.ARE_THERE_ANY
+    answer = questions.NO_ONE if one else questions.NO_MANY
+    return Fact(wordings, answer, names(label), "no", about=(label,), presence=True)

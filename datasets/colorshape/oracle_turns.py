@@ -4,7 +4,8 @@ A turn is TRUE when the answer is true, its "yes" or "no" is right, and it answe
 what was counted, tells the colour of the thing whose colour was asked, and so on. It is FALSE when the answer
 is false or its "yes" or "no" wrong. It is OUTSIDE when question or answer are outside the grammar, when the
 truth is a border case, or when the answer speaks of something else. "It" and short answers ("Red.", "Two.",
-"To the left of the square.") are completed from the question.
+"To the left of the square.") are completed from the question. What speaks of the picture as a whole or comes with a
+format for the answer (options, "a single word or phrase"): `oracle_pictures`.
 """
 
 from pairwright.datasets.colorshape.oracle_forms import (
@@ -18,6 +19,7 @@ from pairwright.datasets.colorshape.oracle_forms import (
     Stands,
 )
 from pairwright.datasets.colorshape.oracle_grammar import readings
+from pairwright.datasets.colorshape.oracle_pictures import picture_truth, stem_of
 from pairwright.datasets.colorshape.oracle_questions import (
     Compare,
     HowMany,
@@ -53,9 +55,21 @@ def judge_turn(question: str, answer: str, scene: Scene) -> Verdict:
         TRUE, FALSE, or OUTSIDE, as the module says. A question that can be taken in two ways is judged only
         when both give the same verdict.
     """
+    stem, options = stem_of(question)
+    if not options:
+        return _judge_stem(stem, answer, scene)
+    verdicts = {letter: _judge_stem(stem, option, scene) for letter, option in options.items()}
+    chosen = verdicts.pop(answer.strip().rstrip(".)"), Verdict.OUTSIDE)
+    return chosen if chosen is not Verdict.TRUE or set(verdicts.values()) <= {Verdict.FALSE} else Verdict.OUTSIDE
+
+
+def _judge_stem(question: str, answer: str, scene: Scene) -> Verdict:
     tokens = tokenise(answer)
     if not tokens:
         return Verdict.OUTSIDE
+    truth = picture_truth(question, answer, scene)
+    if truth is not None:
+        return Verdict.TRUE if truth else Verdict.FALSE
     verdicts = {_judge(asked, tokens, scene) for asked in understood(question)}
     # A way to take the question that the answer does not answer was not the one meant.
     told = verdicts - {Verdict.OUTSIDE}

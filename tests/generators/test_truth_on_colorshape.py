@@ -80,17 +80,20 @@ def check_negatives(corpus: Corpus, negatives: RuleNegatives) -> None:
 
 
 def check_turns(corpus: Corpus) -> None:
-    generator = TemplateConversations(ConversationOptions(vocabulary=vocabulary(), most_turns=0))
+    options = ConversationOptions(types=("conversation", "short", "choice"), vocabulary=vocabulary(), most_turns=0)
     said: Counter[str] = Counter()
+    letters: Counter[str] = Counter()
     wrong = []
-    for pair, annotation in corpus.annotated(generator):
+    for pair, annotation in corpus.annotated(TemplateConversations(options)):
         for question, answer in zip(annotation.turns[::2], annotation.turns[1::2], strict=True):
-            said[answer.text.split(",")[0]] += 1
+            (letters if annotation.kind == "choice" else said)[answer.text.split(",")[0]] += 1
             if judge_turn(question.text, answer.text, scene_of(pair)) is not Verdict.TRUE:
                 wrong.append(f"{pair.caption!r}: {question.text} {answer.text}")
     assert not wrong
-    assert said.total() > 5 * len(corpus.pairs)
-    assert 0.45 <= said["Yes"] / (said["Yes"] + said["No"]) <= 0.55
+    assert said.total() > 25 * len(corpus.pairs)
+    assert 0.47 <= said["Yes"] / (said["Yes"] + said["No"]) <= 0.53
+    assert letters.keys() == set("ABCD")
+    assert max(letters.values()) <= 1.2 * min(letters.values())
 
 
 def test_kept_negatives_are_false_and_frequent(few: Corpus) -> None:

@@ -1,0 +1,195 @@
+"""Verdicts on turns that speak of the picture, of several things at once, or come with a format to answer in.
+
+These lie outside of the scene grammar. Each form is a pattern of the question, patterns of the answer, and its truth
+in the scene's geometry. Known forms: which half of the picture a thing is in, whether it takes up more than some part
+of the width or height, more of one than of another, which of three is furthest to a side or the largest, how two of a
+kind are arranged and which of them is larger, "the circle" as the answer to which of two is larger, and "0".
+
+A question may have the prompt for a short answer on its last line, or lettered options; then the letter is right when
+its option is true and every other one is false.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+
+from pairwright.datasets.colorshape.scenes import Scene, SceneObject
+
+_PROMPT = re.compile(r"\n(?:Answer|Please answer|Respond)[^\n]*$")
+_OPTION = re.compile(r"^([A-Z])[.)] (.+)$", re.MULTILINE)
+_PARTS = {"a fifth": 0.2, "a quarter": 0.25, "a third": 1 / 3, "half": 0.5, "two thirds": 2 / 3, "three quarters": 0.75}
+_COUNTS = {"": 1, "two ": 2, "three ": 3, "four ": 4}
+_IMAGE = r"(?:image|picture)"
+_THING = r"the (?P<count>(?:two |three |four )?)(?P<noun>[a-z]+)"
+_SIDES = r"(?P<low>left|upper) or the (?P<high>right|lower)"
+_HALVES = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"(?:is|are) {_THING} in the {_SIDES} half of the {_IMAGE}",
+        rf"in which half of the {_IMAGE} (?:is|are) {_THING}, the {_SIDES} one",
+        rf"which half of the {_IMAGE} (?:is|are) {_THING} in, the {_SIDES} one",
+    )
+)
+_IN_HALF = re.compile(r"(?:the [a-z ]+ (?:is|are) in the )?(left|right|upper|lower)(?: half of the image)?")
+_IN_BOTH = re.compile(
+    r"both|the [a-z ]+ (?:extends|are spread) over both the (?:left|upper) and the (?:right|lower) half of the image"
+)
+_PART = re.compile(
+    rf"(?:in the {_IMAGE}, )?does the (?P<noun>[a-z]+) (?:take up|extend over) more than (?P<part>[a-z ]+?) of the "
+    rf"(?P<extent>height|width)(?: of the {_IMAGE})?"
+)
+_TAKES = re.compile(
+    r"(yes|no)(?:, the ([a-z]+) takes up (more|less) than ([a-z ]+?) of the (height|width) of the image)?"
+)
+_MORE = re.compile(
+    rf"(?:are there|does the {_IMAGE} show|can you see) more (?P<one>[a-z]+) than (?P<two>[a-z]+)(?: in the {_IMAGE})?"
+)
+_THERE_ARE = re.compile(r"(yes|no)(?:, there are (more|fewer) ([a-z]+) than ([a-z]+))?")
+_THREE = r"the (?P<one>[a-z]+), the (?P<two>[a-z]+) or the (?P<three>[a-z]+)"
+_FURTHEST = re.compile(rf"which (?:of these )?is furthest to the (?P<side>left|right) in the {_IMAGE}: {_THREE}")
+_IS_FURTHEST = re.compile(r"the ([a-z]+)(?: is furthest to the (left|right))?")
+_LARGEST = re.compile(rf"which (?:of these )?is the largest in the {_IMAGE}: {_THREE}")
+_IS_LARGEST = re.compile(r"(?:in the image, )?the ([a-z]+)(?: is the largest)?")
+_ARRANGED = re.compile(
+    rf"(?:are the two (?P<one>[a-z]+) side by side or one above the other in the {_IMAGE}"
+    rf"|how are the two (?P<two>[a-z]+) arranged in the {_IMAGE}, side by side or one above the other)"
+)
+_IS_ARRANGED = re.compile(r"(?:in the image, the two [a-z]+ are )?(side by side|one above the other)")
+_TWIN = re.compile(
+    rf"(?:which (?P<one>[a-z]+) is|of the two (?P<two>[a-z]+), which one is) (?P<size>larger|smaller) in the {_IMAGE}, "
+    r"the (?P<low>left|upper) or the (?:right|lower) one"
+)
+_IS_TWIN = re.compile(r"(?:in the image, )?the (left|right|upper|lower) (?:one|[a-z]+ is (larger|smaller))")
+_COMPARE = re.compile(rf"which (?:one )?is (?P<size>larger|smaller) in the {_IMAGE}, the ([a-z]+) or the ([a-z]+)")
+_IS_THE = re.compile(r"the ([a-z]+)")
+_NUMBER = re.compile(r"(?:how many|what is the number of) (?P<nouns>[a-z]+)\b.*")
+_WHICH_THERE = re.compile(rf"which of these (?:can be seen in the {_IMAGE}|does the {_IMAGE} show|is in the {_IMAGE})")
+
+
+def stem_of(question: str) -> tuple[str, dict[str, str]]:
+    """Return a question without its format, and its options by letter."""
+    bare = _PROMPT.sub("", question)
+    options = dict(_OPTION.findall(bare))
+    return (_OPTION.sub("", bare).strip() if options else bare), options
+
+
+def picture_truth(question: str, answer: str, scene: Scene) -> bool | None:
+    """Return whether a turn of these forms is true; None where it has none of them."""
+    asked, said = (text.strip().lower().rstrip("?.").strip() for text in (question, answer))
+    for pattern, truth in _FORMS:
+        found = pattern.fullmatch(asked)
+        if found is not None:
+            return truth(found, said, scene)
+    return None
+
+
+def _of_shape(noun: str, scene: Scene) -> list[SceneObject]:
+    return [item for item in scene.objects if noun in (item.shape, f"{item.shape}s", f"{item.shape}es")]
+
+
+def _only(noun: str, scene: Scene) -> SceneObject | None:
+    found = _of_shape(noun, scene)
+    return found[0] if len(found) == 1 and found[0].shape == noun else None
+
+
+def _half(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    items = _of_shape(found["noun"], scene)
+    if len(items) != _COUNTS[found["count"]]:
+        return None
+    axis = 0 if found["low"] == "left" else 1
+    low, high = min(item.box[axis] for item in items), max(item.box[axis + 2] for item in items)
+    if _IN_BOTH.fullmatch(said):
+        return low < 0.5 < high
+    half = _IN_HALF.fullmatch(said)
+    if half is None or half[1] not in (found["low"], found["high"]):
+        return None
+    return high <= 0.5 if half[1] == found["low"] else low >= 0.5
+
+
+def _part(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    item, takes = _only(found["noun"], scene), _TAKES.fullmatch(said)
+    if item is None or takes is None or found["part"] not in _PARTS:
+        return None
+    if takes[2] and (takes[2], takes[4], takes[5]) != (found["noun"], found["part"], found["extent"]):
+        return None
+    start = 0 if found["extent"] == "width" else 1
+    more = item.box[start + 2] - item.box[start] > _PARTS[found["part"]]
+    return (takes[1] == "yes") is more and (not takes[3] or (takes[3] == "more") is more)
+
+
+def _more(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    told = _THERE_ARE.fullmatch(said)
+    one, two = (len(_of_shape(found[name], scene)) for name in ("one", "two"))
+    if told is None or not one or not two or (told[3] and (told[3], told[4]) != (found["one"], found["two"])):
+        return None
+    if told[2] == "fewer" and one >= two:
+        return False
+    return (told[1] == "yes") is (one > two) and (told[2] != "more" or one > two)
+
+
+def _three(found: re.Match[str], scene: Scene) -> list[SceneObject]:
+    return [item for item in (_only(found[name], scene) for name in ("one", "two", "three")) if item is not None]
+
+
+def _furthest(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    items, told = _three(found, scene), _IS_FURTHEST.fullmatch(said)
+    if len(items) != 3 or told is None or (told[2] or found["side"]) != found["side"]:
+        return None
+    ends = sorted(items, key=lambda item: item.centre[0])
+    return ends[0 if found["side"] == "left" else -1].shape == told[1]
+
+
+def _largest(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    items, told = _three(found, scene), _IS_LARGEST.fullmatch(said)
+    if len(items) != 3 or told is None:
+        return None
+    return max(items, key=lambda item: item.area).shape == told[1]
+
+
+def _arranged(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    items, told = _of_shape(found["one"] or found["two"], scene), _IS_ARRANGED.fullmatch(said)
+    if len(items) != 2 or told is None:
+        return None
+    across, down = (abs(items[0].centre[axis] - items[1].centre[axis]) for axis in (0, 1))
+    return (told[1] == "side by side") is (across > down)
+
+
+def _twin(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    items, told = _of_shape(found["one"] or found["two"], scene), _IS_TWIN.fullmatch(said)
+    if len(items) != 2 or told is None or (told[2] or found["size"]) != found["size"]:
+        return None
+    first, last = sorted(items, key=lambda item: item.centre[0 if found["low"] == "left" else 1])
+    chosen, other = (first, last) if told[1] == found["low"] else (last, first)
+    return chosen.area > other.area if found["size"] == "larger" else chosen.area < other.area
+
+
+def _compare(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    told = _IS_THE.fullmatch(said)
+    items = [_only(found[at], scene) for at in (2, 3)]
+    if told is None or None in items or told[1] not in (found[2], found[3]):
+        return None
+    one, two = (item for item in items if item is not None)
+    chosen, other = (one, two) if told[1] == found[2] else (two, one)
+    return chosen.area > other.area if found["size"] == "larger" else chosen.area < other.area
+
+
+def _none(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    return not _of_shape(found["nouns"], scene) if said == "0" else None
+
+
+def _there(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    del found
+    return bool(_of_shape(said, scene))
+
+
+_FORMS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], str, Scene], bool | None]]] = (
+    *((pattern, _half) for pattern in _HALVES),
+    (_PART, _part),
+    (_MORE, _more),
+    (_FURTHEST, _furthest),
+    (_LARGEST, _largest),
+    (_ARRANGED, _arranged),
+    (_TWIN, _twin),
+    (_COMPARE, _compare),
+    (_NUMBER, _none),
+    (_WHICH_THERE, _there),
+)
