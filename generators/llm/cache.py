@@ -38,6 +38,7 @@ from pairwright.generators.llm.messages import Model, Reply, Request, Usage
 SECRET_LENGTH = 16  # letters; what is shorter ("EMPTY", "none") is no secret, and may be a word of an answer
 
 LOOK_AGAIN = (0.03, 5.0)  # seconds between two looks for an answer that another process is getting: first, longest
+LOOK_EVERY = 0.001  # between two looks of all rows that wait for such answers: many look less often, each of them
 
 _MOST_TOKENS = 2**53  # an answer; a server may claim more than the file's numbers hold
 _BY_KEY = f"{SELECT} WHERE key = ?"
@@ -184,6 +185,7 @@ class CachedModel:
         self._endpoint = read_address(endpoint).origin if "://" in endpoint else endpoint
         self._secrets = [secret for secret in secrets if len(secret) >= SECRET_LENGTH]
         self._asking: dict[str, asyncio.Future[Reply]] = {}
+        self._elsewhere = 0  # rows that wait for what another process is getting
 
     async def ask(self, request: Request) -> Reply:
         """Return the answer, with its key; ``cached`` tells that nothing was paid for it.
@@ -202,12 +204,20 @@ class CachedModel:
             if sent is None and self._cache.claim(key):
                 return await self._send(key, request)
             if sent is None:  # another process asks
-                await asyncio.sleep(wait)
+                await self._look_later(wait)
                 wait = min(1.5 * wait, longest)
                 continue
             await asyncio.wait([sent])  # leaves the one who sent it alone when we are cancelled
             if not sent.cancelled():
                 return replace(sent.result(), cached=True)
+
+    async def _look_later(self, wait: float) -> None:
+        self._elsewhere += 1
+        try:
+            # A look is some 50 us of CPU: the 50,000 rows of a batch would else keep a core busy with looking.
+            await asyncio.sleep(max(wait, self._elsewhere * LOOK_EVERY))
+        finally:
+            self._elsewhere -= 1
 
     async def _send(self, key: str, request: Request) -> Reply:
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.generators.llm import cache_claims
-from pairwright.generators.llm.cache import Cache, CachedModel
+from pairwright.generators.llm.cache import LOOK_EVERY, Cache, CachedModel
 from pairwright.generators.llm.cache_claims import Claims
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Message, Reply, Request, Usage
+from tests.generators.llm.virtual_time import run
 
 KEY = bytes(range(16))
 
@@ -135,6 +136,33 @@ def test_a_process_asks_for_itself_when_the_other_fails_or_gives_up(path: Path, 
     reply = asked_by_two(path, Slow(None if cancel else Failure("timeout")), second, cancel=cancel)
     assert isinstance(reply, Reply)
     assert (reply.cached, second.asked) == (False, 1)
+
+
+def test_many_rows_that_wait_for_another_process_look_no_more_often_than_a_few(path: Path) -> None:
+    rows, seconds, looks = 2000, 20.0, 0
+
+    async def wait(one: Cache, other: Cache) -> None:
+        requests = [Request((Message("user", f"hello {n}"),), "m") for n in range(rows)]
+        asking, waiting = CachedModel(Slow(), one, "here"), CachedModel(Slow(), other, "here")
+        held = [asyncio.ensure_future(asking.ask(each)) for each in requests]
+        await asyncio.sleep(0)
+        held += [asyncio.ensure_future(waiting.ask(each)) for each in requests]
+        await asyncio.sleep(seconds)
+        for each in held:
+            each.cancel()
+        await asyncio.gather(*held, return_exceptions=True)
+
+    with Cache.open(path) as one, Cache.open(path) as other:
+        look = other.get
+
+        def counted(key: str) -> Reply | None:
+            nonlocal looks
+            looks += 1
+            return look(key)
+
+        other.get = counted  # type: ignore[method-assign]  # to count
+        run(wait(one, other))
+    assert rows <= looks <= rows + 1.2 * seconds / LOOK_EVERY
 
 
 def test_answers_of_another_process_are_found_by_one_that_was_alone(path: Path) -> None:
