@@ -19,6 +19,8 @@ _AGREES: Final = 0.9
 _OPENED: Final = 0.25
 _STEPS: Final = ((1, 1), (1, 0), (0, 1))
 
+_UNINFLECTED: Final = frozenset({"ADP", "ADV", "CCONJ", "SCONJ"})  # "toward" and "towards" are no two numbers
+
 # Forms that change with the noun that they go with.
 _FORMS: Final = tuple(
     map(
@@ -62,7 +64,8 @@ class Hunk:
 
 def agree(one: Token, other: Token) -> bool:
     """Whether two different words are one word in two numbers, or two forms that go with the noun."""
-    return _agree(one.text.lower(), one.lemma, other.text.lower(), other.lemma)
+    inflected = one.pos not in _UNINFLECTED and other.pos not in _UNINFLECTED
+    return inflected and _agree(one.text.lower(), one.lemma, other.text.lower(), other.lemma)
 
 
 @lru_cache(maxsize=50_000)

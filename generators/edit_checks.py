@@ -26,8 +26,8 @@ from typing import Final
 from pairwright.datasets.records import Edit
 from pairwright.generators.captions import Caption
 from pairwright.generators.edit_alignment import Hunk, differences
-from pairwright.generators.edit_kinds import Asked, Stretch
-from pairwright.generators.edit_places import not_agreement, reading_of, the_edit, wrong_form, wrong_target
+from pairwright.generators.edit_kinds import OBJECT, Asked, Stretch
+from pairwright.generators.edit_places import longer_name, not_agreement, reading_of, the_edit, wrong_form, wrong_target
 from pairwright.generators.edit_rebuilding import changes_of_hunk, changes_of_swap, without_final_mark
 from pairwright.generators.edit_swap_checks import swap_trouble
 from pairwright.generators.edit_swaps import swapped
@@ -173,6 +173,8 @@ class EditChecks:
         main = the_edit(hunks, source, new)
         if isinstance(main, str):
             return main
+        if asked.kind == "hard_positive" and asked.target == OBJECT:
+            main = longer_name(main, source)
         agreeing = [hunk for hunk in hunks if hunk.is_agreement and not main.start <= hunk.start < main.end]
         reason = self._one_span(caption, asked, source, new, main) or not_agreement(agreeing, main, source)
         if reason:
@@ -190,7 +192,8 @@ class EditChecks:
         reason = wrong_form(asked.form, old, fresh) or wrong_target(asked, old, fresh)
         if reason:
             return reason
-        if not all(self._is_known(new[at]) for at in hunk.new):
+        own = set(caption.lower)
+        if not all(new[at].text.lower() in own or self._is_known(new[at]) for at in hunk.new):
             return "unknown_word"
         reading = reading_of(asked.target, source, old, fresh)
         if asked.kind == "hard_positive":

@@ -10,9 +10,16 @@ from dataclasses import dataclass
 from typing import Final
 
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.relations import RELATIONS
+from pairwright.generators.synonyms import RELATIONS as REWORDED
 from pairwright.generators.wordlists import word_set
 
 OBJECT, ATTRIBUTE, RELATION = "object", "attribute", "relation"
+
+WORDINGS: Final = frozenset(
+    {wording for each in RELATIONS for wording in each.wordings}
+    | {wording for old, others in REWORDED.items() for wording in (old, *others)}
+)
 
 _NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
 _NAMING: Final = _NOUNS | {"PRP"}
@@ -81,7 +88,7 @@ def kinds_of_words(stretch: Stretch) -> frozenset[str]:
         found.add(ATTRIBUTE)
     if _counts(words):
         found.add(ATTRIBUTE)
-    if _relates(words):
+    if _relates(words) or _is_wording(stretch):
         found.add(RELATION)
     return frozenset(found)
 
@@ -136,6 +143,12 @@ def _relates(words: Sequence[Token]) -> bool:
     related = [w for w in words if w.tag in _PLACING or w.tag in _VERBS or w.text.lower() in {"next", "close"}]
     rest = [w for w in words if w not in related]
     return bool(related) and all(w.text.lower() in _OF_PLACE or w.tag in {"RB", "JJ", "JJR"} for w in rest)
+
+
+def _is_wording(stretch: Stretch) -> bool:
+    """Whether the tables know the words, or they and the one behind them, as a relation: "adjacent | to"."""
+    words = [token.text.lower() for token in stretch.tokens[stretch.start : stretch.end + 1]]
+    return " ".join(words) in WORDINGS or " ".join(words[: stretch.end - stretch.start]) in WORDINGS
 
 
 def kinds_of_addition(new: Stretch) -> frozenset[str]:

@@ -43,7 +43,35 @@ def the_edit(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token
     if others:
         repairs = all(_is_repair(hunk, source, new) for hunk in others)
         return "repaired" if repairs or _is_repair(main, source, new) else "several_edits"
-    return main
+    return _whole(main, source, new)
+
+
+def longer_name(hunk: Hunk, source: Sequence[Token]) -> Hunk:
+    """Return the hunk with the noun before it, where words behind a noun are new or gone: "laptop | computer"."""
+    if (hunk.gone and hunk.new) or not hunk.start or source[hunk.start - 1].tag not in _NOUNS:
+        return hunk
+    return _widened(hunk, 1, 0)
+
+
+def _whole(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) -> Hunk:
+    """Return the hunk, widened to the relations in which it lies: "in" and "in front of" share a word."""
+    for fresh in relations_in(new):
+        before, behind = hunk.new_start - fresh.start, fresh.end - hunk.new_end
+        if before < 0 or behind < 0 or before + behind == 0:
+            continue
+        if any(old.start == hunk.start - before and old.end == hunk.end + behind for old in relations_in(source)):
+            return _widened(hunk, before, behind)
+    return hunk
+
+
+def _widened(hunk: Hunk, before: int, behind: int) -> Hunk:
+    """Return the hunk with so many words more before and behind it, which are the same in both texts."""
+    start, end = hunk.start - before, hunk.end + behind
+    new_start, new_end = hunk.new_start - before, hunk.new_end + behind
+    agreed = {at for pair in hunk.agreed for at in pair[:1]}, {at for pair in hunk.agreed for at in pair[1:]}
+    gone = tuple(at for at in range(start, end) if at not in agreed[0])
+    fresh = tuple(at for at in range(new_start, new_end) if at not in agreed[1])
+    return Hunk(start, end, new_start, new_end, gone, fresh, hunk.agreed)
 
 
 def _joined_by_of(hunks: Sequence[Hunk], source: Sequence[Token]) -> list[Hunk]:

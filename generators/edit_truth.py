@@ -109,11 +109,16 @@ class Truth:
         heads = old[-1].lemma, new[-1].lemma
         if heads[0] == heads[1]:
             return len(old) != len(new) and {t.lemma for t in old} <= {t.lemma for t in new}  # a kind of it
-        one, other = _compound(old), _compound(new)
+        one, other = self._name(old), self._name(new)
         return any(
             reword_each_other(a, b) or self._thesaurus.related(a, b, "NOUN")
-            for a, b in {heads, (one, other), (one, heads[1]), (heads[0], other)}
+            for a, b in {(one, other), (_compound(old), _compound(new))}
         )
+
+    def _name(self, nouns: Sequence[Token]) -> str:
+        """Return the compound where it is a word of its own ("dining room"), else its head."""
+        compound = _compound(nouns)
+        return compound if compound in KINDS or self._thesaurus.has(compound, "NOUN") else nouns[-1].lemma
 
     def _is_said(self, reading: Reading, words: ImageWords) -> bool:
         if reading.target == OBJECT:
