@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from pairwright.datasets.chance import stream
-from pairwright.generators.llm.answers import Answer, asked
+from pairwright.generators.llm.answers import PLANNED, Answer, asked
 from pairwright.generators.llm.messages import Request
 from pairwright.generators.llm.rounds import together
 from pairwright.generators.llm.talks import Talk
@@ -110,7 +110,9 @@ class Workflow:
         if answer.value is None:
             return [Candidate(kind, "", prompt.id, answer.key, answer.reason)] * self._per_type
         caption = asking.pair.caption.lower()
-        concepts = [each for each in dict.fromkeys(answer.value.concepts) if each and each.lower() in caption]
+        concepts = [each for each in dict.fromkeys(answer.value.concepts) if each.strip()]
+        if not any(reply.finish_reason == PLANNED for reply in answer.replies):  # a plan's are of another caption
+            concepts = [each for each in concepts if each.lower() in caption]
         if not concepts:
             return [Candidate(kind, "", prompt.id, answer.key, "no_edit")] * self._per_type
         rng = stream(seed, kind)

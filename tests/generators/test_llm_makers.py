@@ -273,6 +273,16 @@ def test_a_caption_without_such_concepts_is_not_asked_further() -> None:
     assert len(asked) == 2
 
 
+def test_a_plan_reckons_with_every_step() -> None:
+    """A plan's typical answers are about other captions, and lead to as many requests as a caption's own."""
+
+    def planned(request: Request) -> Reply:
+        return Reply(request.expects, "planned", "", Usage(1, 1), "m")
+
+    _, asked = annotated(negatives(LLMNegativeOptions(variant="workflow")), SOURCE, planned)
+    assert Counter(map(step_of, asked)) == {"find": 3, "swap": 2, "propose": 5, "compose": 5}
+
+
 # Positives
 
 
