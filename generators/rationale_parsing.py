@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from pairwright.generators.llm.manners import begins_turn
-from pairwright.generators.rationale_labels import Labels
+from pairwright.generators.rationale_labels import LONGEST, Labels
 
 # Reasons of an answer that cannot be used.
 NO_ANSWER = "no_answer"  # no marker before the first invented question
@@ -159,7 +159,7 @@ def _answers(text: str, labels: Labels, choices: Sequence[str]) -> list[_Answer]
 
 
 def _answer(text: str, match: re.Match[str], labels: Labels, choices: Sequence[str]) -> _Answer:
-    behind = text[match.end() :].lstrip()
+    behind = text[match.end() : match.end() + 2 * LONGEST].lstrip()
     said = behind[: _label_end(behind)].strip()
     return _Answer(match.start(), said, labels.read(said, choices))
 

@@ -60,6 +60,30 @@ def from_records(
     return Source(samples)
 
 
+def with_examples(source: Source, examples: Iterable[Example], matched: set[str]) -> Source:
+    """Return ``source`` with kept examples added to the samples that have their keys.
+
+    Args:
+        source: samples of any kind; shards are written anew, since they change.
+        examples: those without a key belong to no sample.
+        matched: gets the keys that were found, while the samples are read.
+    """
+    of_key: dict[str, list[Example]] = defaultdict(list)
+    for example in examples:
+        if example.status == "kept" and example.key:
+            of_key[example.key].append(example)
+
+    def samples() -> Iterator[Sample]:
+        for sample in source.samples():
+            added = of_key.get(sample.pair.key, [])
+            matched.update(example.key for example in added)
+            # Origins of all its texts, where a shard has told them, are told again with the new ones.
+            makers = (*sample.makers, *(example.origin for example in added)) if sample.makers else ()
+            yield replace(sample, examples=(*sample.examples, *added), makers=makers)
+
+    return Source(samples, manifest=source.manifest)
+
+
 def open_source(path: Path) -> Source:
     """Return a build directory, a folder of shards, one tar or a brace pattern as a source; or a table of examples.
 

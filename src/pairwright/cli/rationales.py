@@ -108,10 +108,10 @@ def rationales(
 
 
 def _ask(request: "RationaleRequest", asked: Asked, *, as_json: bool) -> None:
-    from pairwright.flows.rationales import ask_rationales, plan_rationales
-
     if not asked.model:
         raise UsageError(f"Name a model with --model, or give its outputs with {_IMPORT}.")
+    from pairwright.flows.rationale_asking import ask_rationales, plan_rationales
+
     asking = asked.asking(request.out)
     watching = Watching("rows", asked.max_cost)
     if asked.batch_cancel:

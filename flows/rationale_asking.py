@@ -1,0 +1,154 @@
+"""Rationales asked of a model, over any input: what ``pairwright generate rationales --model`` runs.
+
+The input is read through first, so that a broken row stops the run before money is spent. What is written while it
+runs, or when it is stopped, stands in ``OUT.partial``; OUT itself appears when it is whole. Answers are kept either way:
+the same command goes on. Memory: the rows under way; all of them where a Parquet file is to be written.
+"""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.errors import PairwrightError
+from pairwright.flows.llm import Asking
+from pairwright.flows.rationale_files import files_of, open_examples
+from pairwright.flows.rationale_rows import read_items
+from pairwright.flows.rationales import RationaleRequest, Work, numbered, opened
+from pairwright.flows.receipts import hash_of
+from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.failures import Failure
+from pairwright.generators.llm.plan import StagePlan, sample_of
+from pairwright.generators.llm.runner import Done, Row
+from pairwright.generators.llm.session import Session, Snapshot
+from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.rationale_tasks import Item, Task
+from pairwright.generators.rationales import NAME, VERSION, Judged, Rationales, row_key
+
+
+def ask_rationales(
+    request: RationaleRequest, asking: Asking, note: Callable[[str], None], watch: Callable[[Snapshot], None]
+) -> dict[str, Any]:
+    """Let a model explain every row, and write the rows.
+
+    Args:
+        request: task, rows and output.
+        asking: of which model, and how.
+        note: told in one line what concerns the whole run.
+        watch: told how far it is.
+
+    Returns:
+        As `Work.result`, with ``llm`` and ``failed`` as in `llm_generating.run_llm_generator`.
+
+    Raises:
+        PairwrightError: what stopped the run, in one line; what is done stands in ``OUT.partial``.
+    """
+    task, work = opened(request), Work()
+    total = sum(1 for _ in read_items(task, request.read, Counter()))
+    maker = _maker(task, request, asking)
+    partial_out = _partial(request.out)
+    stopped: BaseException | None = None
+    with FailedRows(
+        request.out.with_suffix(".failed.jsonl"), run=_identity(maker, asking), retry=asking.retry_failed
+    ) as failed:
+        talks = _Talks(maker, failed)
+        with asking.session(watch=watch, say=note) as session, open_examples(partial_out, request.rows) as write:
+            try:
+                for judged in talks.hold(session, read_items(task, request.read, work.broken), of=total):
+                    work.add(judged, write(judged.example))
+            except (PairwrightError, KeyboardInterrupt) as error:
+                stopped = error
+        if stopped is not None:
+            note(f"{work.judged:,} of {total:,} rows are done: {partial_out}. The same command goes on from there.")
+            raise stopped
+    _put_in_place(partial_out, request.out)
+    if summary := failed.summary(work.judged):
+        note(summary)
+    reasons = dict(sorted(failed.counts.items()))
+    return {
+        **work.result(request.out),
+        "llm": {**asking.told(), "rows_per_second": round(session.totals().rate, 1)},
+        "failed": {"rows": sum(reasons.values()), "reasons": reasons, "file": str(failed.path)},
+    }
+
+
+def plan_rationales(request: RationaleRequest, asking: Asking) -> StagePlan:
+    """Return what `ask_rationales` would ask and cost; nothing is sent.
+
+    Raises:
+        PairwrightError: when it could not begin.
+    """
+    from pairwright.flows.llm_planning import plan_rows
+
+    task = opened(request)
+    maker = _maker(task, request, asking)
+    sample = sample_of(numbered(read_items(task, request.read, Counter())), seed=request.settings.seed)
+    return plan_rows(NAME, [_row(maker, item, ordinal) for item, ordinal in sample.items], sample.total, asking)
+
+
+def _maker(task: Task, request: RationaleRequest, asking: Asking) -> Rationales:
+    section = asking.section
+    book = PromptBook(Path(section.prompts) if section.prompts else None)
+    prompt = task.prompt_of(book, label_given=request.settings.label_given)
+    return Rationales(task, request.settings, prompt, section.model)
+
+
+def _identity(maker: Rationales, asking: Asking) -> str:
+    """Return a hash over all that shapes the requests, the rows excepted."""
+    section, settings = asking.section, maker.settings
+    own = [NAME, VERSION, maker.prompt.id if maker.prompt else "", settings.label_given, settings.samples]
+    return hash_of(
+        [*own, section.model, asking.settings().cache_endpoint, section.structured, dict(section.parameters)]
+    )
+
+
+def _partial(out: Path) -> Path:
+    """Return where OUT is written until it is whole: a file of the same ending, or a folder without one."""
+    return out.with_suffix(f".partial{out.suffix}") if out.suffix else out.with_name(f"{out.name}-partial")
+
+
+def _put_in_place(partial_out: Path, out: Path) -> None:
+    for made, wanted in zip(files_of(partial_out), files_of(out), strict=True):
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        made.replace(wanted)
+    if not out.suffix:
+        partial_out.rmdir()
+
+
+def _row(maker: Rationales, item: Item, ordinal: int, attempt: int = 0) -> Row[Judged]:
+    name = _name(item, ordinal)
+    return Row(name, lambda attempt: maker.ask(item, ordinal=ordinal, row=name, attempt=attempt), attempt)
+
+
+def _name(item: Item, ordinal: int) -> str:
+    return f"{row_key(item)}-{ordinal}" if ordinal else row_key(item)
+
+
+@dataclass
+class _Talks:
+    """The talks of a run, and the rows that are under way, in order."""
+
+    maker: Rationales
+    failed: FailedRows
+    under_way: deque[tuple[Item, int]] = field(default_factory=deque)
+
+    def hold(self, session: Session, items: Iterator[Item], *, of: int) -> Iterator[Judged]:
+        for done in session.run(self._rows(items), of=of):
+            item, ordinal = self.under_way.popleft()
+            while _name(item, ordinal) != done.row:  # a row that was given up when the run ended
+                item, ordinal = self.under_way.popleft()
+            yield self._ended(item, ordinal, done)
+
+    def _rows(self, items: Iterator[Item]) -> Iterator[Row[Judged]]:
+        for item, ordinal in numbered(items):
+            self.under_way.append((item, ordinal))
+            yield _row(self.maker, item, ordinal, self.failed.attempt(_name(item, ordinal)))
+
+    def _ended(self, item: Item, ordinal: int, done: Done[Judged]) -> Judged:
+        if done.result is None:
+            self.failed.note(done)
+            reason = done.error.word if isinstance(done.error, Failure) else "bad_row"
+            return self.maker.broken_off(item, reason, ordinal)
+        self.failed.note(done, done.result.example.reason)
+        return done.result
