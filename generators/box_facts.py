@@ -20,7 +20,7 @@ from itertools import combinations, permutations
 from pairwright.datasets.records import Box
 from pairwright.generators import questions
 from pairwright.generators.context import plural_of
-from pairwright.generators.facts import Fact
+from pairwright.generators.facts import Fact, names
 from pairwright.generators.phrases import NUMBER_WORDS
 
 CLEARLY_APART = 0.18
@@ -31,6 +31,7 @@ ON_A_LINE = 0.04  # so little apart on an axis is neither before nor behind on i
 HALF = 0.5
 CLEARLY_ACROSS = 0.05
 PART_MARGIN = 0.03
+LARGEST_BY = 1.5  # of several of a kind
 MOST_PAIRS = 30
 MOST_THREES = 3
 
@@ -42,12 +43,15 @@ _PARTS = {"a fifth": 0.2, "a quarter": 0.25, "a third": 1 / 3, "half": 0.5, "two
 Boxes = Mapping[str, tuple[Box, ...]]
 
 
-def box_facts(things: Sequence[str], groups: Sequence[str], boxes: Boxes, rng: random.Random) -> list[list[Fact]]:
+def box_facts(
+    things: Sequence[str], groups: Sequence[str], marked: Sequence[str], boxes: Boxes, rng: random.Random
+) -> list[list[Fact]]:
     """Return what can be asked, one list a kind.
 
     Args:
         things: labels of which there is one.
         groups: labels of which there are as many as boxes.
+        marked: labels with several boxes, counted or not, of which there is no crowd.
         boxes: by label.
         rng: draws which of several directions is asked about.
     """
@@ -59,6 +63,8 @@ def box_facts(things: Sequence[str], groups: Sequence[str], boxes: Boxes, rng: r
         list(_edges(things, boxes, rng)),
         list(_extremes(things, boxes, rng)),
         list(_twins(groups, boxes, rng)),
+        list(_some(things, marked, boxes, rng)),
+        list(_largest(marked, boxes)),
     ]
 
 
@@ -189,8 +195,7 @@ def _edges(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[
 def _extremes(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
     threes = list(combinations(things, 3))
     for three in rng.sample(threes, min(MOST_THREES, len(threes))):
-        names = rng.sample(three, 3)
-        fields = dict(zip(("one", "two", "three"), names, strict=True))
+        fields = dict(zip(("one", "two", "three"), rng.sample(three, 3), strict=True))
         for side, sign, edges in (("left", 1, ("x1", "x2")), ("right", -1, ("x1", "x2"))):
             first = min(three, key=lambda label: sign * sum(getattr(boxes[label][0], edge) for edge in edges))
             rest = [boxes[label][0] for label in three if label != first]
@@ -235,6 +240,45 @@ def _twins(groups: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[
             side = larger if (bigger := rng.random() < 0.5) else smaller
             fields |= {"first": sides[0], "last": sides[1], "side": side, "size": "larger" if bigger else "smaller"}
             yield Fact(questions.WHICH_TWIN, questions.THIS_TWIN, fields, short="the {side} one", about=(label,))
+
+
+def _some(things: Sequence[str], several: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
+    """Ask whether one of several stands in a place where not all of them do, or where surely none does."""
+    pairs = [(label, thing) for label in several for thing in things if len(boxes[label]) > 1]
+    for label, thing in rng.sample(pairs, min(len(pairs), MOST_PAIRS)):
+        other = boxes[thing][0]
+        places = [place_of(box, other) for box in boxes[label]]
+        found = sorted(set(places) - {""})
+        if not found or len(set(places)) == 1:
+            continue
+        none = [place for place in CONVERSE if all(_is_not(place, box, other) for box in boxes[label])]
+        yes = rng.random() < 0.5
+        if not yes and not none:
+            continue
+        fields = names(label) | {"relation": rng.choice(found if yes else none), "other": thing}
+        answer = questions.ONE_IS_THERE if yes else questions.NONE_IS_THERE
+        yield Fact(questions.IS_ONE_THERE, answer, fields, "yes" if yes else "no", about=(label, thing))
+
+
+def _is_not(place: str, one: Box, other: Box) -> bool:
+    """Whether ``one`` surely does not stand there: it begins on the other side of the middle of ``other``."""
+    across, down = _between(one, other)
+    sign = -1 if place in {"to the left of", "above"} else 1
+    return sign * (across if place.startswith("to the") else down) <= -CLEARLY_ACROSS
+
+
+def _largest(several: Sequence[str], boxes: Boxes) -> Iterator[Fact]:
+    for label in several:
+        ordered = sorted(boxes[label], key=_area, reverse=True)
+        if label == "person" or len(ordered) < 3 or _area(ordered[0]) < LARGEST_BY * _area(ordered[1]):
+            continue
+        box = ordered[0]
+        for first, second, low, high in (("left", "right", box.x1, box.x2), ("upper", "lower", box.y1, box.y2)):
+            if high <= HALF or low >= HALF:
+                half = first if high <= HALF else second
+                fields = {"nouns": plural_of(label), "first": first, "second": second, "half": half}
+                wordings, answer = questions.WHERE_IS_LARGEST, questions.LARGEST_IS_IN
+                yield Fact(wordings, answer, fields, short="{half}", about=(label,))
 
 
 def _some_pairs(pairs: list[tuple[str, str]], rng: random.Random) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ words and a few patterns, each of which has to fit word by word. So much is miss
 - *doing*: "a man riding a horse", of one person or animal, or of several of a kind;
 - *where*: "a laptop on a wooden desk", of a thing that there is one of;
 - *setting*: "in a kitchen", where the captions name one such place;
+- *material*: "a wooden table", likewise;
 - *colour*: "a red car", of a thing that there is one of and that no caption gives another colour;
 - *number*: "two zebras", where nothing says otherwise;
 - *there*: nouns with an article before them.
@@ -20,10 +21,11 @@ from functools import cached_property, lru_cache
 
 from pairwright.datasets.records import Pair
 from pairwright.generators import questions
-from pairwright.generators.attributes import COLOUR, NEIGHBOURS
+from pairwright.generators.attributes import COLOUR, MATERIAL, NEIGHBOURS
 from pairwright.generators.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.facts import Fact, names
 from pairwright.generators.label_sets import COCO
+from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import ADDABLE, FRAMES, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY
 from pairwright.generators.phrases import NUMBER_WORDS
 from pairwright.generators.wordlists import word_set
@@ -54,6 +56,10 @@ _NO_DOING = word_set(
     "being having looking evening morning during building ceiling clothing wedding king railing string wing ring "
     "something anything nothing everything dining living trying going getting using beginning including remaining"
 )
+_DEEDS = word_set(
+    "stand sit ride hold walk play eat run jump lie wear carry watch fly surf ski swim graze wait pose drink sleep lean "
+    "look pull push throw smile"
+)
 _ACTING = word_set(
     "wearing holding riding eating carrying pulling pushing throwing catching reading watching flying cutting drinking "
     "pouring brushing feeding walking chasing hitting kicking crossing"
@@ -66,6 +72,11 @@ _SETTINGS |= {"living room", "dining room", "parking lot", "train station", "ten
 _AT_SETTING = word_set("in at inside on")
 _COLOURS = {word: concept for concept, words in COLOUR.items() for word in words if concept != "blond"}
 _CONCEPTS = tuple(concept for concept in COLOUR if concept != "blond")
+_MATERIALS = {
+    word: concept
+    for concept in ("wood", "metal", "brick", "stone", "glass", "leather", "plastic", "concrete")
+    for word in MATERIAL[concept]
+}
 _NUMBERS = {word: number for number, word in enumerate(NUMBER_WORDS[1:9], 2)}
 _ANIMALS = word_set(
     "dog cat horse cow sheep elephant giraffe zebra bear bird goat pig puppy kitten monkey duck deer rabbit camel lion "
@@ -144,8 +155,8 @@ class CaptionFacts:
     def _deed(self, noun: str, lower: Sequence[str], clause: Sequence[str], start: int, end: int) -> Fact | None:
         several = lower[start:end] != tuple(noun.split())
         at = end + (lower[end : end + 1] in {("is",), ("are",)})
-        action = lower[at] if at < len(lower) else ""
-        if not action.endswith("ing") or action in _NO_DOING or len(action) < 5:
+        action = _action(lower[at] if at < len(lower) else "", several=several and at == end, alone=at == end)
+        if not action:
             return None
         if several and (self._speaks_of_one(noun) or self._boxes(noun) == 1):
             return None
@@ -206,6 +217,20 @@ class CaptionFacts:
                 _add(facts, colour_fact(noun, colour))
         return list(facts.values())
 
+    def materials(self) -> list[Fact]:
+        """Return what single things are made of."""
+        facts: dict[tuple[str, str], Fact] = {}
+        for at, noun, start, end in self._found(_THINGS - _DOERS):
+            lower = self._lower[at]
+            material = _MATERIALS.get(lower[start - 1], "") if start > 1 else ""
+            if not material or lower[start - 2] not in _ARTICLES or " ".join(lower[start:end]) != noun:
+                continue
+            others = (word for word, other in _MATERIALS.items() if other != material)
+            if self.is_one(noun) and not any(self.words.said_with(noun, word) for word in others):
+                fields = {"noun": noun, "material": material}
+                _add(facts, Fact(questions.MADE_OF, questions.IS_MADE_OF, fields, short="{material}", about=(noun,)))
+        return list(facts.values())
+
     def numbers(self, boxes: Mapping[str, int]) -> list[Fact]:
         """Return how many there are of things that are without boxes, or have as many; at least two.
 
@@ -227,10 +252,11 @@ class CaptionFacts:
     def there(self) -> list[Fact]:
         """Return a few single things that captions name and no box has."""
         facts: dict[str, Fact] = {}
+        marked = {word for label in self.words.labels for word in label.split()}
         for at, noun, start, end in self._found(_NAMED):
             lower = self._lower[at]
-            same = loosely_same(noun) | {noun}
-            if same.intersection(self.words.labels) or not same.isdisjoint(facts):
+            same = loosely_same(noun) | set(noun.split())
+            if same.intersection(self.words.labels) or noun in marked or not same.isdisjoint(facts):
                 continue
             if " ".join(lower[start:end]) == noun and _article_before(lower, start) and _ends(lower, end):
                 fields = names(noun)
@@ -298,6 +324,17 @@ def _article_before(lower: Sequence[str], start: int) -> bool:
         if word in _SMALL:
             return False
     return False
+
+
+@lru_cache(maxsize=4096)
+def _action(word: str, *, several: bool, alone: bool) -> str:
+    """Return what a verb says that somebody is doing: of "riding", "rides", and with several "ride", "riding"."""
+    if word.endswith("ing"):
+        return word if word not in _NO_DOING and len(word) > 4 else ""
+    if several:
+        return inflect(word, "VBG") if word in _DEEDS else ""
+    deed = next((deed for deed in _DEEDS if alone and word == inflect(deed, "VBZ")), "")
+    return inflect(deed, "VBG") if deed else ""
 
 
 def _begins(lower: Sequence[str], start: int) -> bool:

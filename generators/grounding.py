@@ -30,6 +30,7 @@ from pairwright.generators.phrases import NounPhrase, is_plural, noun_phrases
 MOST_COUNTED = 9
 MOST_NONE = 2  # labels of which one asks how many, and there are none
 OPTIONS_ABSENT = 3
+MOST_EITHER = 2
 
 _COLOURS = {word: concept for concept, words in COLOUR.items() for word in words if concept != "blond"}
 
@@ -66,15 +67,28 @@ class Grounding:
         return [
             present,
             [_absence(label, rng) for label in absent[: len(present)]],
+            list(self._either(absent[len(present) + MOST_NONE :], rng)),
             said.doing(),
             self._colours(said),
             [*counts, *(fact for fact in said.numbers(self._numbers()) if fact.about not in counted)],
             said.where(),
-            *box_facts(self._things(), self._groups(), self.boxes, rng),
+            *box_facts(self._things(), self._groups(), self._marked(), self.boxes, rng),
+            said.materials(),
             said.setting(),
             list(self._more(rng)),
             [count_fact(label, 0) for label in absent[len(present) :][:MOST_NONE] if label not in PLURAL_ONLY | MASS],
         ]
+
+    def _either(self, absent: Sequence[str], rng: random.Random) -> Iterator[Fact]:
+        """Ask which of two is there: a label that is, and one that is absent."""
+        countable = [label for label in absent if label not in PLURAL_ONLY | MASS]
+        labels = [label for label in self.boxes if label in self.vocabulary and label not in PLURAL_ONLY | MASS]
+        for label, other in zip(rng.sample(labels, len(labels))[:MOST_EITHER], countable, strict=False):
+            field = "a_noun" if len(self.boxes[label]) == 1 and label not in self.words.crowds else "nouns"
+            shown, absentee = names(label)[field], names(other)[field]
+            one, two = rng.sample((shown, absentee), 2)
+            fields = {"one": one, "two": two, "shown": shown}
+            yield Fact(questions.ONE_OR_OTHER, questions.SHOWS, fields, short="{shown}", about=(label, other))
 
     def which_present(self, rng: random.Random) -> list[Fact]:
         """Return questions with options: which of several labels is there. One present, the others absent."""
@@ -107,6 +121,11 @@ class Grounding:
             and label not in PLURAL_ONLY | MASS
             and self._is_counted(label, len(group))
         ]
+
+    def _marked(self) -> list[str]:
+        """Return the labels of which each has a box, however many there are."""
+        known = (label for label in self.boxes if label in self.vocabulary and label not in PLURAL_ONLY | MASS)
+        return [label for label in known if len(self.boxes[label]) > 1 and label not in self.words.crowds]
 
     def _present(self) -> Iterator[Fact]:
         for label in dict.fromkeys([*self.boxes, *sorted(self.words.crowds)]):

@@ -81,8 +81,8 @@ class LLMConversations:
     Args:
         kinds: WordNet.
         tagger: tags answers and captions.
-        model: its name at the server.
         prompts: that hold one of the name of each type.
+        model: its name at the server.
         options: what to ask for.
         images: makes the images of messages; only asked with ``see_image``.
 
@@ -99,8 +99,8 @@ class LLMConversations:
         self,
         kinds: Kinds,
         tagger: Tagger,
-        model: str,
         prompts: PromptBook,
+        model: str,
         options: LLMConversationOptions | None = None,
         *,
         images: Images | None = None,

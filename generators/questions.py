@@ -47,6 +47,13 @@ YES_MASS = "Yes, there is {noun}."
 NO_ONE = "No, there is no {noun}."
 NO_MANY = "No, there are no {nouns}."
 
+ONE_OR_OTHER = (
+    "Does the image show {one} or {two}?",
+    "Which can be seen in the image, {one} or {two}?",
+    "Which of the two does the picture show, {one} or {two}?",
+)
+SHOWS = "The image shows {shown}."
+
 HOW_MANY = (
     "How many {nouns} are there in the image?",
     "How many {nouns} can you see in the image?",
@@ -73,6 +80,13 @@ WHAT_COLOUR = (
     "Which color does the {noun} have?",
 )
 COLOUR = "The {noun} is {colour}."
+
+MADE_OF = (
+    "What is the {noun} made of?",
+    "What material is the {noun} made of?",
+    "Which material is the {noun} made of?",
+)
+IS_MADE_OF = "The {noun} is made of {material}."
 
 DOING = ("What {verb} the {noun} doing?", "What {verb} the {noun} doing in the image?")
 ACTING = ("What {verb} the {noun} {action}?", "What {verb} the {noun} {action} in the image?")
@@ -103,6 +117,14 @@ IS_IT_THERE = (
 YES_PLACE = "Yes, the {thing} {verb} {answer_relation} the {other}."
 NO_PLACE = "No, the {thing} {verb} {answer_relation} the {other}."
 
+IS_ONE_THERE = (
+    "Is there {a_noun} {relation} the {other}?",
+    "Can you see {a_noun} {relation} the {other}?",
+    "Is there {a_noun} {relation} the {other} in the image?",
+)
+ONE_IS_THERE = "Yes, there is {a_noun} {relation} the {other}."
+NONE_IS_THERE = "No, there is no {noun} {relation} the {other}."
+
 LEFT_OR_RIGHT = (
     "{Verb} the {thing} in the left or the right half of the image?",
     "In which half of the image {verb} the {thing}, the left or the right one?",
@@ -116,6 +138,12 @@ UPPER_OR_LOWER = (
 IN_HALF = "The {thing} {verb} in the {half} half of the image."
 ACROSS_HALVES = "The {thing} extends over both the {first} and the {second} half of the image."
 IN_BOTH_HALVES = "The {thing} are spread over both the {first} and the {second} half of the image."
+
+WHERE_IS_LARGEST = (
+    "Is the largest of the {nouns} in the {first} or the {second} half of the image?",
+    "In which half of the picture is the largest of the {nouns}, the {first} or the {second} one?",
+)
+LARGEST_IS_IN = "The largest of the {nouns} is in the {half} half of the image."
 
 DOES_IT_TAKE_UP = (
     "Does the {thing} take up more than {part} of the {extent} of the image?",

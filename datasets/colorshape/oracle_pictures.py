@@ -1,7 +1,7 @@
 """Verdicts on turns that speak of the picture, of several things at once, or come with a format to answer in.
 
 These lie outside of the scene grammar. Each form is a pattern of the question, patterns of the answer, and its truth
-in the scene's geometry. Known forms: which half of the picture a thing is in, whether it takes up more than some part
+in the scene's geometry. Known forms: which half of the picture a thing (or the largest of several) is in, which of two is there, whether it takes up more than some part
 of the width or height, more of one than of another, which of three is furthest to a side or the largest, how two of a
 kind are arranged and which of them is larger, "the circle" as the answer to which of two is larger, and "0".
 
@@ -33,6 +33,22 @@ _IN_HALF = re.compile(r"(?:the [a-z ]+ (?:is|are) in the )?(left|right|upper|low
 _IN_BOTH = re.compile(
     r"both|the [a-z ]+ (?:extends|are spread) over both the (?:left|upper) and the (?:right|lower) half of the image"
 )
+_LARGEST_OF = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"is the largest of the (?P<noun>[a-z]+) in the {_SIDES} half of the {_IMAGE}",
+        rf"in which half of the {_IMAGE} is the largest of the (?P<noun>[a-z]+), the {_SIDES} one",
+    )
+)
+_EITHER = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"does the {_IMAGE} show (?P<one>[a-z ]+?) or (?P<two>[a-z ]+)",
+        rf"which can be seen in the {_IMAGE}, (?P<one>[a-z ]+?) or (?P<two>[a-z ]+)",
+        rf"which of the two does the {_IMAGE} show, (?P<one>[a-z ]+?) or (?P<two>[a-z ]+)",
+    )
+)
+_SHOWS = re.compile(r"(?:the image shows )?([a-z ]+)")
 _PART = re.compile(
     rf"(?:in the {_IMAGE}, )?does the (?P<noun>[a-z]+) (?:take up|extend over) more than (?P<part>[a-z ]+?) of the "
     rf"(?P<extent>height|width)(?: of the {_IMAGE})?"
@@ -103,6 +119,24 @@ def _half(found: re.Match[str], said: str, scene: Scene) -> bool | None:
     if half is None or half[1] not in (found["low"], found["high"]):
         return None
     return high <= 0.5 if half[1] == found["low"] else low >= 0.5
+
+
+def _largest_of(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    items = sorted(_of_shape(found["noun"], scene), key=lambda item: item.area)
+    half = _IN_HALF.fullmatch(said)
+    if len(items) < 2 or half is None or half[1] not in (found["low"], found["high"]):
+        return None
+    box, axis = items[-1].box, 0 if found["low"] == "left" else 1
+    return items[-2].area < items[-1].area and (box[axis + 2] <= 0.5 if half[1] == found["low"] else box[axis] >= 0.5)
+
+
+def _either(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    told = _SHOWS.fullmatch(said)
+    if told is None or told[1] not in (found["one"], found["two"]):
+        return None
+    other = found["two"] if told[1] == found["one"] else found["one"]
+    one, two = (_of_shape(name.split()[-1], scene) for name in (told[1], other))
+    return bool(one) and not two and (len(one) > 1 or told[1].startswith(("a ", "an ")))
 
 
 def _part(found: re.Match[str], said: str, scene: Scene) -> bool | None:
@@ -183,6 +217,8 @@ def _there(found: re.Match[str], said: str, scene: Scene) -> bool | None:
 
 _FORMS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], str, Scene], bool | None]]] = (
     *((pattern, _half) for pattern in _HALVES),
+    *((pattern, _largest_of) for pattern in _LARGEST_OF),
+    *((pattern, _either) for pattern in _EITHER),
     (_PART, _part),
     (_MORE, _more),
     (_FURTHEST, _furthest),

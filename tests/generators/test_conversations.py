@@ -224,6 +224,23 @@ def test_captions_prove_a_number_that_nothing_speaks_against() -> None:
     assert not any("three" in answer for answer in answers(pair_of("three zebras in a field", boxes=boxes)))
 
 
+def test_captions_prove_what_a_thing_is_made_of() -> None:
+    assert "The table is made of wood." in answers(pair_of("A wooden table in a room."))
+    assert not any("made of" in answer for answer in answers(pair_of("a wooden table", "a metal table")))
+
+
+def test_one_of_several_stands_where_not_all_do_and_none_where_all_are_beyond() -> None:
+    dogs = (DOG, Box("dog", 0.4, 0.8, 0.5, 0.95))
+    found = answers(pair_of("dogs and a ball", boxes=(*dogs, BALL)), seeds=40)
+    assert "Yes, there is a dog to the left of the ball." in found
+    assert "No, there is no dog to the right of the ball." in found
+    assert not any(f"no dog {place}" in answer for answer in found for place in ("to the left", "below"))
+
+
+def test_of_two_the_one_that_is_there_is_named() -> None:
+    assert "The image shows a dog." in answers(pair_of("a dog and a ball", boxes=(DOG, BALL)), vocabulary=("coco",))
+
+
 def test_boxes_prove_halves_of_the_picture() -> None:
     found = answers(pair_of("a dog and a ball", boxes=(DOG, BALL)))
     assert "The dog is in the left half of the image." in found
@@ -238,7 +255,7 @@ def test_groups_are_placed_when_all_of_them_stand_there() -> None:
     assert found & {"Yes, the two dogs are to the left of the ball.", "No, the two dogs are to the left of the ball.",
                     "Yes, the ball is to the right of the two dogs.", "No, the ball is to the right of the two dogs."}  # fmt: skip
     around = (DOG, Box("dog", 0.9, 0.45, 0.95, 0.55), BALL)
-    assert not any("of the ball" in answer for answer in answers(pair_of("dogs and a ball", boxes=around)))
+    assert not any("two dogs are to the" in answer for answer in answers(pair_of("dogs and a ball", boxes=around)))
 
 
 def test_edges_shares_and_extremes_are_told_with_margins() -> None:

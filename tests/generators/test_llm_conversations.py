@@ -63,7 +63,7 @@ class Words:
 
 def maker(model: str = "m", **options: Any) -> LLMConversations:
     given = {"types": ("conversation",), **options}
-    return LLMConversations(Words(), load_tagger(), model, PromptBook(), LLMConversationOptions(**given))
+    return LLMConversations(Words(), load_tagger(), PromptBook(), model, LLMConversationOptions(**given))
 
 
 def answering(*answers: object) -> Callable[[Request], Outcome]:
