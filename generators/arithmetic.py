@@ -26,8 +26,12 @@ _UNKNOWN = re.compile(r"[^\W\d]\s*[-+*/×÷](?!\w)|[-+*/×÷]\s*[^\W\dxX]")  # "
 # An expression in running text: it begins and ends with a number or a bracket.
 _EXPRESSION = rf"[(]*-?\s?[(]*(?:{_NUMBER})(?:\s?[()]*\s?[-+*/×·÷−x]\s?[(]*\s?-?(?:{_NUMBER})[)]*)*"
 _EQUATION = re.compile(
-    rf"(?<![\w.,%(*/+^-])(?<![-+*/^]\s)(?P<left>{_EXPRESSION})\s*=\s*(?P<right>-?(?:{_NUMBER}))(?![\w%/*]|[.,]\d|\s?[-+*/×÷=]\s?\d)"
+    rf"(?<![\w.,%(*/+^-])(?<![-+*/^\d]\s)(?P<left>{_EXPRESSION})\s*=\s*(?P<right>-?(?:{_NUMBER}))(?![\w%/*]|[.,]\d|\s?[-+*/×÷=]\s?\d)"
 )
+SPELLED = (
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+)  # fmt: skip
+
 _CALCULATED = re.compile(r"\d[\s)]*[-+*/×·÷−x]")
 _PLAIN = re.compile(rf"(?<![\w.,])-?{_NUMBER}(?![\w]|[.,]\d)")
 
@@ -67,6 +71,9 @@ def number_in(text: str) -> Fraction | None:
     ``None`` when there is none, or when there are several that differ.
     """
     text = text.strip()[:LONGEST].strip(" .*_`'\"")
+    first = text.casefold().partition(" ")[0]
+    if first in SPELLED and not re.search(r"\d", text):
+        return Fraction(SPELLED.index(first))
     right = text.rpartition("=")[2]
     if (value := value_of(right)) is not None:
         return value

@@ -14,17 +14,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Literal
 
-from pairwright.generators.arithmetic import calculations, close, equations, numbers
+from pairwright.generators.arithmetic import SPELLED, calculations, close, equations, numbers
 from pairwright.generators.rationale_labels import Labels, mentioned
 
 Says = Literal["agrees", "contradicts", "silent"]
 
 _SENTENCE = re.compile(r"(?<=[.!?])[\"”’)]*\s+(?=\S)")
 _DENIED = re.compile(r"\b(?:not|no|never|neither|nor|cannot|without)\b|n['’]t\b", re.IGNORECASE)
-_WORDS = (
-    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-)  # fmt: skip
-_SPELLED = re.compile(rf"\b(?:{'|'.join(_WORDS)})\b", re.IGNORECASE)
+_SPELLED = re.compile(rf"\b(?:{'|'.join(SPELLED)})\b", re.IGNORECASE)
 
 
 def says(rationale: str, label: str, labels: Labels, choices: Sequence[str] = ()) -> Says:
@@ -51,7 +48,7 @@ def _number(rationale: str, value: Fraction | None) -> Says:
     results = equations(rationale)
     if not all(equation.holds for equation in results):
         return "contradicts"
-    said = [*numbers(rationale), *(Fraction(_WORDS.index(word.lower())) for word in _SPELLED.findall(rationale))]
+    said = [*numbers(rationale), *(Fraction(SPELLED.index(word.lower())) for word in _SPELLED.findall(rationale))]
     if any(close(each, value) or close(-each, value) for each in (*said, *calculations(rationale))):
         return "agrees"
     return "contradicts" if results else "silent"

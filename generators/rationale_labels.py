@@ -29,6 +29,7 @@ _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
 _LETTER = re.compile(
     r"(?:option|choice)?\s*(?:\((?P<round>[A-Za-z])\)|(?P<bare>[A-Za-z])(?:[).:]|\Z))\s*", re.IGNORECASE
 )
+_EXCLUDED = re.compile(r"\b(?:not|rather than|instead of)\s+[\w-]+")  # "entailment, not neutral"
 _DENIED = re.compile(r"\b(?:not|isn't|neither|never|cannot)\b", re.IGNORECASE)
 
 
@@ -113,7 +114,7 @@ class Labels:
             return self.words[folded]
         first = next((word for word in self._longest_first if _begins(folded, word)), "")
         if first:
-            rest = folded[len(first) :]
+            rest = _EXCLUDED.sub("", folded[len(first) :])
             others = {value for word, value in self.words.items() if _is_word(word) and _holds(rest, word)}
             return self.words[first] if others <= {self.words[first]} else ""
         if _DENIED.search(bare):

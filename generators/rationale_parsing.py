@@ -29,6 +29,7 @@ _MARKER = re.compile(
     r"|\\boxed\s*\{|(?:^|\n)\s*####\s+(?=[-$\d])",
     re.IGNORECASE,
 )
+_ASKED = re.compile(r"\b(?:what|whether|if|how)\s+\Z", re.IGNORECASE)  # "asks what the answer is": no answer yet
 _LABELLED = re.compile(r"(?:^|\n)[ \t>*#_]*(?:final\s+)?(?:answer|label)[ \t*_]*:[ \t*_]*", re.IGNORECASE)
 _OPENING = re.compile(
     r"\s*(?:[*_#]*(?:A|answer|rationale|reasoning|explanation|solution|thought)[*_]*\s*:[*_]*\s*)?"
@@ -85,7 +86,7 @@ def read_thought(
         fields: names of the task's inputs: a line that begins with one of them and a colon is an invented question.
         question: what was asked: a model may say that again before it answers.
     """
-    own = _without_echo(text, question)
+    own = _without_echo(text, question, tuple(fields))
     own = own[_opening_end(own) :]
     own = own[: _next_question(own, tuple(fields))]
     answers = _answers(own, labels, choices)
@@ -101,15 +102,28 @@ def read_thought(
     return Thought(rationale, chosen.label, chosen.said, "" if re.search(r"\w", rationale) else NO_RATIONALE)
 
 
-def _without_echo(text: str, question: str) -> str:
-    """Return the text without the question said again at its start, as often as it is."""
-    asked = " ".join(_WORD.findall(question.casefold()))
+def _without_echo(text: str, question: str, fields: tuple[str, ...]) -> str:
+    """Return the text without the question said again at its start, as often as it is.
+
+    That is what stands before ``A:``, or in lines that begin with the names of the task's fields, and is all part of
+    the question.
+    """
+    asked = _words(question)
     while asked and (found := _REPLY.search(text)) is not None:
-        echo = " ".join(_WORD.findall(text[: found.start()].casefold()))
+        echo = _words(text[: found.start()])
         if not echo or echo not in asked:
             break
         text = text[found.end() :]
+    while asked and (named := _field_line(fields).match(text)) is not None:
+        line, _, rest = text[named.end() :].partition("\n")
+        if not rest or _words(line) not in asked:
+            break
+        text = rest
     return text
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
 
 
 def _opening_end(text: str) -> int:
@@ -125,10 +139,14 @@ def _next_question(text: str, fields: tuple[str, ...]) -> int:
     end = inline.start() if inline else len(text)
     at = 0
     for line in text.splitlines(keepends=True):
-        if at and at < end and line.strip() and (begins_turn(line) or _field_line(fields).match(line)):
+        if at and at < end and line.strip() and _begins_question(line, fields):
             return at
         at += len(line)
     return end
+
+
+def _begins_question(line: str, fields: tuple[str, ...]) -> bool:
+    return (begins_turn(line) or _field_line(fields).match(line) is not None) and _MARKER.match(line) is None
 
 
 @lru_cache(maxsize=32)
@@ -149,7 +167,8 @@ def _spoken(name: str) -> str:
 
 
 def _answers(text: str, labels: Labels, choices: Sequence[str]) -> list[_Answer]:
-    found = [_answer(text, match, labels, choices) for match in _MARKER.finditer(text)]
+    markers = [match for match in _MARKER.finditer(text) if not _ASKED.search(text[: match.start()][-20:])]
+    found = [_answer(text, match, labels, choices) for match in markers]
     found = [answer for answer in found if re.search(r"[^\W_]", answer.said)]
     if found:
         return found

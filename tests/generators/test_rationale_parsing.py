@@ -70,6 +70,18 @@ def test_the_question_said_again_is_passed_over_and_not_taken_for_an_invented_on
         "He eats 2, so 3 - 2 = 1.", "3 - 2", "(3 - 2)"
     )
     assert math(said, question="Eva has 5 pears.").reason == "no_answer"
+    fields = "Premise: A dog sleeps.\nHypothesis: It runs.\nIt sleeps. So the answer is contradiction."
+    found = read_thought(fields, NLI.labels, fields=tuple(NLI.fields), question="A dog sleeps. It runs.")
+    assert found == Thought("It sleeps.", "contradiction", "contradiction")
+
+
+def test_a_marker_within_a_question_gives_no_answer() -> None:
+    said = "The question asks what the answer is to 15 - 6. 15 - 6 = 9. So the answer is 9."
+    assert math(said) == Thought("The question asks what the answer is to 15 - 6. 15 - 6 = 9.", "9", "9")
+
+
+def test_a_number_behind_four_hashes_is_an_answer() -> None:
+    assert math("Nora has 15 - 6 = 9.\n#### 9") == Thought("Nora has 15 - 6 = 9.", "9", "9")
 
 
 def test_of_two_markers_the_one_with_a_label_counts() -> None:
