@@ -21,6 +21,7 @@ from pairwright.generators.edit_kinds import (
 )
 from pairwright.generators.edit_truth import Reading
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.nouns import MASS
 from pairwright.generators.relations import relations_in
 from pairwright.generators.wordlists import word_set
 
@@ -174,7 +175,16 @@ def wrong_form(asked: str, old: Stretch, new: Stretch) -> str:
     edges = {fresh[0].text.lower(), fresh[-1].text.lower()} & _AUXILIARIES
     if edges and not any(token.pos in {"AUX", "VERB"} for token in gone):
         return "repaired"  # "a man | and a boy are | eating": it was no sentence before
+    if form == "replace" and _opens_with_new_article(old, new):
+        return "repaired"
     return "" if form == asked else "another_form"
+
+
+def _opens_with_new_article(old: Stretch, new: Stretch) -> bool:
+    """Whether a text in telegram style has got an article with its first noun: "Woman | A man | smiling"."""
+    first, head = old.tokens[old.start], old.tokens[old.end - 1]
+    given = new.tokens[new.start].tag == "DT" and first.tag not in {"DT", "CD", "PRP$"}
+    return old.start == 0 and given and head.tag == "NN" and head.lemma not in MASS
 
 
 def wrong_target(asked: Asked, old: Stretch, new: Stretch) -> str:

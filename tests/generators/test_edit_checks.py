@@ -103,6 +103,7 @@ def test_an_edit_of_the_asked_kind_is_kept_with_its_spans(
         ("A dog on a bed.", "A cat on a couch.", "replace-object", "several_edits"),
         ("A dog on a bed.", "A big old wet small black cat on a bed.", "replace-object", "too_long"),
         ("A dog on bed.", "A cat on a bed.", "replace-object", "repaired"),
+        ("Man riding a horse", "A woman riding a horse", "replace-object", "repaired"),
         ("A man riding a horse", "A woman is riding a horse", "replace-object", "repaired"),
         ("A man in an bus with a dog", "A man in a bus with a cat", "replace-object", "repaired"),
         ("A dog on a bed.", "A dampdog on a bed.", "replace-object", "unknown_word"),
