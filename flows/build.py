@@ -1,20 +1,22 @@
 """The build: which stages there are, in which order, and what each reads. This page is the table of contents.
 
-    pairs -> index -> retrieve -> fetch -> tag -> words -> negatives, positives, conversations, others -> refine -> shards
+    pairs -> index -> retrieve -> fetch -> tag -> words -> negatives, positives, conversations, others -> balance -> refine -> shards
 
 Each stage is a set of jobs (`receipts.py`) that the engine (`engine.py`) runs as Prefect tasks, one a part. The
 manifest is the commit: it is written last, and a build directory without one is unfinished.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic import write_text
-from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import Engine, engine
@@ -27,7 +29,8 @@ from pairwright.flows.prefect_api import TerminationSignal, acreate_table_artifa
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint, receipt_path
-from pairwright.flows.stages.ask import AskingStage
+from pairwright.flows.stages.ask import AskingStage, has_failed_rows
+from pairwright.flows.stages.balance import balance_negatives, limits_of
 from pairwright.flows.stages.fetch import fetch_chosen
 from pairwright.flows.stages.generate import Generation, generate_part
 from pairwright.flows.stages.index import build_index, index_state, retrieve_pairs, retrieve_state
@@ -52,6 +55,7 @@ class _Run:
 
 
 _RUN: ContextVar[_Run] = ContextVar("_RUN")
+_Flow = Callable[[dict[str, Any], str], Coroutine[Any, Any, dict[str, Any]]]
 
 
 def build(  # noqa: PLR0913 - keywords, each told of below
@@ -82,13 +86,26 @@ def build(  # noqa: PLR0913 - keywords, each told of below
     if prefect:
         refuse_broken_prefect()
     this = _RUN.set(_Run(progress or Silence(), truth, retry_failed))
-    run = build_flow if prefect else build_flow.fn
+    run = build_flow if prefect else _heeding_sigterm(build_flow.fn)
     try:
         return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
-    except TerminationSignal:
+    except (TerminationSignal, asyncio.CancelledError):
         raise PairwrightError("ended by a signal. What is done is kept: start the same build again to go on.") from None
     finally:
         _RUN.reset(this)
+
+
+def _heeding_sigterm(run: _Flow) -> _Flow:
+    """Return a run that SIGTERM ends in order, as Ctrl-C does; Prefect has a way of its own."""
+
+    async def heeding(config: dict[str, Any], out: str) -> dict[str, Any]:
+        task = asyncio.current_task()
+        ours = threading.current_thread() is threading.main_thread()
+        if task and ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        return await run(config, out)
+
+    return heeding
 
 
 @flow(name="pairwright-build", flow_run_name="{out}", persist_result=False)
@@ -139,6 +156,8 @@ class _Stages:
 
     async def run(self) -> None:
         config = self.config
+        if self.retry_failed and not any(has_failed_rows(self.engine.root, this.stage) for this in generations(config)):
+            raise UsageError("no rows of this build have failed, so nothing to ask anew. Leave --retry-failed out.")
         source = read_options(config.input)
         pairs = await self._whole("pairs", [], read_input, source, config.part_size, state=input_state(config.input))
         parts = [part_name(number) for number in range(pairs.facts["parts"])]
@@ -170,6 +189,10 @@ class _Stages:
             for this in generations(config)
             for receipt in await self._generate(this, parts, [*chosen, *tagged, words])
         ]
+        if config.negatives:
+            drafts = next(this for this in generations(config) if this.to_balance)
+            limits = limits_of(config.negatives)
+            made.append(await self._whole("balance", made, balance_negatives, parts, drafts, limits))
         if config.refine:
             stages = [this.stage for this in generations(config) if this.to_refine]
             made.append(
@@ -201,7 +224,8 @@ class _Stages:
         state = f"{generator_identity(this.generator)} {wordnet_state()}"
         if not asks_model(this.generator):
             return await self._each(this.stage, parts, inputs, generate_part, this, state=state)
-        asking = asking_of(self.config.llm, self.engine.root, self.bill, retry_failed=self.retry_failed)
+        retry = self.retry_failed and has_failed_rows(self.engine.root, this.stage)
+        asking = asking_of(self.config.llm, self.engine.root, self.bill, retry_failed=retry)
         stage = AskingStage(this, asking, self.engine.progress, self.engine.stop)
         if asking.retry_failed:
             receipt_path(self.engine.root, this.stage, "all").unlink(missing_ok=True)

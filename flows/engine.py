@@ -8,6 +8,7 @@ The number of processes changes nothing in the output.
 import asyncio
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -86,11 +87,16 @@ def _pool(workers: int) -> Executor:
     if workers == 1:
         return ThreadPoolExecutor(1)  # in this process: nothing has to be imported again
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=die_with_parent)
+    return ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_the_build)
 
 
-def die_with_parent() -> None:
-    """End this worker when the process that started it is gone; a pool's workers would else wait for ever."""
+def end_with_the_build() -> None:
+    """End this worker when the process that started it is gone, and without a word at Ctrl-C, which all of them hear.
+
+    Left to itself a pool's worker would wait for ever, and print a traceback.
+    """
+    # Not SIG_DFL: polars, imported later, puts a handler of its own before ours and would not call that.
+    signal.signal(signal.SIGINT, lambda *_: os._exit(1))
     parent = multiprocessing.parent_process()
     if parent is None:
         return

@@ -17,7 +17,9 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.contents import exchanges_in
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.flows.annotation_files import open_writer, refuse_overwriting
+from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.balanced_writing import open_balanced
+from pairwright.generators.balance import Account, Limits
 from pairwright.generators.language.general import GeneralEnglish, usable_pool
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
@@ -32,7 +34,7 @@ BATCH = 512
 
 @dataclass(frozen=True)
 class Request:
-    """What to generate: which generator with which options, over what, into which file."""
+    """What to generate: which generator with which options, over what, into which file, within which limits."""
 
     generator: str
     options: Mapping[str, Any]
@@ -40,6 +42,7 @@ class Request:
     read: ReadOptions
     pool: str
     out: Path
+    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass
@@ -47,6 +50,7 @@ class Work:
     """What a run has done: its rows, counted, and the rows of the input that were skipped, by reason."""
 
     tally: Tally = field(default_factory=Tally)
+    account: Account = field(default_factory=Account)
     captions: int = 0
     turns: int = 0
     broken: Counter[str] = field(default_factory=Counter)
@@ -54,15 +58,20 @@ class Work:
 
     def add(self, rows: Sequence[Annotation]) -> None:
         """Count the annotations of a pair."""
+        self.account.add(rows)
         self.tally.add(rows)
         self.captions += 1
         self.turns += sum(map(exchanges_in, rows))
 
     def result(self, out: Path) -> dict[str, Any]:
-        """Return captions, types (made, kept, rejected by reason), turns, broken, seconds and out."""
+        """Return captions, types (made, kept, rejected by reason), account, turns, broken, seconds and out.
+
+        The account tells which words hard negatives put in, and where (`generators.balance.Account`).
+        """
         return {
             "captions": self.captions,
             "types": self.tally.by_type(),
+            "account": self.account.as_json(),
             "turns": self.turns,
             "broken": dict(sorted(self.broken.items())),
             "seconds": round(time.perf_counter() - self.started, 2),
@@ -82,13 +91,11 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
     refuse_overwriting(request.out, request.read.input, request.pool)
     work = Work()
     tagger = load_tagger()
-    with open_writer(request.out, request.generator) as write:
+    with open_balanced(request.out, request.generator, request.limits, work.add) as write:
         generator = build_generator(request.generator, materials(request, tagger, note), request.options)
         for pair, words in tagged_pairs(request.read, tagger, work.broken):
             rng = stream(request.seed, 0, generator.name, generator.version, pair.key)
-            rows = generator.annotate(pair, words, rng)
-            work.add(rows)
-            write(pair, rows)
+            write(pair, generator.annotate(pair, words, rng))
     return work.result(request.out)
 
 

@@ -21,7 +21,7 @@ def generations(config: BuildConfig) -> list[Generation]:
     choice = choice_of(config)
 
     def stage(name: str, generator: str, options: Mapping[str, Any], *, to_refine: bool = False) -> Generation:
-        return Generation(name, generator, options, config.seed, choice, to_refine)
+        return Generation(name, generator, options, config.seed, choice, to_refine, name == "negatives")
 
     stages = []
     if config.negatives:

@@ -6,6 +6,7 @@ index/      FAISS index and encoder        retrieval/  hits of the queries, and 
 tokens/     tagged captions, in parts      statistics/ what the captions of the pool say
 downloads/  images as they came             fetched/    which pair has which image
 failed/     rows that a model failed at, by stage
+drafts/     negatives before they are balanced
 candidates/ negatives before refinement    annotations/ what was kept, in parts
 shards/     WebDataset tars and sizes.json receipts/   what is done (receipts.py)
 """
@@ -45,6 +46,11 @@ def failed_path(root: Path, stage: str) -> Path:
 def annotations_path(root: Path, stage: str, part: str) -> Path:
     """Return where the kept annotations stand that ``stage`` made in a part."""
     return root / "annotations" / f"{stage}-{part}.parquet"
+
+
+def drafts_path(root: Path, stage: str, part: str) -> Path:
+    """Return where a stage's annotations stand that have yet to be balanced."""
+    return root / "drafts" / f"{stage}-{part}.parquet"
 
 
 def candidates_path(root: Path, stage: str, part: str) -> Path:

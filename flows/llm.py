@@ -145,10 +145,14 @@ class Asking:
         """Return a hash over all that shapes a maker's requests, its rows excepted."""
         return hash_of([maker.name, maker.version, list(maker.prompts), compact_json(options), seed, self._server()])
 
-    def told(self) -> dict[str, Any]:
-        """Return what manifests and results tell: the model, its server, requests, tokens and cost; no secrets."""
-        settings = self.settings()
-        return {"model": self.section.model, "server": settings.cache_endpoint, **self.bill.described()}
+    def told(self, before: Bill | None = None) -> dict[str, Any]:
+        """Return what manifests and results tell: the model, its server, requests, tokens and cost; no secrets.
+
+        Args:
+            before: the bill as it stood when what is told of began; None: the whole run is told of.
+        """
+        bill = self.bill.since(before or Bill())
+        return {"model": self.section.model, "server": self.settings().cache_endpoint, **bill.described()}
 
 
 _SETTINGS = frozenset(LLMSection.model_fields)

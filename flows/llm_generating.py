@@ -13,7 +13,8 @@ from typing import Any
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.reading import read_pairs
-from pairwright.flows.annotation_files import open_writer, refuse_overwriting
+from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.balanced_writing import open_balanced
 from pairwright.flows.generating import Request, Work, materials, tagged_pairs
 from pairwright.flows.llm import Asking
 from pairwright.flows.talking import Talks
@@ -53,10 +54,12 @@ def run_llm_generator(
     stopped: BaseException | None = None
     with FailedRows(failed_path(request.out), run=run, retry=asking.retry_failed) as failed:
         talks = Talks(maker, request.seed, failed)
-        with asking.session(watch=watch, say=note) as session, open_writer(partial, request.generator) as write:
+        with (
+            asking.session(watch=watch, say=note) as session,
+            open_balanced(partial, request.generator, request.limits, work.add) as write,
+        ):
             try:
                 for pair, rows in talks.hold(session, tagged_pairs(request.read, tagger, work.broken), of=captions):
-                    work.add(rows)
                     write(pair, rows)
             except (PairwrightError, KeyboardInterrupt) as error:
                 stopped = error

@@ -1,5 +1,9 @@
 """What pairwright uses of Prefect, imported once its environment is set: quiet, without telemetry, able to start."""
 
+import subprocess
+from functools import partial
+from typing import Any
+
 from pairwright.flows.preflight import prepare_prefect
 
 prepare_prefect()
@@ -17,6 +21,24 @@ __all__ = ["NO_CACHE", "TerminationSignal", "acreate_table_artifact", "flow", "i
 def in_a_flow() -> bool:
     """Say whether Prefect runs this: a flow's function can also be called as it is."""
     return FlowRunContext.get() is not None
+
+
+def _start_apart(server: SubprocessASGIServer) -> "subprocess.Popen[Any]":
+    """Start Prefect's ephemeral server in a session of its own.
+
+    A terminal's Ctrl-C goes to all processes of its session, and a build whose server is gone would try for minutes to
+    report its end. `watchdog.ends_with_us` sees to it that the server does not outlive the build.
+    """
+    popen = subprocess.Popen
+    subprocess.Popen = partial(popen, start_new_session=True)  # type: ignore[assignment,misc]
+    try:
+        return _start(server)
+    finally:
+        subprocess.Popen = popen  # type: ignore[misc]
+
+
+_start = SubprocessASGIServer._run_uvicorn_command  # noqa: SLF001 - Prefect has no setting for it
+SubprocessASGIServer._run_uvicorn_command = _start_apart  # type: ignore[method-assign,assignment]  # noqa: SLF001 - as above
 
 
 def own_server() -> int | None:

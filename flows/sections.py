@@ -10,7 +10,17 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pairwright.indexes.sidecar import IndexOptions
 
-NegativeType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute"]
+NegativeType = Literal[
+    "replace-object",
+    "replace-attribute",
+    "replace-relation",
+    "swap-object",
+    "swap-attribute",
+    "add-object",
+    "add-attribute",
+    "shuffle",
+]
+BENCHMARK_TYPES = get_args(NegativeType)[:-1]  # SHUFFLE is for training only
 PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
 ConversationType = Literal["conversation", "brief"]
 
@@ -123,7 +133,31 @@ class MadeSection(Section):
 class NegativesSection(MadeSection):
     """Hard negatives, by rules or by a model."""
 
-    types: tuple[NegativeType, ...] = Field(get_args(NegativeType), min_length=1)
+    types: tuple[NegativeType, ...] = Field(
+        BENCHMARK_TYPES, min_length=1, description="of all; shuffle is made by rules, and for training only"
+    )
+    per_type: int = Field(1, ge=1, description="negatives of each type a caption")
+    both_sides: bool = Field(
+        default=False, description="by rules: a rewritten, true caption beside each negative, to compare it with"
+    )
+    variant: Literal["one-call", "workflow"] = Field(
+        "one-call", description="by a model: all types in one answer, or SugarCrepe's find, propose and compose"
+    )
+    quota: dict[NegativeType, int] = Field({}, description="the most that are kept of a type")
+    max_word_share: float = Field(
+        1.0, gt=0, le=1, description="of a type's negatives, the most that one replacement word may have"
+    )
+
+    @model_validator(mode="after")
+    def _fits_its_method(self) -> "NegativesSection":
+        if self.method == "llm" and (self.both_sides or "shuffle" in self.types):
+            raise ValueError("both_sides and shuffle are made by rules; take them out, or set method: rules")
+        return self
+
+    def options(self) -> dict[str, Any]:
+        """Return the maker's options."""
+        own = {"variant": self.variant} if self.method == "llm" else {"both_sides": self.both_sides}
+        return {"types": self.types, "per_type": self.per_type, **own}
 
 
 class PositivesSection(MadeSection):

@@ -34,6 +34,7 @@ FOLDERS = (
     "fetched",
     "tokens",
     "statistics",
+    "drafts",
     "candidates",
     "annotations",
     "rejected",
@@ -148,9 +149,10 @@ def _types(stages: Mapping[str, Any]) -> dict[str, Any]:
         for name, counts in told["facts"].get("by_type", {}).items():
             if "made" in counts:
                 types[f"{stage}: {name}"] = {**counts, "rejected": dict(counts["rejected"])}
-    for name, gone in stages.get("refine", {}).get("facts", {}).get("refined_away", {}).items():
-        types[name]["kept"] -= gone
-        types[name]["rejected"]["refined_away"] = gone
+    for stage, fact in (("balance", "balanced_away"), ("refine", "refined_away")):
+        for name, gone in stages.get(stage, {}).get("facts", {}).get(fact, {}).items():
+            types[name]["kept"] -= gone
+            types[name]["rejected"][fact] = gone
     return types
 
 

@@ -9,6 +9,12 @@ from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation
 
 
+def tallied_as(row: Annotation) -> str:
+    """Return the type under which a row is counted; a positive that stands beside a negative is told apart."""
+    beside = row.kind == "hard_positive" and row.origin.generator.endswith("-negatives")
+    return f"beside: {type_of(row)}" if beside else type_of(row)
+
+
 @dataclass
 class Tally:
     """Counts of annotations by type (``replace-object``, ``conversation``); it grows by `add`."""
@@ -20,9 +26,9 @@ class Tally:
         """Count annotations."""
         for row in rows:
             if row.status == "kept":
-                self.kept[type_of(row)] += 1
+                self.kept[tallied_as(row)] += 1
             else:
-                self.rejected[type_of(row)][row.reason] += 1
+                self.rejected[tallied_as(row)][row.reason] += 1
 
     def reasons(self) -> dict[str, int]:
         """Return how many were rejected for each reason, over all types."""

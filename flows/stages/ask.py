@@ -5,7 +5,7 @@ A killed stage starts again from the first row; what was answered is in the cach
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -51,6 +51,7 @@ class AskingStage:
             PairwrightError: what stopped it.
         """
         this, asking = self.this, self.asking
+        before = replace(asking.bill)  # of the stages before this one
         tagger = load_tagger()
         maker = build_llm_generator(
             this.generator, asking.materials(materials_of(root, this.seed), tagger), this.options
@@ -69,7 +70,7 @@ class AskingStage:
                 rows = [row for _, made in islice(held, chosen[part]) for row in made]
                 outputs += write_rows(root, part, this, rows)
                 tally.add(rows)
-            told = {**asking.told(), "failed": failed.counts.total()}
+            told = {**asking.told(before), "failed": failed.counts.total()}
         made = tally.by_type()
         counts = Counts(
             "attempt",
@@ -78,6 +79,12 @@ class AskingStage:
             tally.reasons(),
         )
         return Outcome(outputs, counts, {"generator": f"{maker.name}/{maker.version}", "by_type": made, "llm": told})
+
+
+def has_failed_rows(root: Path, stage: str) -> bool:
+    """Return whether an earlier run of ``stage`` has left rows to ask anew."""
+    path = failed_path(root, stage)
+    return path.exists() and path.stat().st_size > 0
 
 
 def _tagged(root: Path, part: str, this: Generation) -> Iterator[TaggedPair]:

@@ -9,7 +9,14 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 from pairwright.flows.chosen import Choice, chosen_flags
-from pairwright.flows.layout import annotations_path, candidates_path, pairs_path, rejected_path, tokens_path
+from pairwright.flows.layout import (
+    annotations_path,
+    candidates_path,
+    drafts_path,
+    pairs_path,
+    rejected_path,
+    tokens_path,
+)
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.stages.tag import statistics_path
 from pairwright.generators.language.general import usable_pool
@@ -31,6 +38,7 @@ class Generation:
         seed: of the build.
         choice: which pairs go on.
         to_refine: whether refinement judges the kept rows afterwards.
+        to_balance: whether they are balanced first.
     """
 
     stage: str
@@ -39,13 +47,19 @@ class Generation:
     seed: int
     choice: Choice
     to_refine: bool
+    to_balance: bool = False
+
+    def place(self, root: Path, part: str) -> Path:
+        """Return where the kept rows of a part go."""
+        path = drafts_path if self.to_balance else candidates_path if self.to_refine else annotations_path
+        return path(root, self.stage, part)
 
 
 def generate_part(root: Path, part: str, this: Generation) -> Outcome:
     """Let a generator annotate the chosen pairs of a part.
 
-    Kept rows go to ``annotations/``, or to ``candidates/`` when refinement shall judge them; the others, with
-    their reasons, to ``rejected/``. The unit is an attempt.
+    Kept rows go to ``annotations/``, or to ``drafts/`` or ``candidates/`` when they shall be balanced or refined; the
+    others, with their reasons, to ``rejected/``. The unit is an attempt.
     """
     maker = build_generator(this.generator, materials_of(root, this.seed), this.options)
     pairs = PAIRS.read(pairs_path(root, part))
@@ -72,8 +86,7 @@ def materials_of(root: Path, seed: int) -> Materials:
 
 def write_rows(root: Path, part: str, this: Generation, rows: Sequence[Annotation]) -> list[Path]:
     """Write the rows of a part, kept and rejected apart; return the files."""
-    place = candidates_path if this.to_refine else annotations_path
-    files = {place(root, this.stage, part): "kept", rejected_path(root, this.stage, part): "rejected"}
+    files = {this.place(root, part): "kept", rejected_path(root, this.stage, part): "rejected"}
     for path, status in files.items():
         ANNOTATIONS.write([row for row in rows if row.status == status], path)
     return list(files)

@@ -19,23 +19,27 @@ from pairwright.filters.scorers import Corpus
 from pairwright.flows.layout import annotations_path, candidates_path, pairs_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import RefineSection
+from pairwright.generators.balance import balanced
+from pairwright.generators.tally import tallied_as
 
 
 def refine_negatives(root: Path, stages: list[str], parts: list[str], section: RefineSection, seed: int) -> Outcome:
     """Refine the hard negatives that ``stages`` made; the unit is a negative that a generator kept.
 
-    What else those stages made (a generator may make several kinds) is kept as it is.
+    A negative is compared with its hard positive where it has one, else with the caption. What else those stages made
+    (a generator may make several kinds) is kept as it is, but for hard positives whose negatives all go.
     """
     files = [(stage, part) for stage in stages for part in parts]
     rows = {file: ANNOTATIONS.read(candidates_path(root, *file)) for file in files}
     groups, corpus = _pool(root, parts)
     entering = [row for file in files for row in rows[file] if row.kind == "hard_negative"]
+    beside = {row.id: row.text for file in files for row in rows[file] if row.kind == "hard_positive"}
     outcome = refine_rows(
         pl.DataFrame(
             {
                 "id": [row.id for row in entering],
                 "group": [groups[row.key] for row in entering],
-                "positive": [row.source_text for row in entering],
+                "positive": [beside.get(row.positive_id, row.source_text) for row in entering],
                 "negative": [row.text for row in entering],
                 "type": [type_of(row) for row in entering],
             },
@@ -49,6 +53,7 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
     removed: dict[tuple[str, str], list[Annotation]] = {}
     for stage, part in files:
         mine = [next(judged) if row.kind == "hard_negative" else row for row in rows[stage, part]]
+        mine = list(balanced(mine, {}))  # a positive whose negatives are gone has nothing to stand beside
         outputs.append(annotations_path(root, stage, part))
         ANNOTATIONS.write([row for row in mine if row.status == "kept"], outputs[-1])
         removed[stage, part] = [row for row in mine if row.status == "rejected"]
@@ -57,7 +62,7 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
         ANNOTATIONS.write([row for stage in stages for row in removed[stage, part]], outputs[-1])
     reasons = Counter(filter(None, outcome.reasons))
     kept = int(outcome.kept.sum())
-    away = Counter(f"{stage}: {type_of(row)}" for (stage, _), rows_ in removed.items() for row in rows_)
+    away = Counter(f"{stage}: {tallied_as(row)}" for (stage, _), rows_ in removed.items() for row in rows_)
     facts = {**outcome.as_json(), "refined_away": dict(sorted(away.items()))}
     return Outcome(outputs, Counts("negative", len(entering), kept, dict(sorted(reasons.items()))), facts)
 

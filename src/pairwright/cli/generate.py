@@ -24,8 +24,9 @@ from pairwright.datasets.errors import UsageError
 if TYPE_CHECKING:
     from pairwright.flows.generating import Request
 
+_OFTEN, _STANDS_OUT = 20, 0.1  # uses, and share of its type, from which a word is worth telling of
+
 app = typer.Typer(help="Make texts for pairs, without a build.", no_args_is_help=True, rich_markup_mode=None)
-app.command("rationales", cls=SeveralOutputs)(rationales)
 
 OutOption = Annotated[Path, typer.Option("--out", help="File to write; its ending names the format.")]
 PoolOption = Annotated[
@@ -45,10 +46,21 @@ def negatives(
     types: Annotated[
         str,
         typer.Option(
-            help="Of replace-object, replace-attribute, replace-relation, swap-object, swap-attribute; all when left out."
+            help="Of replace-object, replace-attribute, replace-relation, swap-object, swap-attribute, add-object, "
+            "add-attribute; all of these when left out. And shuffle, by rules, for training only."
         ),
     ] = "",
     per_type: Annotated[int, typer.Option("--per-type", min=1, help="Negatives of each type a caption.")] = 1,
+    both_sides: Annotated[
+        bool, typer.Option("--both-sides", help="With rules: a rewritten, true caption beside each negative.")
+    ] = False,
+    quota: Annotated[
+        str, typer.Option(metavar="N or TYPE=N,...", help="The most that are kept of each type, or of those named.")
+    ] = "",
+    max_word_share: Annotated[
+        float,
+        typer.Option("--max-word-share", min=0, max=1, help="Of a type's negatives, the most that put in one word."),
+    ] = 1.0,
     variant: Annotated[
         Literal["one-call", "workflow"],
         typer.Option(help="With llm: all types in one answer, or SugarCrepe's find, propose and compose."),
@@ -73,14 +85,20 @@ def negatives(
       pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --dry-run --out negatives.jsonl
     """
     from pairwright.flows.generating import Request
+    from pairwright.generators.balance import Limits
 
     options: dict[str, object] = {"per_type": per_type, **_listed("types", types)}
     if method == "llm":
+        if both_sides:
+            raise UsageError("--both-sides is made by rules. Leave it out, or --method llm.")
         options["variant"] = variant
-    elif variant != "one-call":
-        raise UsageError("--variant says how a model is asked. It needs --method llm.")
+    else:
+        if variant != "one-call":
+            raise UsageError("--variant says how a model is asked. It needs --method llm.")
+        options["both_sides"] = both_sides
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    request = Request(f"{method}-negatives", options, seed, read, pool, out)
+    limits = Limits(_quota(quota), max_word_share)
+    request = Request(f"{method}-negatives", options, seed, read, pool, out, limits)
     _run(request, method, asked, as_json=as_json)
 
 
@@ -152,6 +170,9 @@ def conversations(
     emit({**result, "method": method}, _lines(result), as_json=as_json)
 
 
+app.command("rationales", cls=SeveralOutputs)(rationales)
+
+
 def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> None:
     """Run a generator by its method and print what came of it."""
     if method == "llm":
@@ -184,9 +205,36 @@ def _ask(request: "Request", asked: Asked, *, as_json: bool) -> None:
         emit({**result, "method": "llm"}, [*_lines(result), *bill_lines(result)], as_json=as_json)
 
 
+def _quota(written: str) -> dict[str, int]:
+    """Return ``1000`` or ``replace-object=1000,swap-object=50`` as the most of each type.
+
+    Raises:
+        UsageError: when it is not written so.
+    """
+    from pairwright.generators.negatives import TYPES
+
+    quota: dict[str, int] = {}
+    for item in filter(None, (item.strip() for item in written.split(","))):
+        kind, sign, number = item.rpartition("=")
+        if not number.isdigit() or (sign and kind not in TYPES):
+            raise UsageError(f"--quota {written!r}: write 1000, or TYPE=1000 with a type of {', '.join(TYPES)}.")
+        quota |= {kind: int(number)} if sign else dict.fromkeys(TYPES, int(number))
+    return quota
+
+
 def _listed(name: str, written: str) -> dict[str, object]:
     items = tuple(item.strip() for item in written.split(",") if item.strip())
     return {name: items} if items else {}
+
+
+def _words(account: Mapping[str, Any]) -> list[str]:
+    """Return the words that were put in most often, where one stands out."""
+    told = [
+        f"{kind} {each['most_used'][0][0]!r} {each['top_share']:.0%}"
+        for kind, each in account.items()
+        if each["most_used"] and each["most_used"][0][1] >= _OFTEN and each["top_share"] >= _STANDS_OUT
+    ]
+    return [f"Most used words: {', '.join(told)} (--max-word-share caps them)", ""] if told else []
 
 
 def _lines(result: Mapping[str, Any]) -> list[str]:
@@ -197,5 +245,6 @@ def _lines(result: Mapping[str, Any]) -> list[str]:
     return [
         *columns(table, indent=""),
         "",
+        *_words(result["account"]),
         f"{result['captions']:,} captions in {result['seconds']} s -> {result['out']}",
     ]

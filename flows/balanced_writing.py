@@ -1,0 +1,58 @@
+"""Hard negatives written with quotas and caps: rows are set aside on the disk until all are there, then judged together."""
+
+import pickle
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from pairwright.datasets.records import Annotation, Pair
+from pairwright.flows.annotation_files import Write, open_writer
+from pairwright.generators.balance import Limits, Line, balanced, line_of, surplus
+
+
+@contextmanager
+def open_balanced(
+    path: Path, generator: str, limits: Limits, add: Callable[[Sequence[Annotation]], None]
+) -> Iterator[Write]:
+    """Give a function that takes a pair and its annotations; as `annotation_files.open_writer`, but balanced.
+
+    Args:
+        path: the file, whole when the block ends, or absent.
+        generator: whose rows they are.
+        limits: of the set; where there are none, rows are written as they come.
+        add: told the rows of each pair as they are written.
+
+    Raises:
+        UsageError: when the ending names no format for such rows.
+    """
+    with open_writer(path, generator) as write:
+
+        def put(pair: Pair, rows: Sequence[Annotation]) -> None:
+            add(rows)
+            write(pair, rows)
+
+        if limits == Limits():
+            yield put
+            return
+        lines: list[Line] = []
+        with tempfile.TemporaryFile(dir=path.absolute().parent) as spool:
+
+            def set_aside(pair: Pair, rows: Sequence[Annotation]) -> None:
+                lines.extend(line_of(row) for row in rows if row.kind == "hard_negative" and row.status == "kept")
+                pickle.dump((pair, list(rows)), spool)
+
+            yield set_aside
+            gone = surplus(lines, limits)
+            spool.seek(0)
+            for pair, rows in _read(spool):
+                put(pair, list(balanced(rows, gone)))
+
+
+def _read(spool: IO[bytes]) -> Iterator[tuple[Pair, list[Annotation]]]:
+    while True:
+        try:
+            yield pickle.load(spool)  # noqa: S301 - what this process has just written
+        except EOFError:
+            return
