@@ -124,8 +124,10 @@ def close(one: Fraction, other: Fraction) -> bool:
 
 
 def _rounds_to(exact: Fraction, said: Fraction) -> bool:
-    digits = next((digits for digits in range(1, MOST_DIGITS) if (said * 10**digits).denominator == 1), 0)
-    if said.denominator == 1 or not digits:
+    if said.denominator == 1:
+        return False
+    digits = next((digits for digits in range(1, MOST_DIGITS) if 10**digits % said.denominator == 0), 0)
+    if not digits:
         return False
     off, unit = abs(exact - said), Fraction(1, 10**digits)
     return 2 * off <= unit or (digits > 1 and off < unit)  # rounded, or cut off

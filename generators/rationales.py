@@ -248,6 +248,8 @@ def vote(thoughts: Sequence[Thought], labels: Labels, choices: Sequence[str] = (
     if others and others[0][1] == most:
         return replace(kinds[best], reason=TIED), most / len(thoughts)
     voters = [thought for thought, at in zip(usable, kind_of, strict=True) if at == best]
+    if len(voters) == 1:
+        return voters[0], most / len(thoughts)
     sound = [each for each in voters if says(each.rationale, each.label, labels, choices) != "contradicts"]
     return (sound or voters)[0], most / len(thoughts)
 
