@@ -55,7 +55,7 @@ _MARK = re.compile(
 )
 _TURN_WITHIN = re.compile(
     r"(?:^|\n)[ \t>*#_-]*(?:question|q|user|human|person|assistant|answer|a|gpt|ai|bot)[ \t]*\#?\d*[*_]*[ \t]*:"
-    r"|\b(?:Question|User|Human|Assistant|Answer|GPT)[ \t]*\d*:[ \t]|<\|\w|\[/?INST\]|\n={3,}",
+    r"|[.?!][\"')]?[ \t]+(?-i:Question|User|Human|Assistant|Answer|GPT|Q|A)[ \t]*\d*:[ \t]|<\|\w|\[/?INST\]|\n={3,}",
     re.IGNORECASE,
 )
 _ASKS = re.compile(
@@ -103,21 +103,22 @@ _OF_PICTURE = re.compile(
     re.IGNORECASE,
 )
 _SURELY_OPEN = re.compile(
-    r"\b(?:can(?:no|')t|could ?n(?:o|')t|can not|could not|impossible to|not possible to|unable to|hard to|difficult to) (?:be )?"
+    r"\b(?:can(?:no|')t|could ?n(?:o|')t|can not|could not|impossible to|not possible to|unable to|difficult to) (?:be )?"
     r"(?:\w+ly )?(?:determined?|tell|told|say|said|know|known|identif(?:y|ied)|infer(?:red)?|answer(?:ed)?|specif(?:y|ied)|ascertain(?:ed)?|confirm(?:ed)?)\b"
     r"|(?:\bnot|n't|\bnever) (?:been )?(?:explicitly |specifically |directly |clearly )?(?:mentioned|specified|stated|provided|indicated|described|given)\b"
-    r"|\b(?:no|not enough|insufficient|without (?:more|further|additional)|lack of) (?:\w+ )?(?:information|context|details|mention|indication)\b"
-    r"|\b(?:does|do|did) ?(?:not|n't) (?:\w+ly )?(?:say|specify|mention|indicate|provide|state|give|tell)\b"
+    r"|\b(?:no|not enough|insufficient|without (?:more|further|additional)|lack of) (?:\w+ )?(?:information|context|mention)\b"
+    r"|\b(?:image|picture|photo|scene|context|it) (?:does|do|did) ?(?:not|n't) (?:\w+ly )?(?:say|specify|mention|indicate|provide|state)\b"
     r"|\bi(?: am|'m)? (?:do not|don't|not|cannot|can't|can not|could not) (?:know|sure|tell|see|determine|say)\b",
     re.IGNORECASE,
 )
 _OPEN = re.compile(
     r"\b(?:(?:is|are|it's|remains?) (?:not clear|unclear|unknown|uncertain|ambiguous|unspecified)|not (?:clearly|fully) visible)\b"
-    r"|\b(?:n/a|not applicable|no answer)\b",
+    r"|\bno (?:\w+ )?(?:details|indication)\b|\bhard to (?:say|tell)\b|\b(?:n/a|not applicable|no answer)\b",
     re.IGNORECASE,
 )
 _LIST = re.compile(r"^[ \t]*(?:[-*•]|\d{1,2}[.)]|#{1,6}|\*\*[^*\n]+\*\*:?[ \t]*$)[ \t]*", re.MULTILINE)
 _LIST_LINES = 2
+_TELLING = 8  # words of an answer that fits one question only
 
 
 def check_turns(turns: Sequence[Exchange], kind: str, context: ImageContext) -> Trouble | None:
@@ -135,9 +136,11 @@ def check_turns(turns: Sequence[Exchange], kind: str, context: ImageContext) -> 
         word = _exchange(turn, limits) or said.trouble(turn, limits)
         if word:
             return _trouble(word, f"turn {number}")
-    for texts in ([turn.question for turn in turns], [turn.answer for turn in turns if len(turn.answer.split()) > 3]):
-        if len({normal_form(text) for text in texts}) < len(texts):
-            return _trouble("repeated", "")
+    told = [turn.answer for turn in turns if len(turn.answer.split()) >= _TELLING]
+    if any(
+        len({normal_form(text) for text in texts}) < len(texts) for texts in ([turn.question for turn in turns], told)
+    ):
+        return _trouble("repeated", "")
     return None
 
 

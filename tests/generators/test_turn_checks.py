@@ -1,5 +1,7 @@
 """What the checks on written turns let through, and what they do not."""
 
+import time
+
 import pytest
 
 from pairwright.datasets.records import Box
@@ -34,6 +36,7 @@ def of_answer(answer: str, question: str = "Where is the dog?", context: ImageCo
         "Yes",
         "There is no cat in the image.",
         "It is not clearly a puppy, but a young dog.",
+        "The sign does not say where the beach is.",
     ],
 )
 def test_what_somebody_says_who_sees_the_image_is_kept(answer: str) -> None:
@@ -125,7 +128,9 @@ def test_reasoning_may_leave_something_open() -> None:
         ((GOOD, Exchange(f"Is it so that {'really ' * 40} a dog?", "Yes.")), "question_too_long"),
         ((GOOD, Exchange("Is it a dog?", "Yes, " * 101)), "too_long"),
         ((GOOD, Exchange("What is the DOG doing?", "Running.")), "repeated"),
-        ((GOOD, Exchange("What does it do?", "It is running on a beach.")), "repeated"),
+        ((GOOD, Exchange("What does it do?", "It is running on a beach.")), ""),
+        ((Exchange("Who is there?", LONG), Exchange("What does it do?", LONG)), "repeated"),
+        ((GOOD, Exchange("Is it so?", "To answer the question: it is a dog.")), ""),
         ((GOOD, Exchange("Name the animal.", "A dog.")), ""),
     ],
 )
@@ -144,3 +149,13 @@ def test_the_form_of_turns_is_checked(turns: tuple[Exchange, ...], expected: str
 )
 def test_a_detailed_description_is_one_text_of_some_length(answer: str, expected: str) -> None:
     assert word(Exchange("Describe the image in detail.", answer), kind="detail") == expected
+
+
+@pytest.mark.parametrize(
+    "bit", ["the ", "[0.1, ", "0.1, ", "no more ", "\n- ", "a: ", ". Q", "is described as the ", "x = ", "((", "not "]
+)
+def test_long_answers_are_checked_in_good_time(bit: str) -> None:
+    started = time.perf_counter()
+    word(GOOD, Exchange("Is it?" + bit * 20_000, bit * 20_000), kind="conversation")
+    word(Exchange("Describe the image in detail.", bit * 20_000), kind="detail")
+    assert time.perf_counter() - started < 5
