@@ -96,8 +96,10 @@ class Grounding:
         labels = [label for label in self.boxes if label in self.vocabulary]
         facts = []
         for label in rng.sample(labels, min(len(labels), len(absent) // OPTIONS_ABSENT)):
-            wrong, absent = tuple(absent[:OPTIONS_ABSENT]), absent[OPTIONS_ABSENT:]
-            facts.append(Fact(questions.WHICH_PRESENT, "", {}, short=label, wrong=wrong, about=(label,)))
+            wrong, absent = absent[:OPTIONS_ABSENT], absent[OPTIONS_ABSENT:]
+            fields = dict(zip("abc", wrong, strict=True)) | {"shown": label}  # labels may hold braces themselves
+            options = ("{a}", "{b}", "{c}")
+            facts.append(Fact(questions.WHICH_PRESENT, "", fields, short="{shown}", wrong=options, about=(label,)))
         return facts
 
     def _numbers(self) -> dict[str, int]:

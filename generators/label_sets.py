@@ -30,5 +30,6 @@ LABEL_SETS: Mapping[str, tuple[str, ...]] = {"coco": COCO}
 
 
 def labels_of(vocabulary: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the labels that a setting names: those of the sets whose names stand in it, and all others as they are."""
-    return tuple(dict.fromkeys(label for name in vocabulary for label in LABEL_SETS.get(name.strip().lower(), (name,))))
+    """Return the labels that a setting names, in lower case: those of the sets whose names stand in it, and all others."""
+    named = (name.strip().lower() for name in vocabulary)
+    return tuple(dict.fromkeys(label for name in named for label in LABEL_SETS.get(name, (name,)) if label))

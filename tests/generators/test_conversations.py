@@ -9,10 +9,13 @@ from statistics import median
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair, Turn
-from pairwright.generators.conversations import ConversationOptions, TemplateConversations
+from pairwright.generators.conversations import TYPES, ConversationOptions, TemplateConversations
 from pairwright.generators.label_sets import COCO
 from pairwright.generators.questions import BRIEF
 from tests.generators.trial import POOL, annotate, assert_order_is_free, pair_of
@@ -355,6 +358,26 @@ def test_the_options_of_a_small_number_are_the_same_whichever_is_right() -> None
         if "How many" in turn.text
     }
     assert options == {("0", "1", "2", "3")}
+
+
+LABELS = st.sampled_from(["dog", "Tv ", "sports ball", "skis", "{0}", "{x} of {", "no", "", "broccoli", "people", "é"])
+
+
+@given(
+    st.lists(st.text(alphabet=st.characters(codec="utf-8"), min_size=1, max_size=60), min_size=1, max_size=3),
+    st.lists(st.tuples(LABELS, st.floats(0, 0.9), st.floats(0, 0.9), st.floats(0, 0.1)), max_size=12),
+    st.integers(0, 2**32),
+)
+@settings(max_examples=60)
+def test_anything_can_be_asked_about(
+    captions: list[str], drawn: list[tuple[str, float, float, float]], seed: int
+) -> None:
+    boxes = tuple(Box(label, x, y, x + side, y + side) for label, x, y, side in drawn)
+    made = TemplateConversations(ConversationOptions(types=TYPES, vocabulary=("coco", "{0}", "{x} of {"), seed=seed))
+    for row in made.annotate(pair_of(*captions, boxes=boxes), (), stream(seed)):
+        assert [turn.role for turn in row.turns] == ["human", "assistant"] * (len(row.turns) // 2)
+        if row.kind != "brief":
+            assert all(turn.text.strip() for turn in row.turns)
 
 
 def test_real_images_with_boxes_give_a_median_of_fifteen_turns(real_data: Path) -> None:
