@@ -213,4 +213,8 @@ def _choice(text: str, bare: str, choices: Sequence[str]) -> str:
         return meant if not rest or meant in named or not named else ""
     folded = _folded(bare)
     begun = [word for word in by_text if word and _begins(folded, word)]
-    return by_text[max(begun, key=len)] if begun else ""
+    if begun:
+        return by_text[max(begun, key=len)]
+    # "blotters" is the choice "blotter".
+    alike = [choice for word, choice in by_text.items() if word.removesuffix("s") == folded.removesuffix("s")]
+    return alike[0] if len(alike) == 1 else ""

@@ -22,13 +22,17 @@ UNREADABLE = "unreadable_label"  # a marker, but none of the task's labels behin
 SEVERAL = "several_answers"  # two markers, two labels
 NO_RATIONALE = "no_rationale"  # a label alone
 
-_MARKER = re.compile(
+_ANSWER = (
     r"(?:(?<![\w'])(?:and\s+)?(?:so|thus|therefore|hence|then|consequently)\b[,:]?\s+)?"
     r"(?<!\w)(?:(?:the|my|our|its)\s+)?(?:(?:final|correct|right|best|most\s+likely)\s+)?(?:answer|label)(?:\s+(?:choice|option|here))?"
-    r"\s*(?:\*\*)?\s*(?:is|would\s+be|should\s+be|must\s+be)\b(?:\s+(?:therefore|thus|then))?\s*:?\s*"
-    r"|\\boxed\s*\{|(?:^|\n)\s*####\s+(?=[-$\d])",
+    r"\s*(?:\*\*)?\s*"
+)
+_MARKER = re.compile(
+    rf"{_ANSWER}is\b(?:\s+(?:therefore|thus|then))?\s*:?\s*" + r"|\\boxed\s*\{|(?:^|\n)\s*####\s+(?=[-$\d])",
     re.IGNORECASE,
 )
+# "The answer must be a place where ..." begins many a rationale, so this counts only where no other marker stands.
+_SUPPOSED = re.compile(rf"{_ANSWER}(?:would|should|must)\s+be\b\s*:?\s*", re.IGNORECASE)
 _ASKED = re.compile(r"\b(?:what|whether|if|how)\s+\Z", re.IGNORECASE)  # "asks what the answer is": no answer yet
 _LABELLED = re.compile(r"(?:^|\n)[ \t>*#_]*(?:final\s+)?(?:answer|label)[ \t*_]*:[ \t*_]*", re.IGNORECASE)
 _OPENING = re.compile(
@@ -172,9 +176,9 @@ def _answers(text: str, labels: Labels, choices: Sequence[str]) -> list[_Answer]
     found = [answer for answer in found if re.search(r"[^\W_]", answer.said)]
     if found:
         return found
-    # "Answer: neutral" at the start of a line, where it is no opening of more reasoning.
-    labelled = [_answer(text, match, labels, choices) for match in _LABELLED.finditer(text)]
-    return [answer for answer in labelled if answer.label]
+    # Else "Answer: neutral" at the start of a line, where it is no opening of more reasoning, or "would be".
+    weaker = [_answer(text, match, labels, choices) for each in (_LABELLED, _SUPPOSED) for match in each.finditer(text)]
+    return [answer for answer in weaker if answer.label]
 
 
 def _answer(text: str, match: re.Match[str], labels: Labels, choices: Sequence[str]) -> _Answer:

@@ -126,6 +126,12 @@ def test_answers_in_other_dress(text: str, label: str) -> None:
     assert found.rationale == "It is cold there."
 
 
+def test_what_the_answer_must_be_is_a_part_of_the_rationale() -> None:
+    said = "The answer must be a place that is cold. Only one is. So the answer is (b) refrigerator."
+    found = read_thought(said, MCQA.labels, choices=["a place", "refrigerator"])
+    assert found == Thought("The answer must be a place that is cold. Only one is.", "refrigerator", "(b) refrigerator")
+
+
 def test_decimals_do_not_end_a_label() -> None:
     assert math("Half of 7. So the answer is 3.5.").label == "3.5"
 
