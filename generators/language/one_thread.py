@@ -3,27 +3,21 @@
 NumPy's OpenBLAS wakes a thread for each core at every product. For a handful of captions that costs more than the
 product itself: seven at a time take 0.44 ms of CPU each on one thread, 3.9 ms on two threads of a busy machine. And
 who has many captions tags them in several processes, which then fight for the cores.
-
-Needs `threadpoolctl`; without it nothing changes.
 """
 
 import importlib
-import importlib.util
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
 
 
 def one_thread() -> AbstractContextManager[Any]:
     """Return a context in which NumPy's products use one thread; entering it takes about 10 microseconds."""
-    controller = _controller()
-    found: AbstractContextManager[Any] = controller.limit(limits=1) if controller is not None else nullcontext()
+    found: AbstractContextManager[Any] = _controller().limit(limits=1)
     return found
 
 
 @lru_cache(maxsize=1)
 def _controller() -> Any:
-    if importlib.util.find_spec("threadpoolctl") is None:
-        return None
     importlib.import_module("numpy")  # only libraries that are loaded are found
     return importlib.import_module("threadpoolctl").ThreadpoolController().select(user_api="blas")
