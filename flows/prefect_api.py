@@ -15,7 +15,16 @@ from prefect.context import FlowRunContext  # noqa: E402 - likewise
 from prefect.exceptions import TerminationSignal  # noqa: E402 - likewise
 from prefect.server.api.server import SubprocessASGIServer  # noqa: E402 - likewise
 
-__all__ = ["NO_CACHE", "TerminationSignal", "acreate_table_artifact", "flow", "in_a_flow", "own_server", "task"]
+__all__ = [
+    "NO_CACHE",
+    "SubprocessASGIServer",
+    "TerminationSignal",
+    "acreate_table_artifact",
+    "flow",
+    "in_a_flow",
+    "own_server",
+    "task",
+]
 
 
 def in_a_flow() -> bool:

@@ -27,7 +27,7 @@ A server that does not count tokens is billed by estimate (`Bill.estimated`).
 
 import asyncio
 from collections import deque
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from pairwright.datasets.errors import UsageError
@@ -80,6 +80,10 @@ class Bill:
             self.unpriced += 1
         else:
             self.priced += price.cost(usage)
+
+    def since(self, before: "Bill") -> "Bill":
+        """Return what has come on top of an earlier state of this bill."""
+        return Bill(*(now - then for now, then in zip(astuple(self), astuple(before), strict=True)))
 
     def described(self) -> dict[str, Any]:
         """Return all of it, for manifests."""

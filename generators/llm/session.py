@@ -178,12 +178,14 @@ class Session:
         """
         run = Run(rows, self._model, in_flight=self._in_flight, meter=self._meter)
         pace, before = _Pace(self._meter.rows, of), self._seconds
-        halted = False
         with ExitStack() as stack:
             self._runs.append(stack)
             stack.callback(lambda: self._runs.remove(stack))
             stack.enter_context(_signals(self._stop, self._say))
             stack.callback(lambda: self._wait(run.close()))
+            halted = self._stop.is_set()
+            if halted:  # before anything is sent
+                self._wait(self._halt(run))
             while not run.over:
                 batch = self._wait(run.ready(TICK_S, enough=ENOUGH))
                 self._seconds = before + pace.seconds()

@@ -186,6 +186,33 @@ def test_a_build_asks_once_and_tells_what_it_paid(server: Server, captions: Path
     assert again["cost"] == manifest["cost"]
 
 
+def test_two_stages_that_ask_share_cache_and_bill_and_each_tells_its_own_part(server: Server, captions: Path) -> None:
+    server.change(rules=[{"contains": "dog", "text": "A dog"}])
+    out = captions.parent / "build"
+    manifest = built(captions, out, positives={"method": "llm"})
+    bills = [manifest["stages"][stage]["facts"]["llm"] for stage in ("positives", "shorten")]
+    assert all(bill["requests"] for bill in bills)
+    assert sum(bill["requests"] for bill in bills) == server.stats()["requests"] == manifest["cost"]["requests"]
+    limited = {"model": "other", "price": "1/2", "max_requests": bills[0]["requests"] + 2}
+    with pytest.raises(PairwrightError, match="the budget is spent"):
+        built(captions, out, positives={"method": "llm"}, llm=limited)
+    assert server.stats()["requests"] <= manifest["cost"]["requests"] + limited["max_requests"]
+
+
+def test_asking_anew_passes_over_stages_of_which_no_row_has_failed(server: Server, captions: Path) -> None:
+    server.change(rules=[{"contains": "dog", "text": "A dog"}])
+    out = captions.parent / "build"
+    with pytest.raises(UsageError, match="nothing to ask anew"):
+        built(captions, out, retry_failed=True)
+    built(captions, out)
+    with pytest.raises(UsageError, match="nothing to ask anew"):
+        built(captions, out, retry_failed=True)
+    built(captions, out, positives={"method": "llm"}, generators=[])  # every answer of which is of no use
+    manifest = built(captions, out, positives={"method": "llm"}, retry_failed=True)
+    assert manifest["stages"]["positives"]["facts"]["llm"]["requests"] > 0
+    assert manifest["stages"]["shorten"]["kept"] == 12
+
+
 def test_a_build_asks_anew_when_told_to_and_stays_so_afterwards(server: Server, captions: Path) -> None:
     out = captions.parent / "build"
     built(captions, out)

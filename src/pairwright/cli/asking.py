@@ -85,9 +85,10 @@ class Asked:
             return LLMSection(**given, parameters=dict(map(_parameter, self.parameter)))
         except ValidationError as error:
             first = error.errors()[0]
-            raise UsageError(
-                f"--{str(first['loc'][0]).replace('_', '-')} {first['input']!r}: {first['msg']}."
-            ) from None
+            option = f"--{str(first['loc'][0]).replace('_', '-')}"
+            if first["type"] == "value_error":  # said by us, in whole; the value may be a secret
+                raise UsageError(f"{option}: {first['ctx']['error']}.") from None
+            raise UsageError(f"{option} {first['input']!r}: {first['msg']}.") from None
 
     def asking(self, out: Path) -> "Asking":
         """Return how a run that writes OUT asks its model.

@@ -62,11 +62,15 @@ def build(
 
 def _limited(config: "BuildConfig", max_cost: float | None, max_requests: int | None) -> "BuildConfig":
     """Return a config with the limits of the command line in place of its own."""
-    given = {name: value for name, value in (("max_cost", max_cost), ("max_requests", max_requests)) if value}
+    given = {
+        name: value for name, value in (("max_cost", max_cost), ("max_requests", max_requests)) if value is not None
+    }
     if not given:
         return config
     if config.llm is None:
         raise UsageError(f"--{next(iter(given)).replace('_', '-')} limits a model, and the config names none.")
+    if max_cost is not None and not 0 < max_cost < float("inf"):
+        raise UsageError(f"--max-cost is {max_cost}. Give USD, more than 0.")
     return config.model_copy(update={"llm": config.llm.model_copy(update=given)})
 
 

@@ -87,6 +87,14 @@ def test_who_watches_is_told_how_far_it_is(server: Server, cache: Path) -> None:
     assert len(seen) <= 3
 
 
+def test_a_session_that_is_stopped_before_its_run_asks_nothing(server: Server, cache: Path) -> None:
+    stop = threading.Event()
+    stop.set()
+    with Session(settings(server.url), cache=cache, stop=stop) as session, pytest.raises(KeyboardInterrupt):
+        list(session.run(rows(50)))
+    assert server.stats()["requests"] == 0
+
+
 def test_layers_stand_inside_and_outside_of_the_cache(server: Server, cache: Path) -> None:
     passed: Counter[str] = Counter()
 
