@@ -26,7 +26,7 @@ from pairwright.generators.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.facts import Fact, names
 from pairwright.generators.label_sets import COCO
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import ADDABLE, FRAMES, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY
+from pairwright.generators.nouns import ADDABLE, FRAMES, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY, WORN
 from pairwright.generators.phrases import NUMBER_WORDS
 from pairwright.generators.wordlists import word_set
 
@@ -46,7 +46,7 @@ _SMALL = word_set(
     "its their up down off through across along around between against top front who"
 )
 _STOPS = word_set(
-    "while as that which who but so because whilst stands sits looks walks holds rides poses plays waits eats runs talks "
+    "is are was were while as that which who but so because whilst stands sits looks walks holds rides poses plays waits eats runs talks "
     "watches smiles glances glance gets has does goes takes makes lies leans jumps flies rests moves"
 )
 _PLACES = ("on top of", "in front of", "next to", "on", "in", "under", "behind", "beside", "near", "inside", "beneath")
@@ -60,6 +60,8 @@ _DEEDS = word_set(
     "stand sit ride hold walk play eat run jump lie wear carry watch fly surf ski swim graze wait pose drink sleep lean "
     "look pull push throw smile"
 )
+_SOMETHING_ELSE = word_set("it them him her other others one this that these those same")
+_NO_PLACES = word_set("shape outfit style form phone cellphone telephone cell mood way pose line position")
 _ACTING = word_set(
     "wearing holding riding eating carrying pulling pushing throwing catching reading watching flying cutting drinking "
     "pouring brushing feeding walking chasing hitting kicking crossing"
@@ -88,7 +90,7 @@ _THINGS = frozenset(
     for noun in {*KINDS, *(other for others in KINDS.values() for other in others), *ADDABLE, *COCO, *_DOERS}
     if noun not in FRAMES | MASS | PLURAL_ONLY | word_set("home city produce luggage hill snow eye mouth nose paw tail")
 )
-_NAMED = _THINGS - _DOERS - _SETTINGS
+_NAMED = _THINGS - OF_PEOPLE - _ANIMALS - _SETTINGS - _COLOURS.keys()
 _KNOWN = _THINGS | _DOERS | _SETTINGS
 _PLURALS = {plural_of(noun): noun for noun in sorted(_THINGS) if plural_of(noun) not in _THINGS}
 _PLURALS |= {"people": "person"}
@@ -163,7 +165,7 @@ class CaptionFacts:
         if not several and not (_article_before(lower, start) and self.is_one(noun)):
             return None
         rest = _rest(clause[at + 1 :], _DOERS)
-        if rest is None or len(rest) > MOST_WORDS:
+        if rest is None or len(rest) > MOST_WORDS or (not several and {"each", "together", "other"} & set(rest)):
             return None
         fields = {"noun": " ".join(lower[start:end]), "verb": "are" if several else "is", "action": action}
         fields["rest"] = "".join(f" {word}" for word in rest)
@@ -184,7 +186,7 @@ class CaptionFacts:
             if not place or lower[beyond : beyond + 1] == () or lower[beyond] not in _DETERMINED - {"its", "their"}:
                 continue
             rest = _rest(clause[beyond:], frozenset(), ands=False)
-            if rest and 1 < len(rest) <= MOST_WORDS and self.is_one(noun):
+            if rest and 1 < len(rest) <= MOST_WORDS and _is_place(rest) and self.is_one(noun):
                 fields = {"noun": noun, "place": f"{place} {' '.join(rest)}"}
                 facts[noun] = Fact(questions.WHERE_IS, questions.IS_WHERE, fields, about=(noun,))
         return list(facts.values())
@@ -364,4 +366,10 @@ def _rest(words: Sequence[str], doers: frozenset[str], *, ands: bool = True) -> 
             if not ands or any(each in doers or each in _PLURALS or each.endswith("ing") for each in after):
                 break
         rest.append(word)
-    return None if rest and rest[-1].lower() in _SMALL - {"up", "down", "off"} else rest
+    return None if rest and rest[-1].lower() in (_SMALL - {"up", "down", "off"}) | _SOMETHING_ELSE else rest
+
+
+def _is_place(rest: Sequence[str]) -> bool:
+    """Whether the phrase at the start names a place, rather than clothes, a form or a telephone."""
+    nouns = {word.lower() for word in rest[1:4]}
+    return nouns.isdisjoint(WORN) and nouns.isdisjoint(_NO_PLACES) and rest[-1].lower() not in _COLOURS

@@ -4,7 +4,9 @@ Only then does a missing box prove that something is absent. Labels stand in gro
 something present is the more plausible thing to ask about.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+
+_SURELY = 4  # labels of a set for each one that is seen
 
 _COCO = {
     "person": "person",
@@ -33,3 +35,16 @@ def labels_of(vocabulary: tuple[str, ...]) -> tuple[str, ...]:
     """Return the labels that a setting names, in lower case: those of the sets whose names stand in it, and all others."""
     named = (name.strip().lower() for name in vocabulary)
     return tuple(dict.fromkeys(label for name in named for label in LABEL_SETS.get(name, (name,)) if label))
+
+
+def set_of(labels: Iterable[str]) -> str:
+    """Return the name of the label set that a source's labels are from; empty: of none that is known.
+
+    All of them are in it, and they are at least a quarter of it, so that it is no chance. It is still a guess: tell
+    the user, and let the vocabulary be named.
+    """
+    seen = {label.strip().lower() for label in labels}
+    for name, known in LABEL_SETS.items():
+        if seen <= set(known) and len(seen) * _SURELY >= len(known):
+            return name
+    return ""
