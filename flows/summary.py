@@ -53,7 +53,7 @@ def sweep(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns: str) -> N
         patterns: where to look; everywhere when there are none.
     """
     accounted = {output.path for receipts in done.values() for receipt in receipts for output in receipt.outputs}
-    for pattern in patterns or [f"{folder}/*" for folder in FOLDERS]:
+    for pattern in patterns or [*(f"{folder}/*" for folder in FOLDERS), "failed/.*"]:  # attempts are no job's, and stay
         for path in sorted(out.glob(pattern)):
             if path.is_file() and path.relative_to(out).as_posix() not in accounted:
                 path.unlink()

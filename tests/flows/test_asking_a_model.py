@@ -199,6 +199,17 @@ def test_two_stages_that_ask_share_cache_and_bill_and_each_tells_its_own_part(se
     assert server.stats()["requests"] <= manifest["cost"]["requests"] + limited["max_requests"]
 
 
+def test_what_a_killed_build_left_of_failed_rows_goes_and_the_attempts_stay(server: Server, captions: Path) -> None:
+    out = captions.parent / "build"
+    built(captions, out)
+    built(captions, out, retry_failed=True)
+    half = out / "failed" / ".shorten.jsonl.tmp-1"
+    half.write_text("half a li")
+    built(captions, out)
+    assert not half.exists()
+    assert (out / "failed" / "shorten.attempts.json").exists()
+
+
 def test_asking_anew_passes_over_stages_of_which_no_row_has_failed(server: Server, captions: Path) -> None:
     server.change(rules=[{"contains": "dog", "text": "A dog"}])
     out = captions.parent / "build"
