@@ -184,11 +184,10 @@ class _Stages:
             chosen.append(await self._whole("fetch", chosen, fetch_chosen, *how, state=named_state(exclude)))
         tagged = await self._tag(pairs, parts)
         words = await self._whole("words", tagged, merge_statistics, parts)
-        made = [
-            receipt
-            for this in generations(config)
-            for receipt in await self._generate(this, parts, [*chosen, *tagged, words])
-        ]
+        made: list[Receipt] = []
+        for this in generations(config):
+            inputs = [*chosen, *tagged, words, *(each for each in made if each.stage in this.unlike)]
+            made += await self._generate(this, parts, inputs)
         if config.negatives:
             drafts = next(this for this in generations(config) if this.to_balance)
             limits = limits_of(config.negatives)

@@ -21,7 +21,8 @@ def generations(config: BuildConfig) -> list[Generation]:
     choice = choice_of(config)
 
     def stage(name: str, generator: str, options: Mapping[str, Any], *, to_refine: bool = False) -> Generation:
-        return Generation(name, generator, options, config.seed, choice, to_refine, name == "negatives")
+        unlike = ("negatives",) if name == "positives" and config.negatives else ()
+        return Generation(name, generator, options, config.seed, choice, to_refine, name == "negatives", unlike)
 
     stages = []
     if config.negatives:

@@ -7,7 +7,8 @@ A generated part stands between two marks, each on a line of its own::
 
     <!-- help:pairwright index build -->     the command's help, 80 columns wide everywhere
     <!-- file:tests/plugins/miscount.py -->  a file of the repository
-    <!-- table:config -->                    the keys of a build config; table:reasons, why readers refuse rows
+    <!-- table:config -->                    the keys of a build config; table:reasons, why readers refuse rows;
+                                              table:edit-reasons and table:answer-reasons, why texts by models are turned away
     <!-- end -->
 
 Everything outside the marks is written by hand. ``tests/test_docs.py`` fails while a part is stale.
@@ -30,6 +31,8 @@ from typer.testing import CliRunner
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
 from pairwright.flows.config import BuildConfig
+from pairwright.generators.edit_reasons import REASONS as OF_EDITS
+from pairwright.generators.llm import failures, troubles
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 80
@@ -120,11 +123,22 @@ def _table(what: str) -> str:
     tables: dict[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...]]]]] = {
         "config": (("key", "default", "what it does"), lambda: _config_rows(BuildConfig)),
         "reasons": (("reason", "what to do"), lambda: ((f"`{name}`", mend) for name, mend in REASONS.items())),
+        "edit-reasons": (("reason", ""), lambda: ((f"`{name}`", means) for name, means in OF_EDITS.items())),
+        "answer-reasons": (("reason", "", "what to do"), _answer_rows),
     }
     if what not in tables:
         raise ValueError(f"no table {what}")
     head, rows = tables[what]
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ("---",) * len(head), *rows()])
+
+
+def _answer_rows() -> Iterator[tuple[str, ...]]:
+    """Give what may be wrong with an answer, then how a request may end without one that stops no run."""
+    for name, trouble in troubles.WORDS.items():
+        yield f"`{name}`", trouble.means, trouble.mend
+    for name, failure in failures.WORDS.items():
+        if failure.kind != "fatal":
+            yield f"`{name}`", failure.means, failure.mend
 
 
 def _config_rows(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, ...]]:

@@ -17,7 +17,7 @@ from pairwright.flows.layout import failed_path, pairs_path, tokens_path
 from pairwright.flows.llm import Asking
 from pairwright.flows.progress import Progress
 from pairwright.flows.receipts import Counts, Outcome
-from pairwright.flows.stages.generate import Generation, materials_of, write_rows
+from pairwright.flows.stages.generate import Generation, materials_of, not_on_both_sides, write_rows
 from pairwright.flows.talking import TaggedPair, Talks
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.token_table import read_tokens
@@ -68,6 +68,7 @@ class AskingStage:
             held = Talks(maker, this.seed, failed).hold(session, pairs, of=sum(chosen.values()))
             for part in parts:
                 rows = [row for _, made in islice(held, chosen[part]) for row in made]
+                rows = not_on_both_sides(root, part, this, rows)
                 outputs += write_rows(root, part, this, rows)
                 tally.add(rows)
             told = {**asking.told(before), "failed": failed.counts.total()}

@@ -1,7 +1,7 @@
 """Stages ``negatives``, ``positives``, ``conversations`` and the user's own: a generator over the parts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from pairwright.flows.layout import (
 )
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.stages.tag import statistics_path
+from pairwright.generators.edit_checks import sameness
 from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.token_table import read_tokens
@@ -39,6 +40,7 @@ class Generation:
         choice: which pairs go on.
         to_refine: whether refinement judges the kept rows afterwards.
         to_balance: whether they are balanced first.
+        unlike: stages, whose rows stand in ``drafts/``, whose hard negatives its hard positives must not say again.
     """
 
     stage: str
@@ -48,6 +50,7 @@ class Generation:
     choice: Choice
     to_refine: bool
     to_balance: bool = False
+    unlike: tuple[str, ...] = ()
 
     def place(self, root: Path, part: str) -> Path:
         """Return where the kept rows of a part go."""
@@ -68,6 +71,7 @@ def generate_part(root: Path, part: str, this: Generation) -> Outcome:
     for pair, words, goes_on in zip(pairs, tokens, chosen_flags(root, pairs, this.choice), strict=True):
         if goes_on:
             rows += maker.annotate(pair, words, stream(this.seed, 0, maker.name, maker.version, pair.key))
+    rows = not_on_both_sides(root, part, this, rows)
     tally = Tally()
     tally.add(rows)
     kept = sum(row.status == "kept" for row in rows)
@@ -82,6 +86,22 @@ def materials_of(root: Path, seed: int) -> Materials:
     """Return what the generators of a build draw on."""
     wordnet = load_wordnet()
     return Materials(wordnet, usable_pool(PoolStatistics.load(statistics_path(root)), wordnet), seed)
+
+
+def not_on_both_sides(root: Path, part: str, this: Generation, rows: Sequence[Annotation]) -> list[Annotation]:
+    """Return the rows with those hard positives rejected that say what a negative of the same caption says."""
+    said = {
+        (row.key, sameness(row.text))
+        for stage in this.unlike
+        for row in ANNOTATIONS.read(drafts_path(root, stage, part))
+        if row.kind == "hard_negative"
+    }
+    return [
+        replace(row, status="rejected", reason="on_both_sides")
+        if row.status == "kept" and row.kind == "hard_positive" and (row.key, sameness(row.text)) in said
+        else row
+        for row in rows
+    ]
 
 
 def write_rows(root: Path, part: str, this: Generation, rows: Sequence[Annotation]) -> list[Path]:

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from pairwright.datasets.records import Annotation
 from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
+from pairwright.generators.positives import RulePositives
+from pairwright.generators.registry import BUILT_IN, BuiltIn, Materials
 
 THINGS = ("dog", "cat", "horse", "boy", "girl", "man", "woman", "cow")
 PLACES = ("bed", "bench", "table", "chair", "boat")
@@ -102,3 +105,23 @@ def test_a_quota_of_no_type_is_refused(captions: Path) -> None:
     options = ["--quota", "replace-thing=3"]
     result = CliRunner().invoke(app, ["generate", "negatives", str(captions), "--out", "x.jsonl", *options])
     assert "replace-object" in str(result.exception)
+
+
+def test_a_positive_that_says_what_a_negative_says_is_no_positive(
+    captions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Negatives(RulePositives):
+        """Says of every rewording that it is false."""
+
+        def annotate(self, *given: Any) -> list[Annotation]:
+            return [replace(row, kind="hard_negative") for row in super().annotate(*given)]
+
+    def make(materials: Materials, **_: Any) -> Negatives:
+        return Negatives(materials.wordnet, materials.pool)
+
+    monkeypatch.setitem(BUILT_IN, "rules-negatives", BuiltIn(make, "wrong ones"))
+    config = {"name": "x", "input": {"path": str(captions)}, "negatives": {}, "positives": {}, "workers": 1}
+    manifest = build(parse_config(config, where="test"), captions.parent / "build", prefect=False)
+    stage = manifest["stages"]["positives"]
+    assert stage["kept"] == 0
+    assert stage["rejected"]["on_both_sides"] == manifest["stages"]["negatives"]["kept"] > 0
