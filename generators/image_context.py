@@ -61,7 +61,9 @@ class ImageContext:
     def of(cls, pair: Pair, limits: ContextLimits | None = None) -> "ImageContext":
         """Return what is told of a pair's image."""
         limits = limits or ContextLimits()
-        captions = {normal_form(caption).rstrip(" ."): caption.strip() for caption in reversed((pair.caption, *pair.captions))}
+        captions = {
+            normal_form(caption).rstrip(" ."): caption.strip() for caption in reversed((pair.caption, *pair.captions))
+        }
         every = [caption for caption in reversed(captions.values()) if caption]
         kept = _fitting(every, limits)
         boxes = _largest(pair.boxes, limits.boxes)

@@ -180,6 +180,18 @@ def test_the_same_answers_over_a_server_end_the_same(tmp_path: Path) -> None:
     assert [row.status for row in ended] == ["rejected" if reason else "kept" for _, _, reason in cases]
 
 
+def test_typical_answers_can_be_planned_with() -> None:
+    rounds: list[Request] = []
+
+    def answer(request: Request) -> Outcome:
+        rounds.append(request)
+        return Reply(request.expects, "planned", "", Usage(1, 1), "m")
+
+    made = drive(maker(types=("conversation", "detail", "reasoning")).annotate(PAIR, (), stream(1)), answer)
+    assert [row.status for row in made] == ["kept"] * 3
+    assert len(rounds) == 3
+
+
 def test_a_failure_of_the_server_is_the_reason() -> None:
     [row] = drive(maker().annotate(PAIR, (), stream(1)), lambda _: Failure("server_error", "HTTP 500"))
     assert (row.status, row.reason) == ("rejected", "server_error")
