@@ -224,7 +224,7 @@ class _Stages:
         if not asks_model(this.generator):
             return await self._each(this.stage, parts, inputs, generate_part, this, state=state)
         retry = self.retry_failed and has_failed_rows(self.engine.root, this.stage)
-        asking = asking_of(self.config.llm, self.engine.root, self.bill, retry_failed=retry)
+        asking = asking_of(self.config.llm, self.engine.root, self.bill, seed=self.config.seed, retry_failed=retry)
         stage = AskingStage(this, asking, self.engine.progress, self.engine.stop)
         if asking.retry_failed:
             receipt_path(self.engine.root, this.stage, "all").unlink(missing_ok=True)

@@ -19,9 +19,12 @@ from pairwright.flows.sections import LLMSection
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.batch import cancel_batches, in_batches, ledger_beside
 from pairwright.generators.llm.budget import Bill, Budget
+from pairwright.generators.llm.client import check_key
 from pairwright.generators.llm.messages import Request as LLMRequest
+from pairwright.generators.llm.messages import Usage
 from pairwright.generators.llm.parameters import WithParameters, with_parameters
 from pairwright.generators.llm.prices import Prices
+from pairwright.generators.llm.runner import Spent
 from pairwright.generators.llm.schema_forms import ForcedForm, FormedModel, as_form
 from pairwright.generators.llm.session import Session, Snapshot, Wrap
 from pairwright.generators.llm.settings import LLMSettings
@@ -41,13 +44,20 @@ class Asking:
         section: the model, the pace, the limits.
         cache: file of kept answers.
         retry_failed: whether rows that failed the last time are asked anew.
+        seed: of the run; sent to the server, unless it is 0.
         bill: what the run has paid; limits hold for the whole of it.
     """
 
     section: LLMSection
     cache: Path
     retry_failed: bool = False
+    seed: int = 0
     bill: Bill = field(default_factory=Bill, compare=False)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What is sent in place of the prompts' own parameters."""
+        return {**({"seed": self.seed} if self.seed else {}), **self.section.parameters}
 
     def settings(self) -> LLMSettings:
         """Return the client's settings; key and, where the section is silent, address come from the environment.
@@ -68,6 +78,16 @@ class Asking:
         file = Path(section.prices) if section.prices else None
         return Prices.of(file=file, given=section.price, batch=section.batch)
 
+    def check(self) -> None:
+        """Find what cannot work before anything else is done.
+
+        Raises:
+            PairwrightError: settings, prices or limits.
+        """
+        check_key(self.settings())
+        if self.section.max_cost is not None:
+            self.prices().needed(self.section.model)
+
     def session(
         self, *, watch: Callable[[Snapshot], None], say: Callable[[str], None], stop: Event | None = None
     ) -> Session:
@@ -76,12 +96,18 @@ class Asking:
         Raises:
             PairwrightError: when settings, prices or limits cannot work, before anything is sent.
         """
+        self.check()
         section, prices = self.section, self.prices()
-        if section.max_cost is not None:
-            prices.needed(section.model)
         inside: list[Wrap] = [] if section.structured != "auto" else [FormedModel]
         inside.append(
-            lambda model: Budget(model, prices, self.bill, max_cost=section.max_cost, max_requests=section.max_requests)
+            lambda model: Budget(
+                model,
+                prices,
+                self.bill,
+                max_cost=section.max_cost,
+                max_requests=section.max_requests,
+                by_estimate=section.batch,
+            )
         )
         return Session(
             self.settings(),
@@ -109,8 +135,8 @@ class Asking:
         outside: list[Wrap] = []
         if section.structured != "auto":
             outside.append(partial(ForcedForm, form=section.structured))
-        if section.parameters:
-            outside.append(partial(WithParameters, parameters=section.parameters))
+        if self.parameters:
+            outside.append(partial(WithParameters, parameters=self.parameters))
         return outside
 
     def materials(self, materials: Materials, tagger: Tagger) -> LLMMaterials:
@@ -126,8 +152,8 @@ class Asking:
 
     def changed(self, request: LLMRequest) -> LLMRequest:
         """Return a request as it is asked: with the section's parameters and form."""
+        request = with_parameters(request, self.parameters) if self.parameters else request
         section = self.section
-        request = with_parameters(request, section.parameters) if section.parameters else request
         return request if section.structured == "auto" else as_form(request, section.structured)
 
     def shape(self) -> str:
@@ -139,26 +165,45 @@ class Asking:
 
     def _server(self) -> list[Any]:
         section = self.section
-        return [section.model, self.settings().cache_endpoint, section.structured, section.parameters]
+        return [section.model, self.settings().cache_endpoint, section.structured, self.parameters]
 
     def identity(self, maker: LLMGenerator, options: Mapping[str, Any], seed: int) -> str:
         """Return a hash over all that shapes a maker's requests, its rows excepted."""
         return hash_of([maker.name, maker.version, list(maker.prompts), compact_json(options), seed, self._server()])
 
-    def told(self, before: Bill | None = None) -> dict[str, Any]:
-        """Return what manifests and results tell: the model, its server, requests, tokens and cost; no secrets.
+    def told(self, spent: Spent, before: Bill | None = None) -> dict[str, Any]:
+        """Return what manifests and results tell of a stage: the model, its server, what was paid; no secrets.
+
+        ``in_all`` is what the answers cost that its rows rest on, whenever they were paid for: by a run that was
+        stopped, by another build on the same cache, or now.
 
         Args:
+            spent: on the stage's rows, cached answers included.
             before: the bill as it stood when what is told of began; None: the whole run is told of.
         """
         bill = self.bill.since(before or Bill())
-        return {"model": self.section.model, "server": self.settings().cache_endpoint, **bill.described()}
+        usage = Usage(
+            spent.prompt_tokens + spent.kept_prompt_tokens,
+            spent.completion_tokens + spent.kept_completion_tokens,
+            spent.cached_tokens,
+        )
+        price = self.prices().find(self.section.model)
+        in_all = {
+            "answers": spent.requests + spent.cached,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cost": price.cost(usage) if price is not None else None,
+        }
+        server = self.settings().cache_endpoint
+        return {"model": self.section.model, "server": server, **bill.described(), "in_all": in_all}
 
 
 _SETTINGS = frozenset(LLMSection.model_fields)
 
 
-def asking_of(section: LLMSection | None, root: Path, bill: Bill, *, retry_failed: bool) -> Asking:
+def asking_of(
+    section: LLMSection | None, root: Path, bill: Bill, *, retry_failed: bool = False, seed: int = 0
+) -> Asking:
     """Return how the stages of a build ask: one cache and one bill for all of them.
 
     Raises:
@@ -166,4 +211,4 @@ def asking_of(section: LLMSection | None, root: Path, bill: Bill, *, retry_faile
     """
     if section is None:
         raise ConfigError("a generator asks a model, and none is named. Add an `llm:` section with `model`.")
-    return Asking(section, root / CACHE, retry_failed, bill)
+    return Asking(section, root / CACHE, retry_failed, seed, bill)

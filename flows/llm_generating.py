@@ -43,6 +43,7 @@ def run_llm_generator(
         PairwrightError: what stopped the run, in one line; what is done stands in ``OUT.partial``.
     """
     refuse_overwriting(request.out, request.read.input, request.pool)
+    asking.check()
     work = Work()
     captions = sum(len(batch.pairs) for batch in read_pairs(request.read))
     tagger = load_tagger()
@@ -64,9 +65,7 @@ def run_llm_generator(
             except (PairwrightError, KeyboardInterrupt) as error:
                 stopped = error
         if stopped is not None:
-            note(
-                f"{work.captions:,} of {captions:,} captions are done: {partial}. The same command goes on from there."
-            )
+            note(_left(work.captions, captions, partial))
             raise stopped
     partial.replace(request.out)
     if summary := failed.summary(work.captions):
@@ -75,9 +74,16 @@ def run_llm_generator(
     reasons = dict(sorted(failed.counts.items()))
     return {
         **work.result(request.out),
-        "llm": {**asking.told(), **totals},
+        "llm": {**asking.told(session.totals().spent), **totals},
         "failed": {"rows": sum(reasons.values()), "reasons": reasons, "file": str(failed.path)},
     }
+
+
+def _left(done: int, of: int, partial: Path) -> str:
+    if not done:
+        partial.unlink(missing_ok=True)
+        return "No caption is done."
+    return f"{done:,} of {of:,} captions are done: {partial}. The same command goes on from there."
 
 
 def failed_path(out: Path) -> Path:

@@ -42,6 +42,7 @@ def plan_llm_generator(request: Request, asking: Asking, note: Callable[[str], N
     Raises:
         PairwrightError: when it could not begin.
     """
+    asking.settings()  # what cannot work is told first
     tagger = load_tagger()
     made = asking.materials(materials(request, tagger, note), tagger)
     maker = build_llm_generator(request.generator, made, request.options)
@@ -61,7 +62,7 @@ def plan_build(config: BuildConfig, out: Path) -> list[StagePlan]:
     stages = [this for this in generations(config) if asks_model(this.generator)]
     if not stages:
         return []
-    asking = asking_of(config.llm, out, Bill(), retry_failed=False)
+    asking = asking_of(config.llm, out, Bill(), seed=config.seed)
     tagger, wordnet = load_tagger(config.tagger), load_wordnet()
     # Which words a pool uses changes what is kept, not what is asked.
     made = asking.materials(Materials(wordnet, GeneralEnglish(wordnet), config.seed), tagger)

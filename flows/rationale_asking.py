@@ -68,7 +68,7 @@ def ask_rationales(
     reasons = dict(sorted(failed.counts.items()))
     return {
         **work.result(request.out),
-        "llm": {**asking.told(), "rows_per_second": round(session.totals().rate, 1)},
+        "llm": {**asking.told(session.totals().spent), "rows_per_second": round(session.totals().rate, 1)},
         "failed": {"rows": sum(reasons.values()), "reasons": reasons, "file": str(failed.path)},
     }
 

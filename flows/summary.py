@@ -108,11 +108,11 @@ def _manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> dic
 
 
 def _cost(stages: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what models were asked and paid, all stages together; ``usd`` is None where a price is unknown."""
-    bills = [told["facts"]["llm"] for told in stages.values() if "llm" in told["facts"]]
+    """Return what the answers of models cost that the texts rest on; ``usd`` is None where a price is unknown."""
+    bills = [told["facts"]["llm"]["in_all"] for told in stages.values() if "llm" in told["facts"]]
     costs = [bill["cost"] for bill in bills]
     return {
-        "requests": sum(bill["requests"] for bill in bills),
+        "requests": sum(bill["answers"] for bill in bills),
         "tokens": sum(bill["prompt_tokens"] + bill["completion_tokens"] for bill in bills),
         "usd": None if None in costs else float(sum(costs)),
     }

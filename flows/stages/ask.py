@@ -71,7 +71,7 @@ class AskingStage:
                 rows = not_on_both_sides(root, part, this, rows)
                 outputs += write_rows(root, part, this, rows)
                 tally.add(rows)
-            told = {**asking.told(before), "failed": failed.counts.total()}
+            told = {**asking.told(session.totals().spent, before), "failed": failed.counts.total()}
         made = tally.by_type()
         counts = Counts(
             "attempt",

@@ -155,6 +155,8 @@ def _value(reply: Reply, shape: type[BaseModel] | TextShape) -> ReadShape:
     if not text.strip():
         return ReadShape(None, Trouble("truncated" if cut else "empty_answer"))
     read = _shaped(text, shape, cut=cut)
+    if read.trouble is not None and read.trouble.word == "truncated" and reply.finish_reason == "stop":
+        read = replace(read, trouble=replace(read.trouble, word="malformed"))  # the model was done: it is broken
     forgiven = [word for word, is_so in (("thinking", thinking), ("control", control)) if is_so]
     return replace(read, forgiven=(*forgiven, *read.forgiven)) if forgiven else read
 

@@ -18,6 +18,11 @@ The limit in USD is kept, but where the server bills what nobody could know:
   for later ones.
 - Requests that failed are taken to cost nothing. A server may bill an answer that did not arrive (timeout, reset).
 
+The Batch API takes up to a day, so a run cannot wait for the answers under way and send a few more. There
+(``by_estimate``) a request holds back a tenth more than it is expected to cost, in proportion to what earlier ones were
+off by, and the run ends with 95 % of the limit spent. The limit may be overrun by as much as answers are longer than
+expected.
+
 ``max_requests`` is about answers that were paid for: the server never gives more than so many. A request that failed
 counts no more than its retries do, so a server that fails often receives more than it answers. What the cache answers
 never comes here: put a budget inside the cache, so that a run that is taken up again pays for the rest only.
@@ -34,9 +39,11 @@ from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Model, Reply, Request, Usage
 from pairwright.generators.llm.prices import ImageRule, Price, Prices
-from pairwright.generators.llm.token_estimate import answer_tokens, most_answer, most_tokens, usage_of
+from pairwright.generators.llm.token_estimate import answer_tokens, most_answer, most_tokens, prompt_tokens, usage_of
 
 UNHEARD = 1024  # tokens held for an answer, before the first has come, where the request sets no limit
+SAFE = 1.1  # times what a request is expected to cost, in batch mode
+ENOUGH = 0.95  # of a limit in USD, spent, that ends a run in batch mode
 AGAIN = 2.0  # times the longest answer so far, afterwards
 
 _PLAIN = ImageRule()
@@ -93,7 +100,7 @@ class Bill:
 class Budget:
     """A model that is asked only as long as the budget lasts. One event loop, no threads."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords, each told of below
         self,
         model: Model,
         prices: Prices,
@@ -101,6 +108,7 @@ class Budget:
         *,
         max_cost: float | None = None,
         max_requests: int | None = None,
+        by_estimate: bool = False,
     ) -> None:
         """Wrap a model.
 
@@ -110,6 +118,7 @@ class Budget:
             bill: counts towards the limits and is added to; several budgets may share one, one after another.
             max_cost: USD; None: no limit.
             max_requests: answers; None: no limit.
+            by_estimate: hold back what a request is expected to cost, not the most that it may: for the Batch API.
 
         Raises:
             UsageError: when a limit is no number from 0 on.
@@ -124,6 +133,8 @@ class Budget:
         self._known: dict[str, Price | None] = {}
         self._under_way = 0
         self._held = 0.0
+        self._by_estimate = by_estimate
+        self._foretold = self._cost = 0.0  # USD of the answers so far: expected, and as they came
         self._longest = 0  # answer so far, tokens
         self._beyond = 1.0  # by how much a server's count of a prompt has exceeded the bound
         self._waiting: deque[tuple[asyncio.Future[float], Request, Price | None]] = deque()
@@ -165,11 +176,17 @@ class Budget:
         """Return the USD that a request may cost at most, as far as is known now; 0 where no limit needs them."""
         if price is None or self._max_cost is None:
             return 0.0
+        if self._by_estimate:
+            return self._expected(request, price) * SAFE * (self._cost / self._foretold if self._foretold else 1.0)
         answer = most_answer(request)
         if answer is None:
             expected = answer_tokens(request) if request.expects else 0
             answer = round(AGAIN * max(self._longest or UNHEARD / AGAIN, expected))
         return price.most(most_tokens(request, price.image) * self._beyond, answer)
+
+    @staticmethod
+    def _expected(request: Request, price: Price) -> float:
+        return price.cost(Usage(prompt_tokens(request, price.image), answer_tokens(request)))
 
     def _settle(self, request: Request, reply: Reply, price: Price | None) -> None:
         rule = price.image if price is not None else _PLAIN
@@ -179,11 +196,18 @@ class Budget:
         if self._max_cost is not None:
             self._longest = max(self._longest, usage.completion_tokens)
             self._beyond = max(self._beyond, usage.prompt_tokens / most_tokens(request, rule))
+        if self._by_estimate and price is not None:
+            self._foretold += self._expected(request, price)
+            self._cost += price.cost(usage)
 
     def _fits(self, hold: float) -> bool:
         if self._max_requests is not None and self.bill.requests + self._under_way >= self._max_requests:
             return False
-        return self._max_cost is None or self.bill.priced + self._held + hold <= self._max_cost
+        if self._max_cost is None:
+            return True
+        if self._by_estimate and not self._under_way and self.bill.priced > ENOUGH * self._max_cost:
+            return False  # what is left is not worth another batch
+        return self.bill.priced + self._held + hold <= self._max_cost
 
     def _take(self, hold: float) -> None:
         self._under_way += 1

@@ -97,7 +97,7 @@ class FailedRows:
         Args:
             done: the row.
             reason: a word, when it ended rejected; what its talk raised has words of its own.
-            detail: more, for a reader.
+            detail: more, for a reader; else what the last failure of the row said.
         """
         self._before.pop(done.row, None)
         if done.attempt:
@@ -106,6 +106,7 @@ class FailedRows:
             reason, detail = _why(done.error)
         if reason:
             self.counts[reason] += 1
+            detail = detail or done.failure
             detail = detail if len(detail) <= MOST else detail[:MOST] + "…"
             line = FailedRow(done.row, reason, detail, done.attempt, done.keys, done.said, done.unanswered, self._run)
             self._file.write(_line(line))
@@ -125,6 +126,9 @@ class FailedRows:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if error is not None and not self.counts and not self._attempts:
+            self._stack.__exit__(kind, error, at)  # nothing was done: the file stays as it was, or absent
+            return
         with self._stack:
             if error is not None:
                 for each in self._before.values():

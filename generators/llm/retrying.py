@@ -99,8 +99,9 @@ class RetryingModel:
             if tries > self._retries.most or waited > self._retries.patience:
                 raise self._gone(met, loop.time()) or met
             wait = self._pause(request, tries + refusals, met)
-            if wait > self._retries.patience:
+            if met.retry_after is not None and wait > self._retries.patience:
                 raise self._stop(_too_long(met, wait))
+            wait = min(wait, self._retries.patience)
             waited += wait * refused
             await self._sleep(wait, until_back=met.word == "unreachable")
 

@@ -59,6 +59,7 @@ class Spent:
         cached: that the cache answered, or an equal request of the same moment.
         prompt_tokens, completion_tokens: of the paid ones.
         cached_tokens: of those prompt tokens that the server bills for less.
+        kept_prompt_tokens, kept_completion_tokens: of the answers that the cache gave, paid for some time before.
     """
 
     requests: int = 0
@@ -66,6 +67,8 @@ class Spent:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    kept_prompt_tokens: int = 0
+    kept_completion_tokens: int = 0
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(
@@ -74,6 +77,8 @@ class Spent:
             self.prompt_tokens + other.prompt_tokens,
             self.completion_tokens + other.completion_tokens,
             self.cached_tokens + other.cached_tokens,
+            self.kept_prompt_tokens + other.kept_prompt_tokens,
+            self.kept_completion_tokens + other.kept_completion_tokens,
         )
 
 
@@ -90,6 +95,7 @@ class Done(Generic[T]):
         unanswered: requests that ended in a failure.
         keys: of the answers, in the cache.
         said: the beginning of the last answer, `SAID` letters at most, or of the refusal.
+        failure: the last of those failures, in words of the server; empty where every request was answered.
     """
 
     row: str
@@ -100,6 +106,7 @@ class Done(Generic[T]):
     unanswered: int = 0
     keys: tuple[str, ...] = ()
     said: str = ""
+    failure: str = ""
 
 
 class MostlyFailing(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
@@ -115,24 +122,11 @@ class Meter:
     """What a run has done so far."""
 
     rows: int = 0
-    requests: int = 0
-    cached: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
+    spent: Spent = field(default_factory=Spent)
 
     def add(self, spent: Spent) -> None:
         """Count what a row has cost, be it finished or not."""
-        self.requests += spent.requests
-        self.cached += spent.cached
-        self.prompt_tokens += spent.prompt_tokens
-        self.completion_tokens += spent.completion_tokens
-        self.cached_tokens += spent.cached_tokens
-
-    @property
-    def spent(self) -> Spent:
-        """What was asked and paid for."""
-        return Spent(self.requests, self.cached, self.prompt_tokens, self.completion_tokens, self.cached_tokens)
+        self.spent += spent
 
 
 async def run_rows(
@@ -324,6 +318,7 @@ class Run(Generic[T]):
             tally.unanswered,
             tuple(tally.keys),
             tally.said,
+            tally.failure.detail if tally.failure is not None else "",
         )
 
     async def _round(self, requests: Sequence[Request]) -> list[Outcome]:
@@ -398,6 +393,8 @@ class _Tally:
     prompt: int = 0
     completion: int = 0
     prompt_cached: int = 0
+    prompt_kept: int = 0
+    completion_kept: int = 0
     unanswered: int = 0
     keys: list[str] = field(default_factory=list)
     said: str = ""
@@ -423,10 +420,12 @@ class _Tally:
     def _answered(self, reply: Reply) -> None:
         self.keys.append(reply.key)
         self.said = (reply.text or reply.refusal)[:SAID]
+        usage = reply.usage
         if reply.cached:
             self.cached += 1
+            self.prompt_kept += usage.prompt_tokens
+            self.completion_kept += usage.completion_tokens
             return
-        usage = reply.usage
         self.requests += 1
         self.prompt += usage.prompt_tokens
         self.completion += usage.completion_tokens
@@ -434,7 +433,15 @@ class _Tally:
 
     def spent(self) -> Spent:
         """Return the row's part of the bill."""
-        return Spent(self.requests, self.cached, self.prompt, self.completion, self.prompt_cached)
+        return Spent(
+            self.requests,
+            self.cached,
+            self.prompt,
+            self.completion,
+            self.prompt_cached,
+            self.prompt_kept,
+            self.completion_kept,
+        )
 
 
 class _Failing:

@@ -178,15 +178,19 @@ class Session:
         """
         run = Run(rows, self._model, in_flight=self._in_flight, meter=self._meter)
         pace, before = _Pace(self._meter.rows, of), self._seconds
+        hurry, hurried = threading.Event(), False
         with ExitStack() as stack:
             self._runs.append(stack)
             stack.callback(lambda: self._runs.remove(stack))
-            stack.enter_context(_signals(self._stop, self._say))
+            stack.enter_context(_signals(self._stop, hurry, self._say))
             stack.callback(lambda: self._wait(run.close()))
             halted = self._stop.is_set()
             if halted:  # before anything is sent
                 self._wait(self._halt(run))
             while not run.over:
+                if hurry.is_set() and not hurried:
+                    hurried = True
+                    self._wait(self._halt(run, 0.0))
                 batch = self._wait(run.ready(TICK_S, enough=ENOUGH))
                 self._seconds = before + pace.seconds()
                 if self._watch is not None and pace.due():
@@ -211,10 +215,10 @@ class Session:
         for stack in list(self._runs):
             stack.close()
 
-    async def _halt(self, run: Run[Any] | None = None) -> None:
+    async def _halt(self, run: Run[Any] | None = None, grace: float = HURRY_S) -> None:
         """Let no request leave any more; a run that has not ended by itself ends in KeyboardInterrupt."""
         if run is not None:
-            run.stop(KeyboardInterrupt(), HURRY_S)
+            run.stop(KeyboardInterrupt(), grace)
         self._client.stop(Failure("interrupted"))
 
     def _layers(self, cache: Cache) -> Model:
@@ -262,15 +266,16 @@ class _Pace:
 
 
 @contextlib.contextmanager
-def _signals(stop: threading.Event, say: Callable[[str], None]) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM set an event; a second one of either interrupts.
+def _signals(stop: threading.Event, hurry: threading.Event, say: Callable[[str], None]) -> Iterator[None]:
+    """Let Ctrl-C and SIGTERM set an event, and a second one of either another.
 
     Where somebody else handles them already, or in any other thread than the main one, they are left alone.
     """
 
     def heard(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signals are handed over
         if stop.is_set():
-            raise KeyboardInterrupt
+            hurry.set()
+            return
         stop.set()
         say("stopping: what is under way has a moment to end. Once more ends at once")
 

@@ -4,6 +4,7 @@ import importlib
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,41 @@ def test_a_config_holds_no_secret_and_its_refusal_shows_none(setting: dict[str, 
     assert "hunter22" not in str(refusal.value)
 
 
-def test_a_limit_in_money_needs_a_price(captions: Path) -> None:
+def test_a_limit_in_money_needs_a_price(server: Server, captions: Path) -> None:
     with pytest.raises(UsageError, match="no price is known"):
         run(captions, max_cost=1.0)
+    assert server.stats()["requests"] == 0
+
+
+def test_a_seed_is_sent_so_that_another_one_brings_other_answers(server: Server, captions: Path) -> None:
+    run(captions)
+    how = replace(asking(captions.parent), seed=7)
+    result = run_llm_generator(replace(request(captions), seed=7), how, lambda _: None, lambda _: None)
+    assert result["llm"]["requests"] == 11
+    again = run_llm_generator(replace(request(captions), seed=7), how, lambda _: None, lambda _: None)
+    assert again["llm"]["in_all"]["answers"] == 11
+
+
+def test_the_manifest_tells_what_all_answers_cost_whoever_paid_them(server: Server, captions: Path) -> None:
+    out = captions.parent / "build"
+    with pytest.raises(PairwrightError, match="the budget is spent"):
+        built(captions, out, llm={"model": "small", "price": "1/2", "max_requests": 4, "max_concurrency": 1})
+    manifest = built(captions, out)
+    assert manifest["stages"]["shorten"]["facts"]["llm"]["requests"] == 7
+    assert manifest["cost"]["requests"] == 11
+
+
+def test_a_failed_row_says_what_the_server_said(server: Server, captions: Path) -> None:
+    run(captions)
+    failed = rows_of(captions.parent / "short.failed.jsonl")
+    [detail] = [row["detail"] for row in failed if row["reason"] == "bad_request"]
+    assert detail.startswith("400: ")
+
+
+def test_a_run_that_the_server_refuses_at_once_leaves_nothing_behind(server: Server, captions: Path) -> None:
+    server.change(rules=[{"contains": "dog", "fault": "401"}])
+    notes: list[str] = []
+    with pytest.raises(PairwrightError, match="does not accept the key"):
+        run_llm_generator(request(captions), asking(captions.parent), notes.append, lambda _: None)
+    assert notes[-1] == "No caption is done."
+    assert not list(captions.parent.glob("short*"))

@@ -90,8 +90,8 @@ class Asked:
                 raise UsageError(f"{option}: {first['ctx']['error']}.") from None
             raise UsageError(f"{option} {first['input']!r}: {first['msg']}.") from None
 
-    def asking(self, out: Path) -> "Asking":
-        """Return how a run that writes OUT asks its model.
+    def asking(self, out: Path, seed: int = 0) -> "Asking":
+        """Return how a run with this seed, that writes OUT, asks its model.
 
         Raises:
             UsageError: when no model is named, or a value cannot be.
@@ -99,7 +99,7 @@ class Asked:
         from pairwright.flows.llm import CACHE, Asking
 
         cache = Path(self.cache) if self.cache else out.parent / CACHE
-        return Asking(self.section(), cache, self.retry_failed)
+        return Asking(self.section(), cache, self.retry_failed, seed)
 
     def refuse(self, why: str) -> None:
         """Refuse options that would do nothing.
@@ -184,8 +184,15 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     models = sorted({model for plan in plans for model in plan.unpriced})
     if models:
         lines += ["", f"No price is known for {', '.join(models)}: give --price IN/OUT, or --prices FILE."]
-    sampled = ", ".join(f"{plan.sampled:,}" for plan in plans)
+    sampled = " and ".join(f"{count:,}" for count in sorted({plan.sampled for plan in plans}))
     return [*lines, "", f"Reckoned from {sampled} sampled rows and expected answers; nothing was sent."]
+
+
+def cancelled_lines(ids: Sequence[str]) -> list[str]:
+    """Return what was cancelled at the server."""
+    if not ids:
+        return ["No batch was running."]
+    return [f"{len(ids)} {'batch' if len(ids) == 1 else 'batches'} cancelled:", *ids]
 
 
 def bill_lines(result: Mapping[str, Any]) -> list[str]:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairwright.cli.console import BuildProgress, columns, emit
+from pairwright.cli.asking import cancelled_lines
+from pairwright.cli.console import BuildProgress, columns, emit, note
 from pairwright.cli.plan import plan
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
@@ -34,6 +35,9 @@ def build(
     max_requests: Annotated[
         int | None, typer.Option("--max-requests", min=1, help="Stop at so many answers; what is done is kept.")
     ] = None,
+    batch_cancel: Annotated[
+        bool, typer.Option("--batch-cancel", help="Cancel the batches that still run, and do nothing else.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build a dataset as CONFIG says; started again after a stop, it goes on where it stood.
@@ -48,6 +52,9 @@ def build(
     if dry_run:
         plan(config, out=out, as_json=as_json)
         return
+    if batch_cancel:
+        _cancel(load_config(config), out, as_json=as_json)
+        return
     loaded = _limited(load_config(config), max_cost, max_requests)
     if workers:
         loaded = loaded.model_copy(update={"workers": workers})
@@ -58,6 +65,16 @@ def build(
 
     manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed)
     emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
+
+
+def _cancel(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:
+    """Cancel what the build's batches still ask."""
+    from pairwright.flows.llm import asking_of
+    from pairwright.generators.llm.budget import Bill
+
+    asking = asking_of(config.llm, out or Path("build") / config.name, Bill())
+    ids = asking.cancel_batches(note)
+    emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
 
 
 def _limited(config: "BuildConfig", max_cost: float | None, max_requests: int | None) -> "BuildConfig":
@@ -92,6 +109,25 @@ def build_result(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _asked_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
+    """Return what was paid for texts by models, and which rows they failed at; nothing where none was asked."""
+    bills = {name: told["facts"]["llm"] for name, told in manifest["stages"].items() if "llm" in told["facts"]}
+    if not bills:
+        return []
+    from pairwright.generators.llm.budget import usd
+
+    cost = manifest["cost"]
+    price = "price unknown" if cost["usd"] is None else usd(cost["usd"])
+    lines = ["", f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
+    for name, bill in bills.items():
+        if bill["failed"]:
+            where = folder / "failed" / f"{name}.jsonl"
+            lines.append(
+                f"{name}: {bill['failed']:,} rows failed. {where} says why; --retry-failed asks for them anew."
+            )
+    return lines
+
+
 def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     """Return what a person reads of a finished build: where the results are."""
     shards = folder / "shards" / str(manifest["shards"]["pattern"])
@@ -101,4 +137,10 @@ def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
         ("report", str(folder / "report.html")),
         ("manifest", str(folder / "manifest.json")),
     ]
-    return ["", *columns(places), "", f"Look at a sample:  pairwright inspect {folder}"]
+    return [
+        "",
+        *columns(places),
+        *_asked_lines(folder, manifest),
+        "",
+        f"Look at a sample:  pairwright inspect {folder}",
+    ]

@@ -144,7 +144,7 @@ def far(now: "Snapshot", most: float | None = None) -> Iterator[str]:
     yield f"{now.rate:,.0f}/s"
     yield f"{spent.requests:,} answers paid" + (f", {spent.cached:,} from the cache" if spent.cached else "")
     yield f"{spent.prompt_tokens + spent.completion_tokens:,} tokens"
-    if now.cost is not None:
+    if now.cost is not None and spent.requests:
         yield usd(now.cost) + (f" of {usd(most)}" if most is not None else "")
     if now.eta is not None and now.rows < now.of:
         yield f"{duration(now.eta)} left"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.asking import Asked, Watching, bill_lines, may_ask_a_model, plan_lines
+from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.rationales import SeveralOutputs, rationales
 from pairwright.cli.reading import (
@@ -187,10 +187,10 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
 
 def _ask(request: "Request", asked: Asked, *, as_json: bool) -> None:
     """Let a generator ask its model, or tell what it would ask."""
-    asking = asked.asking(request.out)
+    asking = asked.asking(request.out, request.seed)
     if asked.batch_cancel:
         ids = asking.cancel_batches(note)
-        emit({"cancelled": ids}, [f"{len(ids)} batches cancelled.", *ids], as_json=as_json)
+        emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
     elif asked.dry_run:
         from pairwright.flows.llm_planning import plan_llm_generator
 

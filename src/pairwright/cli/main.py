@@ -86,7 +86,7 @@ def run() -> None:
         _fail(str(error), error.exit_code)
     except SystemExit as end:
         if end.code == _INTERRUPTED:
-            _fail("stopped. A build keeps what is done: start the same command again to go on.", _INTERRUPTED)
+            _fail("stopped. What is done is kept: start the same command again to go on.", _INTERRUPTED)
         raise
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is wrong. Closing stdout must not complain either.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from pairwright.cli.asking import Asked, Watching, bill_lines, may_ask_a_model, plan_lines
+from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit
 from pairwright.cli.reading import (
     ColumnsOption,
@@ -112,11 +112,11 @@ def _ask(request: "RationaleRequest", asked: Asked, *, as_json: bool) -> None:
         raise UsageError(f"Name a model with --model, or give its outputs with {_IMPORT}.")
     from pairwright.flows.rationale_asking import ask_rationales, plan_rationales
 
-    asking = asked.asking(request.out)
+    asking = asked.asking(request.out)  # --seed is that of the split: another one asks nothing anew
     watching = Watching("rows", asked.max_cost)
     if asked.batch_cancel:
         ids = asking.cancel_batches(watching.progress.note)
-        emit({"cancelled": ids}, [f"{len(ids)} batches cancelled.", *ids], as_json=as_json)
+        emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
     elif asked.dry_run:
         plan = plan_rationales(request, asking)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)

@@ -103,7 +103,8 @@ def test_a_good_answer_gives_its_value_and_nothing_else() -> None:
         (reply(" \n\ufeff"), "empty_answer"),
         (reply("", "length"), "truncated"),
         (reply("<think>Let me see", "length"), "truncated"),
-        (reply(GOOD[:-1]), "truncated"),
+        (reply(GOOD[:-1]), "malformed"),  # the server says that the model was done
+        (reply(GOOD[:-1], ""), "truncated"),
         (reply(GOOD[:20], "length"), "truncated"),
         (reply("A cat sits."), "malformed"),
         (reply("{caption}"), "malformed"),

@@ -3,6 +3,7 @@
 import asyncio
 import timeit
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -249,6 +250,33 @@ def test_rows_that_are_called_off_while_they_wait_hold_nothing_back() -> None:
 
     assert asyncio.run(run()).text == "yes"
     assert server.answered == 2
+
+
+class Batches(Paid):
+    """A model that answers all that is under way together, as a batch; it counts them."""
+
+    def __init__(self, usage: Callable[[Request], Usage]) -> None:
+        super().__init__(usage, lambda _: 20)
+        self.batches: list[int] = []
+
+    async def ask(self, asked: Request) -> Reply:
+        """Answer with the batch."""
+        if not self.under_way:
+            self.batches.append(0)
+        self.batches[-1] += 1
+        return await super().ask(asked)
+
+
+@pytest.mark.parametrize("tokens", [5, 20, 60])
+def test_by_estimate_a_limit_is_spent_in_few_batches_and_hardly_overrun(tokens: int) -> None:
+    asked = [replace(request(f"row {n} " + "word " * 30, most=1000), expects="word " * 20) for n in range(500)]
+    each = PRICE.cost(Usage(36, tokens))
+    model = Batches(lambda _: Usage(36, tokens))
+    outcomes = ask_all(Budget(model, PRICES, max_cost=200 * each, by_estimate=True), asked)
+    assert len(model.batches) <= 5
+    assert over_budget(outcomes) == 500 - model.answered
+    longer = max(1.0, tokens / 20)
+    assert 0.93 * 200 * each <= model.billed <= longer * 1.05 * 200 * each
 
 
 def test_several_stages_share_one_bill_and_so_one_limit() -> None:

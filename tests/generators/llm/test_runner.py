@@ -133,7 +133,7 @@ def test_a_talk_of_several_rounds_gets_the_outcomes_in_the_order_of_its_requests
 
 def test_cached_answers_cost_nothing() -> None:
     [done] = done_of(iter([row("x")]), Server(answer=lambda _: reply("x", cached=True)))
-    assert done.spent == Spent(cached=1)
+    assert done.spent == Spent(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
 
 
 def test_a_talk_is_given_the_failure_of_its_row_and_goes_on() -> None:
