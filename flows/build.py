@@ -29,6 +29,7 @@ from pairwright.flows.prefect_api import TerminationSignal, acreate_table_artifa
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint, receipt_path
+from pairwright.flows.sections import ShardsSection
 from pairwright.flows.stages.ask import AskingStage, has_failed_rows
 from pairwright.flows.stages.balance import balance_negatives, limits_of
 from pairwright.flows.stages.fetch import fetch_chosen
@@ -228,7 +229,9 @@ class _Stages:
         stage = AskingStage(this, asking, self.engine.progress, self.engine.stop)
         if asking.retry_failed:
             receipt_path(self.engine.root, this.stage, "all").unlink(missing_ok=True)
-        settings = [repr(this), asking.shape(), list(parts), state]
+        shown = Packing((), ShardsSection(images=bool(this.options.get("see_image"))), this.choice)
+        images = [part_state(self.engine.root, part, shown)[1] for part in parts]
+        settings = [repr(this), asking.shape(), list(parts), state, images]
         job = Job(this.stage, "all", stage, (list(parts),), fingerprint(this.stage, "all", settings, inputs), here=True)
         return await self.engine.stage([job])
 

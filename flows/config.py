@@ -88,7 +88,11 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
         raise ConfigError("\n".join(lines)) from None
     if config.refine and not (config.negatives or config.generators):
         raise ConfigError(f"{where}: refine needs hard negatives to refine. Add a `negatives:` section.")
-    by_model = [name for name in ("negatives", "positives") if (made := getattr(config, name)) and made.method == "llm"]
+    by_model = [
+        name
+        for name in ("negatives", "positives", "conversations")
+        if (made := getattr(config, name)) and made.method == "llm"
+    ]
     if by_model and config.llm is None:
         raise ConfigError(f"{where}: {by_model[0]} asks a model, and none is named. Add `llm:` with `model:` below it.")
     taken = [*STAGES, *(generator.name for generator in config.generators)]

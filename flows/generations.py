@@ -31,7 +31,8 @@ def generations(config: BuildConfig) -> list[Generation]:
     if config.positives:
         stages.append(stage("positives", *_maker(config.positives, "positives")))
     if config.conversations:
-        stages.append(stage("conversations", "template-conversations", config.conversations.model_dump()))
+        method = "llm" if config.conversations.method == "llm" else "template"
+        stages.append(stage("conversations", f"{method}-conversations", config.conversations.options()))
     to_refine = config.refine is not None  # a generator of the user's own may make hard negatives too
     return stages + [stage(extra.name, extra.name, extra.options, to_refine=to_refine) for extra in config.generators]
 

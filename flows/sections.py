@@ -22,7 +22,7 @@ NegativeType = Literal[
 ]
 BENCHMARK_TYPES = get_args(NegativeType)[:-1]  # SHUFFLE is for training only
 PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
-ConversationType = Literal["conversation", "brief"]
+ConversationType = Literal["conversation", "brief", "short", "choice", "detail", "reasoning"]
 
 
 Score = Annotated[float, Field(ge=-1, le=1)]
@@ -167,12 +167,45 @@ class PositivesSection(MadeSection):
 
 
 class ConversationsSection(Section):
-    """Conversations from captions and boxes by templates."""
+    """Conversations from captions and boxes, by templates or by a model."""
 
-    types: tuple[ConversationType, ...] = Field(get_args(ConversationType), min_length=1)
-    vocabulary: tuple[str, ...] = Field(
-        (), description="labels that the source annotates exhaustively; needed for questions whose answer is no"
+    method: Literal["templates", "llm"] = Field(
+        "templates", description="templates: provable turns; llm: ask the model"
     )
+    types: tuple[ConversationType, ...] = Field(
+        (),
+        description="by templates conversation, brief (these when empty), short, choice; by a model conversation, "
+        "detail, reasoning (all when empty)",
+    )
+    vocabulary: tuple[str, ...] = Field(
+        (), description="labels that the source annotates exhaustively, needed for the answer no; coco: COCO's 80"
+    )
+    most_turns: int = Field(24, ge=0, description="by templates: turns of a conversation; 0: all that can be proved")
+    ratios: dict[ConversationType, float] = Field(
+        {}, description="by a model: one type a pair, drawn by these parts, such as {conversation: 58, detail: 23, ...}"
+    )
+    see_image: bool = Field(default=False, description="by a model that sees: the image is sent as well")
+
+    @model_validator(mode="after")
+    def _fits_its_method(self) -> "ConversationsSection":
+        known = (
+            ("conversation", "detail", "reasoning")
+            if self.method == "llm"
+            else ("conversation", "brief", "short", "choice")
+        )
+        if wrong := [kind for kind in self.types if kind not in known]:
+            raise ValueError(f"{wrong[0]} is not made with method {self.method}; there are {', '.join(known)}")
+        if self.method == "templates" and (self.ratios or self.see_image):
+            raise ValueError("ratios and see_image say how a model is asked; they need method: llm")
+        return self
+
+    def options(self) -> dict[str, Any]:
+        """Return the maker's options."""
+        types = {"types": self.types} if self.types else {}
+        if self.method == "llm":
+            ratios = {str(kind): part for kind, part in self.ratios.items()}
+            return {**types, "ratios": ratios, "see_image": self.see_image}
+        return {**types, "vocabulary": self.vocabulary, "most_turns": self.most_turns}
 
 
 class GeneratorSection(Section):

@@ -22,7 +22,9 @@ from pairwright.generators.protocols import LLMGenerator
 
 TaggedPair = tuple[Pair, Sequence[Token]]
 
-NOTHING_TO_DO = frozenset({"no_edit", "no_candidate"})  # reasons that lie in the caption, whoever is asked
+NOTHING_TO_DO = frozenset(
+    {"no_edit", "no_candidate", "no_and", "no_image", "no_context"}
+)  # reasons that lie in the caption, whoever is asked
 
 
 @dataclass

@@ -24,6 +24,7 @@ from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.language.wordnet import WordNet
+from pairwright.generators.llm_conversations import LLMConversationOptions, LLMConversations
 from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
@@ -87,6 +88,11 @@ def _llm_positives(materials: LLMMaterials, **options: Any) -> LLMGenerator:
     return LLMPositives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
 
 
+def _llm_conversations(materials: LLMMaterials, **options: Any) -> LLMGenerator:
+    chosen = LLMConversationOptions(seed=materials.seed, **options)
+    return LLMConversations(materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen)
+
+
 BUILT_IN: Mapping[str, BuiltIn] = {
     "rules-negatives": BuiltIn(_negatives, "hard negatives: replace or swap objects, attributes, relations"),
     "rules-positives": BuiltIn(_positives, "hard positives: synonyms, and swaps around 'and'"),
@@ -95,6 +101,9 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     ),
     "llm-negatives": BuiltIn(_llm_negatives, "hard negatives of seven types, written by a model", asks_model=True),
     "llm-positives": BuiltIn(_llm_positives, "hard positives, written by a model", asks_model=True),
+    "llm-conversations": BuiltIn(
+        _llm_conversations, "conversations, descriptions and reasoning by a model", asks_pool=False, asks_model=True
+    ),
 }
 
 

@@ -298,3 +298,30 @@ def test_a_run_that_the_server_refuses_at_once_leaves_nothing_behind(server: Ser
         run_llm_generator(request(captions), asking(captions.parent), notes.append, lambda _: None)
     assert notes[-1] == "No caption is done."
     assert not list(captions.parent.glob("short*"))
+
+
+def test_conversations_of_a_model_go_into_a_build(server: Server, captions: Path) -> None:
+    turns = [
+        {"question": f"Where is the {thing}?", "answer": f"The {thing} is on a bed."} for thing in ("dog", "animal")
+    ]
+    rules = [
+        {"matches": "(?s)^(?=.*bed)", "json": {"turns": turns}},
+        {"contains": "dog", "refusal": "No."},
+    ]
+    server.change(rules=rules)
+    asked = {"method": "llm", "types": ["conversation"]}
+    manifest = built(captions, captions.parent / "build", generators=[], conversations=asked)
+    stage = manifest["stages"]["conversations"]
+    assert (stage["candidates"], stage["kept"]) == (12, 3)
+    assert stage["rejected"] == {"refused": 9}
+    assert manifest["contents"]["texts"]["turns"] == 6
+
+
+@pytest.mark.parametrize(
+    "section",
+    [{"types": ["detail"]}, {"method": "llm", "types": ["short"]}, {"see_image": True}, {"ratios": {"detail": 1}}],
+)
+def test_conversations_that_a_method_does_not_make_are_refused(section: dict[str, Any]) -> None:
+    config = {"name": "x", "input": {"path": "x"}, "llm": {"model": "m"}, "conversations": section}
+    with pytest.raises(ConfigError, match="conversations"):
+        parse_config(config, where="t")

@@ -13,6 +13,7 @@ from pairwright.cli.reading import (
     ColumnsOption,
     ExplodeOption,
     FormatOption,
+    ImageRootOption,
     InputArgument,
     JsonOption,
     OnErrorOption,
@@ -139,35 +140,60 @@ def positives(
 
 
 @app.command("conversations")
+@may_ask_a_model
 def conversations(
     input_: InputArgument,
     *,
     out: OutOption,
-    method: Annotated[Literal["templates"], typer.Option(help="templates: no model, no network.")] = "templates",
-    types: Annotated[str, typer.Option(help="Of conversation, brief; both when left out.")] = "",
-    vocabulary: Annotated[
-        str, typer.Option(help="Labels that your boxes annotate exhaustively, by commas; needed for 'no'.")
+    method: Annotated[
+        Literal["templates", "llm"], typer.Option(help="templates: turns that captions and boxes prove; llm: ask one.")
+    ] = "templates",
+    types: Annotated[
+        str,
+        typer.Option(
+            help="By templates conversation, brief (both when left out), short, choice; by a model conversation, detail, "
+            "reasoning (all when left out)."
+        ),
     ] = "",
+    vocabulary: Annotated[
+        str, typer.Option(help="Labels that your boxes annotate exhaustively, by commas, or coco; needed for 'no'.")
+    ] = "",
+    ratios: Annotated[
+        str,
+        typer.Option(
+            metavar="TYPE=N,...", help="With llm: one type a pair, such as conversation=58,detail=23,reasoning=77."
+        ),
+    ] = "",
+    see_image: Annotated[bool, typer.Option("--see-image", help="With llm: send the image as well.")] = False,
+    image_root: ImageRootOption = "",
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,
+    asked: Asked,
 ) -> None:
-    """Make question-answer turns that captions and boxes prove, by templates.
+    """Make question-answer turns: by templates, each proved by captions and boxes, or by a model.
 
     OUT: .jsonl and .parquet hold every attempt with status and reason; .json is LLaVA's layout.
 
     \b
-    Example:
-      pairwright generate conversations captions_and_boxes.jsonl --out conversations.json
+    Examples:
+      pairwright generate conversations captions_and_boxes.jsonl --vocabulary coco --out conversations.json
+      pairwright generate conversations captions_and_boxes.jsonl --method llm --model gpt-4o-mini --out conversations.json
     """
-    from pairwright.flows.generating import Request, run_generator
+    from pairwright.flows.generating import Request
 
     options = {**_listed("types", types), **_listed("vocabulary", vocabulary)}
-    read = text_options(input_, columns_, format_, explode=False, on_error=on_error)
-    result = run_generator(Request("template-conversations", options, seed, read, "", out), note)
-    emit({**result, "method": method}, _lines(result), as_json=as_json)
+    if method == "llm":
+        if vocabulary:
+            raise UsageError("--vocabulary is for templates. Leave it out, or --method llm.")
+        options |= {"ratios": _parts(ratios), "see_image": see_image}
+    elif ratios or see_image:
+        raise UsageError("--ratios and --see-image say how a model is asked. They need --method llm.")
+    read = text_options(input_, columns_, format_, explode=False, on_error=on_error, image_root=image_root)
+    generator = "llm-conversations" if method == "llm" else "template-conversations"
+    _run(Request(generator, options, seed, read, "", out), method, asked, as_json=as_json)
 
 
 app.command("rationales", cls=SeveralOutputs)(rationales)
@@ -203,6 +229,22 @@ def _ask(request: "Request", asked: Asked, *, as_json: bool) -> None:
         result = run_llm_generator(request, asking, watching.progress.note, watching)
         watching.progress.end()
         emit({**result, "method": "llm"}, [*_lines(result), *bill_lines(result)], as_json=as_json)
+
+
+def _parts(written: str) -> dict[str, float]:
+    """Return ``conversation=58,detail=23`` as the part of each type.
+
+    Raises:
+        UsageError: when it is not written so.
+    """
+    parts: dict[str, float] = {}
+    for item in filter(None, (item.strip() for item in written.split(","))):
+        kind, _, number = item.partition("=")
+        try:
+            parts[kind.strip()] = float(number)
+        except ValueError:
+            raise UsageError(f"--ratios {written!r}: write conversation=58,detail=23,reasoning=77.") from None
+    return parts
 
 
 def _quota(written: str) -> dict[str, int]:
