@@ -50,7 +50,7 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
     if ending == ".jsonl":
         with replacing(path) as temporary, temporary.open("wb") as out:
             yield lambda pair, rows: out.writelines(
-                orjson.dumps(annotation_row(pair, row), option=orjson.OPT_APPEND_NEWLINE) for row in rows
+                orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in annotation_rows(pair, rows)
             )
         return
     layout = _LAYOUTS.get((ending, what), "")
@@ -70,14 +70,29 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
         ANNOTATIONS.write(annotations, path)
 
 
-def annotation_row(pair: Pair, row: Annotation) -> dict[str, Any]:
-    """Return an annotation as a JSON row; candidate rows for `refine` and `audit` are such rows of negatives."""
+def annotation_rows(pair: Pair, rows: Sequence[Annotation]) -> Iterator[dict[str, Any]]:
+    """Yield the annotations of a pair as JSON rows; a positive that a negative is compared with stands in its row."""
+    beside = {row.id: row.text for row in rows if row.kind == "hard_positive"}
+    named = {row.positive_id for row in rows if row.positive_id}
+    for row in rows:
+        if row.id not in named:
+            yield annotation_row(pair, row, beside.get(row.positive_id, ""))
+
+
+def annotation_row(pair: Pair, row: Annotation, positive: str = "") -> dict[str, Any]:
+    """Return an annotation as a JSON row; candidate rows for `refine` and `audit` are such rows of negatives.
+
+    Args:
+        pair: whose caption was edited.
+        row: the annotation.
+        positive: text of the hard positive that a negative is compared with; empty: the caption.
+    """
     common = {"id": row.id, "key": row.key, "image": pair.image or pair.source_id, "caption": pair.caption}
     ending = {"scores": row.scores, "status": row.status, "reason": row.reason}
     if row.kind not in _NEW_TEXT:
         turns = [{"role": turn.role, "text": turn.text} for turn in row.turns]
         return {**common, "kind": row.kind, "turns": turns, **ending}
-    texts = {"negative": "", "positive": "", _NEW_TEXT[row.kind]: row.text}
+    texts = {"negative": "", "positive": positive, _NEW_TEXT[row.kind]: row.text}
     if row.kind == "hard_positive":
         del texts["negative"]
     edits = [edit_dict(edit) for edit in row.edits]

@@ -125,3 +125,16 @@ def test_a_positive_that_says_what_a_negative_says_is_no_positive(
     stage = manifest["stages"]["positives"]
     assert stage["kept"] == 0
     assert stage["rejected"]["on_both_sides"] == manifest["stages"]["negatives"]["kept"] > 0
+
+
+def test_a_json_line_of_a_both_sides_negative_holds_its_positive_and_can_be_refined(captions: Path) -> None:
+    out = captions.with_name("both.jsonl")
+    options = ["--types", "replace-object", "--both-sides"]
+    assert CliRunner().invoke(app, ["generate", "negatives", str(captions), "--out", str(out), *options]).exit_code == 0
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) == len(CAPTIONS)
+    kept = [row for row in rows if row["status"] == "kept"]
+    assert kept
+    assert all(row["positive"] not in {"", row["caption"], row["negative"]} for row in kept)
+    refined = CliRunner().invoke(app, ["refine", str(out), "--out", str(out.with_name("refined.jsonl")), "--json"])
+    assert json.loads(refined.stdout)["in"] == len(kept)
