@@ -119,7 +119,8 @@ def _thing_place(caption: Caption, phrase: NounPhrase) -> Place | None:
     if after in {",", "and"}:
         following = caption.starting_at(phrase.end + 1 + (caption.word(phrase.end + 1) == "and"))
         return Place(phrase, at, ", ") if following is not None and _is_indefinite(caption, following) else None
-    return Place(phrase, at, _joint(caption, phrase)) if _joint(caption, phrase) else None
+    joint = _joint(caption, phrase)
+    return Place(phrase, at, joint) if joint else None
 
 
 def _joint(caption: Caption, phrase: NounPhrase) -> str:
@@ -196,6 +197,7 @@ def _said_of(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> li
     found = (
         line[at - 1]
         for line in caption.words.others
+        if nouns[0] in line
         for at in range(1, len(line) - len(nouns) + 1)
         if line[at : at + len(nouns)] == nouns and candidates.is_adjective(line[at - 1], head)
     )

@@ -185,9 +185,8 @@ class Candidates:
 
     def goes_along(self, candidate: str, context: Sequence[str]) -> bool:
         """Whether captions have a thing in such company: sensible beside all of it, or usual beside some of it."""
-        return self.fits(candidate, "", context) or any(
-            self._is_common(candidate.rsplit(maxsplit=1)[-1], other) for other in context
-        )
+        word = candidate.rsplit(maxsplit=1)[-1]
+        return any(self._is_common(word, other) for other in context) or self.fits(candidate, "", context)
 
     def _find_is_common(self, word: str, beside: str) -> bool:
         often = self._pool.cooccurrence(beside, beside)
@@ -342,14 +341,16 @@ class Candidates:
             found += self._siblings(noun, have=len(found))
         return tuple(word for word in dict.fromkeys(found) if self._may_replace(word, noun))
 
+    def _is_frequent_noun(self, word: str) -> bool:
+        return word.isalpha() and self.is_frequent(word, "NOUN")
+
     def _siblings(self, noun: str, have: int) -> list[str]:
         found: list[str] = []
         if self._thesaurus.is_a(noun, "person", "NOUN"):
             return found  # a passenger may be a tourist as well
         for levels in range(2, WIDEST + 1):
-            near = self._thesaurus.co_hyponyms(noun, "NOUN", levels)
-            found = [word for word in near if word.isalpha() and self.is_frequent(word, "NOUN")]
-            found = [word for word in found if not self.is_alive(word) or self.is_alive(noun)]
+            near = self._thesaurus.co_hyponyms(noun, "NOUN", levels, self._is_frequent_noun)
+            found = [word for word in near if not self.is_alive(word) or self.is_alive(noun)]
             if have + len(found) >= FEW:
                 break
         return found

@@ -94,8 +94,16 @@ class Caption:
 
     def starting_at(self, index: int) -> NounPhrase | None:
         """Return the noun phrase that starts at token ``index``."""
-        return next((phrase for phrase in self.phrases if phrase.start == index), None)
+        return self._by_start.get(index)
 
     def ending_at(self, index: int) -> NounPhrase | None:
         """Return the noun phrase whose last token is before ``index``."""
-        return next((phrase for phrase in self.phrases if phrase.end == index), None)
+        return self._by_end.get(index)
+
+    @cached_property
+    def _by_start(self) -> dict[int, NounPhrase]:
+        return {phrase.start: phrase for phrase in self.phrases}
+
+    @cached_property
+    def _by_end(self) -> dict[int, NounPhrase]:
+        return {phrase.end: phrase for phrase in self.phrases}

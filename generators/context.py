@@ -160,6 +160,7 @@ def crowds_of(pair: Pair) -> frozenset[str]:
     return frozenset(label.strip().lower() for label in labels if isinstance(label, str) and label.strip())
 
 
+@lru_cache(maxsize=1_000)  # the captions of an image are each other's
 def words_of(text: str) -> tuple[str, ...]:
     """Return the lower-case words of a text."""
     return tuple(_WORD.findall(text.lower()))

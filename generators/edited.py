@@ -16,6 +16,14 @@ BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
 _DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
 
 
+_RANK = {reason: rank for rank, reason in enumerate(REASONS)}
+
+
+def _nearer(one: str, other: str) -> str:
+    """Return the reason that came nearer to success."""
+    return other if _RANK[other] > _RANK[one] else one
+
+
 @dataclass(frozen=True, slots=True)
 class Edited:
     """A new text with its edits, or the reason why there is none."""
@@ -31,15 +39,15 @@ def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -
     reason = REASONS[0]
     for outcome in outcomes:
         if isinstance(outcome, str):
-            reason = max(reason, outcome, key=REASONS.index)
+            reason = _nearer(reason, outcome)
             continue
         text, edits = rewrite(source, outcome)
         if text == source:
-            reason = max(reason, "identical", key=REASONS.index)
+            reason = _nearer(reason, "identical")
         elif _DOUBLE_GENITIVE.search(text) and not _DOUBLE_GENITIVE.search(source):
-            reason = max(reason, "not_grammatical", key=REASONS.index)
+            reason = _nearer(reason, "not_grammatical")
         elif text in taken:
-            reason = max(reason, "duplicate", key=REASONS.index)
+            reason = _nearer(reason, "duplicate")
         else:
             taken.add(text)
             return Edited(text, edits)
@@ -51,14 +59,14 @@ def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str
     reason = REASONS[0]
     for outcome in outcomes:
         if isinstance(outcome, str):
-            reason = max(reason, outcome, key=REASONS.index)
+            reason = _nearer(reason, outcome)
             continue
         false, true = (Edited(*rewrite(caption.pair.caption, changes)) for changes in outcome)
         texts = {false.text, true.text}
         if len(texts) == len(texts - taken - {caption.pair.caption}) == 2:
             taken |= texts
             return false, true
-        reason = max(reason, "duplicate", key=REASONS.index)
+        reason = _nearer(reason, "duplicate")
     return Edited(reason=reason), Edited(reason=reason)
 
 

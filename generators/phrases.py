@@ -19,6 +19,9 @@ PROPER = frozenset({"NNP", "NNPS"})
 ADJECTIVES = frozenset({"JJ"})
 PARTICIPLES = frozenset({"VBN", "VBG"})
 DETERMINERS = frozenset({"DT", "PRP$", "WP$", "PDT"})
+_ANY_NOUN = NOUNS | PROPER
+_MODIFIED = NOUNS | ADJECTIVES
+_OPENING = DETERMINERS | {"CD"} | ADJECTIVES | _ANY_NOUN  # a phrase starts with one of these
 
 NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -56,7 +59,7 @@ def noun_phrases(tokens: Sequence[Token]) -> tuple[NounPhrase, ...]:
     found: list[NounPhrase] = []
     index = 0
     while index < len(tokens):
-        phrase = _phrase_at(tokens, index)
+        phrase = _phrase_at(tokens, index) if tokens[index].tag in _OPENING else None
         if phrase is None:
             index += 1
         else:
@@ -83,7 +86,7 @@ def _phrase_at(tokens: Sequence[Token], start: int) -> NounPhrase | None:
         count, index = index, index + 1
     adjectives, index, joined = _adjectives(tokens, index, opened=index > start)
     nouns: list[int] = []
-    while index < len(tokens) and tokens[index].tag in NOUNS | PROPER and not _is_side(tokens, index, nouns):
+    while index < len(tokens) and tokens[index].tag in _ANY_NOUN and not _is_side(tokens, index, nouns):
         nouns.append(index)
         index += 1
     if not nouns:
@@ -115,4 +118,4 @@ def _is_side(tokens: Sequence[Token], index: int, nouns: list[int]) -> bool:
 
 
 def _modifies(tokens: Sequence[Token], index: int) -> bool:
-    return index + 1 < len(tokens) and tokens[index + 1].tag in NOUNS | ADJECTIVES
+    return index + 1 < len(tokens) and tokens[index + 1].tag in _MODIFIED

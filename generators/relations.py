@@ -211,15 +211,18 @@ def _by_first_word() -> dict[str, list[tuple[tuple[str, ...], Relation]]]:
 
 
 _BY_FIRST_WORD = _by_first_word()
+_LONGEST = max(len(words) for entries in _BY_FIRST_WORD.values() for words, _ in entries)
 
 
 def relation_at(tokens: Sequence[Token], index: int) -> Found | None:
     """Return the longest relation that starts at token ``index``, or None."""
-    for words, relation in _BY_FIRST_WORD.get(tokens[index].text.lower(), ()):
+    return _relation_at([token.text.lower() for token in tokens[: index + _LONGEST]], index)
+
+
+def _relation_at(lower: Sequence[str], index: int) -> Found | None:
+    for words, relation in _BY_FIRST_WORD.get(lower[index], ()):
         end = index + len(words)
-        if end <= len(tokens) and all(
-            token.text.lower() == word for token, word in zip(tokens[index:end], words, strict=True)
-        ):
+        if tuple(lower[index:end]) == words:
             return Found(relation, index, end)
     return None
 
@@ -227,9 +230,9 @@ def relation_at(tokens: Sequence[Token], index: int) -> Found | None:
 def relations_in(tokens: Sequence[Token]) -> tuple[Found, ...]:
     """Return the relations of a caption from left to right, without overlap."""
     found: list[Found] = []
-    index = 0
-    while index < len(tokens):
-        hit = relation_at(tokens, index)
+    lower, index = [token.text.lower() for token in tokens], 0
+    while index < len(lower):
+        hit = _relation_at(lower, index) if lower[index] in _BY_FIRST_WORD else None
         if hit is not None:
             found.append(hit)
         index = hit.end if hit is not None else index + 1

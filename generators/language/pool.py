@@ -109,6 +109,11 @@ def _top(counts: dict[_Key, int], most: int) -> list[tuple[_Key, int]]:
     return sorted(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
 
 
+def _information(one: float, other: float, both: float) -> float:
+    """Return the normalised pointwise mutual information of three log shares, within [-1, 1]."""
+    return max(-1.0, min(1.0, (one + other - both) / both))
+
+
 def _adjacent(tokens: Sequence[Token]) -> Iterable[Pair]:
     for at, token in enumerate(tokens):
         if token.pos == "ADJ" or token.tag in {"IN", "TO"}:
@@ -220,21 +225,39 @@ class PoolStatistics:
 
     def company(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
         """Return how many of a context stand beside a word in ``least`` captions or more, and its `plausibility`."""
-        near, own = self._beside.get(word), self._alone.get(word)
-        if near is None or own is None:
+        own, alone = self._alone.get(word), self._alone
+        if own is None:
             return 0, 0.0
-        whole = math.log(self.captions + 1)
+        fits, never = self._fits(word), math.log(_UNSEEN) - math.log(self.captions + 1)
         seen, known, total = 0, 0, 0.0
         for other in context:
-            each = self._alone.get(other) if other != word else None
-            if each is None:
+            if other not in alone or other == word:
                 continue
-            both = near.get(other, 0)
-            seen += both >= least
             known += 1
-            share = math.log(both + _UNSEEN) - whole
-            total += max(-1.0, min(1.0, (own + each - share) / share))
+            found = fits.get(other)
+            if found is None:
+                total += _information(own, alone[other], never)
+            else:
+                seen += found[0] >= least
+                total += found[1]
         return seen, total / known if known else 0.0
+
+    def _fits(self, word: str) -> dict[str, tuple[int, float]]:
+        """Return, for each word that stands beside one, in how many captions and how well the two fit."""
+        found = self._fits_of.get(word)
+        if found is None:
+            own, alone, whole = self._alone[word], self._alone, math.log(self.captions + 1)
+            found = self._fits_of[word] = {
+                other: (both, _information(own, alone[other], math.log(both + _UNSEEN) - whole))
+                for other, both in self._beside[word].items()
+                if other in alone
+            }
+        return found
+
+    @cached_property
+    def _fits_of(self) -> dict[str, dict[str, tuple[int, float]]]:
+        """What `_fits` found so far; never more than the pairs, both ways."""
+        return {}
 
     @cached_property
     def _alone(self) -> dict[str, float]:

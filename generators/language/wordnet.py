@@ -12,6 +12,7 @@ The table (`wordnet_table.py`) is compiled once from WordNet 3.0, at set-up (`wo
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -75,13 +76,18 @@ class WordNet:
             if means(word, pos, sense, COUNTING_SHARE) or means(other, pos, other_sense, COUNTING_SHARE)
         )
 
-    def co_hyponyms(self, lemma: str, pos: str, levels: int = 2) -> list[str]:
+    def co_hyponyms(
+        self, lemma: str, pos: str, levels: int = 2, keep: Callable[[str], bool] | None = None
+    ) -> list[str]:
         """Return words of the same kind that do not mean the same, nearest first.
 
         Nouns and verbs share a hypernym within ``levels`` steps. Adjectives have instead the satellites of the
         same head, and, when the word is also a noun (colours), the noun's co-hyponyms that are adjectives too.
-        Never a synonym, hypernym or hyponym of the word.
+        Never a synonym, hypernym or hyponym of the word. With ``keep``, only the words that it takes: asked
+        first, since most of WordNet's nouns are in no caption; such answers are not remembered here.
         """
+        if keep is not None:
+            return list(self._find_co_hyponyms(lemma, pos, levels, keep))
         return list(self._co_hyponyms(lemma, pos, levels))
 
     def hypernyms(self, lemma: str, pos: str) -> set[str]:
@@ -111,7 +117,9 @@ class WordNet:
         synsets = {synset for start in starts for synset, steps in self._graph.walk(start, relation) if steps}
         return set(self._graph.words(member for synset in synsets for member in self._graph.members(synset)))
 
-    def _find_co_hyponyms(self, lemma: str, pos: str, levels: int) -> tuple[str, ...]:
+    def _find_co_hyponyms(
+        self, lemma: str, pos: str, levels: int, keep: Callable[[str], bool] | None = None
+    ) -> tuple[str, ...]:
         word = self._graph.number(lemma)
         main = self._senses.main(word, pos)
         if main < 0:
@@ -122,6 +130,8 @@ class WordNet:
         steps: dict[int, int] = {}
         for synset, distance in near:
             for member in self._graph.members(synset):
+                if keep is not None and not keep(self._graph.encoded(member).decode()):
+                    continue
                 if pos == "ADJ" or self._senses.means(member, pos, synset):
                     steps.setdefault(member, distance)
         names = self._ranked(self._unrelated(steps, word, pos), pos)

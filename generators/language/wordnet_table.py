@@ -11,6 +11,7 @@ import os
 import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 from zipfile import BadZipFile
@@ -54,9 +55,10 @@ class WordGraph:
         self._member_at, self._member = _views(arrays, "member_at", "member")
         self._edges = {name: _views(arrays, f"{name}_at", name) for name in ("up", "down", "similar")}
         self._antonym_at, *self._antonym = _views(arrays, "antonym_at", "antonym_from", "antonym_to", "antonym_sense")
+        self.number = lru_cache(maxsize=20_000)(self._find_number)  # a search in 150,000 spellings
         (self.domain,) = _views(arrays, "domain")  # of each synset: its place in LEXICAL_DOMAINS
 
-    def number(self, lemma: str) -> int:
+    def _find_number(self, lemma: str) -> int:
         """Return the number of a lemma; -1 when WordNet has it not."""
         wanted = lemma.encode("utf-8", "surrogatepass")
         at = bisect_left(range(len(self._lemma_at) - 1), wanted, key=self.encoded)

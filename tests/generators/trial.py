@@ -47,9 +47,12 @@ class SmallThesaurus:
         """Know one antonym."""
         return ("shut",) if (lemma, pos) == ("open", "ADJ") else ()
 
-    def co_hyponyms(self, lemma: str, pos: str, levels: int = 2) -> Sequence[str]:
+    def co_hyponyms(
+        self, lemma: str, pos: str, levels: int = 2, keep: Callable[[str], bool] | None = None
+    ) -> Sequence[str]:
         """Know the siblings of a bench."""
-        return self.siblings[:levels] if (lemma, pos) == ("bench", "NOUN") else ()
+        found = self.siblings[:levels] if (lemma, pos) == ("bench", "NOUN") else ()
+        return [word for word in found if keep is None or keep(word)]
 
     def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
         """Know one kind of animal under each animal: its young."""

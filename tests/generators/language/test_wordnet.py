@@ -203,3 +203,11 @@ def test_compiling_again_gives_the_same_bytes(tmp_path: Path) -> None:
         pytest.skip("NLTK does not find the corpus that the table was compiled from")
     compile_table(root, tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == table_path().read_bytes()
+
+
+@needs_table
+@pytest.mark.parametrize(("lemma", "pos"), WORDS)
+def test_co_hyponyms_that_are_wanted_are_those_of_all(wordnet: WordNet, lemma: str, pos: str) -> None:
+    found = wordnet.co_hyponyms(lemma, pos)
+    wanted = {*found[::2], "no such word", lemma}
+    assert wordnet.co_hyponyms(lemma, pos, 2, wanted.__contains__) == found[::2]
