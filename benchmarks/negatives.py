@@ -1,10 +1,12 @@
 """Hard negatives by rules over real captions: yield by type, speed against tagging, and what a blind model sees.
 
-Usage: ``python benchmarks/negatives.py CAPTIONS.jsonl [--images N] [--sample K] [--type T] [--seed S]``; rows are
+Usage: ``python benchmarks/negatives.py CAPTIONS.jsonl [--images N] [--sample K] [--type T] [--seed S] [--speed]``; rows are
 ``{"image_id", "captions": [...]}``. Every caption becomes a pair, with the others of its image beside it.
 
 - *yield*: share of captions with a kept negative; *given*: of those that have an adjective, or a preposition or verb.
-- *ratio*: CPU seconds of tagging and all rules over those of tagging alone, one process, chunk by chunk in turn.
+- *ratio*: CPU time of tagging and the rules of all types for benchmarks over that of tagging alone, in one process,
+  chunk by chunk in turn; the median of the chunks, and *with_start* over all of them, tables and first words included.
+- *resident*: memory of the process after so many captions, none of whose rows are kept.
 - *unknown*: share of the words put in that no caption of the pool has.
 - *blind*: folded accuracy of a trigram model that never read a caption of the image under test, by mean and by total
   log-probability; *length*: of picking the shorter text. For both-sides rows the positive is the rewritten one.
@@ -18,6 +20,7 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
@@ -27,13 +30,14 @@ from pairwright.datasets.records import Annotation, Pair, pair_key
 from pairwright.filters.attacks import attack_accuracy
 from pairwright.generators.balance import Account
 from pairwright.generators.language.ngrams import TrigramModel
-from pairwright.generators.language.pool import PoolStatistics, count
+from pairwright.generators.language.pool import PoolCounts, PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
+from pairwright.generators.negatives import FOR_BENCHMARKS, TYPES, NegativeOptions, RuleNegatives
 
 CHUNK = 2000
+MARK = 20_000  # captions between two looks at the memory
 Rows = dict[str, list[tuple[Annotation, str]]]  # type to negatives, each with the text that it is compared with
 
 
@@ -53,29 +57,48 @@ def pairs_of(path: Path, images: int) -> list[Pair]:
     ]
 
 
+def counted(pairs: Sequence[Pair]) -> PoolStatistics:
+    """Return the statistics of the captions, whose tokens are not kept."""
+    tagger, counts = load_tagger(), PoolCounts()
+    for start in range(0, len(pairs), CHUNK):
+        counts = counts.merged(count(tagger.tag([pair.caption for pair in pairs[start : start + CHUNK]])))
+    return counts.frozen()
+
+
 def annotated(maker: RuleNegatives, pair: Pair, tokens: Sequence[Token], seed: int) -> list[Annotation]:
     """Return what a stage would for a pair."""
     return maker.annotate(pair, tokens, stream(seed, 0, maker.name, maker.version, pair.key))
 
 
-def timed(pairs: Sequence[Pair], pool: PoolStatistics, seed: int) -> dict[str, float]:
-    """Tag and edit chunk by chunk, and return CPU seconds of both."""
-    tagger, maker = load_tagger(), RuleNegatives(load_wordnet(), pool, NegativeOptions(types=TYPES))
-    tagging = rules = 0.0
+def resident_mb() -> int:
+    """Return the memory of this process as it is now, in MB (Linux)."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize() // 2**20
+
+
+def timed(pairs: Sequence[Pair], pool: PoolStatistics, seed: int) -> dict[str, object]:
+    """Tag and edit chunk by chunk in turn, keeping no row; return CPU time a caption and memory on the way."""
+    tagger, maker = load_tagger(), RuleNegatives(load_wordnet(), pool, NegativeOptions(types=FOR_BENCHMARKS))
+    tagging, rules, memory = [], [], {}
     for start in range(0, len(pairs), CHUNK):
         chunk = pairs[start : start + CHUNK]
         began = time.process_time()
         tokens = tagger.tag([pair.caption for pair in chunk])
-        tagging += time.process_time() - began
-        began = time.process_time()
+        between = time.process_time()
         for pair, words in zip(chunk, tokens, strict=True):
             annotated(maker, pair, words, seed)
-        rules += time.process_time() - began
+        tagging.append((between - began) / len(chunk) * 1e6)
+        rules.append((time.process_time() - between) / len(chunk) * 1e6)
+        done = start + len(chunk)
+        if not done % MARK or done == len(pairs):
+            memory[done] = resident_mb()
+    ratios = [(tag + edit) / tag for tag, edit in zip(tagging, rules, strict=True)]
     return {
-        "tagging_us": round(tagging / len(pairs) * 1e6),
-        "rules_us": round(rules / len(pairs) * 1e6),
-        "ratio": round((tagging + rules) / tagging, 2),
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "tagging_us": round(median(tagging)),
+        "rules_us": round(median(rules)),
+        "ratio": round(median(ratios), 2),
+        "ratio_with_start": round((sum(tagging) + sum(rules)) / sum(tagging), 2),
+        "resident_mb": memory,
     }
 
 
@@ -121,13 +144,18 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=0, help="print K texts of each type")
     parser.add_argument("--type", choices=TYPES, help="only this type in the sample")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--speed", action="store_true", help="only time and memory")
     asked = parser.parse_args()
     pairs = pairs_of(asked.captions, asked.images)
+    if asked.speed:
+        figures: dict[str, object] = {"captions": len(pairs), "speed": timed(pairs, counted(pairs), asked.seed)}
+        print(json.dumps(figures, indent=1))
+        return
     tokens = load_tagger().tag([pair.caption for pair in pairs])
     pool = count(tokens).frozen()
     train = [pair.caption for pair in pairs if int(pair.source_id) % 2]
     model = TrigramModel.fit(train)
-    figures: dict[str, object] = {"captions": len(pairs), "speed": timed(pairs, pool, asked.seed)}
+    figures = {"captions": len(pairs), "speed": timed(pairs, pool, asked.seed)}
     for both in (False, True):
         maker = RuleNegatives(load_wordnet(), pool, NegativeOptions(both_sides=both))
         account, rows, given = Account(), defaultdict(list), Counter[str]()
