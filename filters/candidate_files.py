@@ -2,7 +2,8 @@
 
 - ``.jsonl``: one object a line, with the columns of `candidates.py`.
 - ``.json``: SugarCrepe's layout, ``{"0": {"filename", "caption", "negative_caption"}, ...}``; the indices may have
-  holes and become the ids. Files named as theirs (``swap_att.json``) tell form and target.
+  holes and become the ids. Files named as theirs (``swap_att.json``) tell form and target. A row with a hard positive
+  has a ``positive_caption`` besides.
 - ``.tsv``: NegCLIP's layout, columns ``title`` (caption), ``filepath`` (image) and ``neg_caption``, a Python list of
   texts, each of which is a row of its own here. Written one row a negative, so that each has a status.
 - ``.parquet``: the columns of `candidates.py`, typed.
@@ -63,6 +64,15 @@ def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False
     return len(rows)
 
 
+def check_ending(path: Path) -> None:
+    """Make sure that candidate rows can be in a file of this name.
+
+    Raises:
+        UsageError: the ending of ``path`` names no format.
+    """
+    _format_of(path)
+
+
 def _format_of(path: Path) -> tuple[Callable[[Path], Iterator[Row]], Callable[[pl.DataFrame, Path], None]]:
     formats = {
         ".jsonl": (_read_jsonl, _write_jsonl),
@@ -116,6 +126,8 @@ def _write_sugarcrepe(frame: pl.DataFrame, path: Path) -> None:
     rows: dict[str, Any] = {}
     for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True):
         theirs = {"filename": row.pop("image"), "caption": row.pop("caption"), "negative_caption": row.pop("negative")}
+        if positive := row.pop("positive"):
+            theirs["positive_caption"] = positive
         ours = {name: value for name, value in row.items() if value and name != "id"}
         rows[row["id"]] = theirs | orjson.loads(extra) | ours
     write_bytes(path, orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")

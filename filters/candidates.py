@@ -42,7 +42,7 @@ SCHEMA = pl.Schema(
     }
 )
 _TEXTS = ("id", "key", "image", "positive", "form", "target", "reason")
-_ALIASES = {"negative_caption": "negative", "filename": "image"}
+_ALIASES = {"negative_caption": "negative", "positive_caption": "positive", "filename": "image"}
 
 
 def candidate_frame(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> pl.DataFrame:

@@ -26,6 +26,8 @@ _NEVER = word_set(
     "closet cupboard bare nude naked"
 )
 _CONCRETE = ("artifact", "animal", "food", "plant", "fruit", "vegetable")  # of other nouns WordNet's senses mislead
+# "assorted pastries", but not "pastries are various".
+_BEFORE_NOUNS_ONLY = word_set("assorted various numerous several many multiple")
 _NUMBERS = frozenset({*NUMBER_WORDS, *"23456789"})
 
 
@@ -44,9 +46,9 @@ class Reworder:
 
         for phrase in sorted(rng.sample(caption.phrases, len(caption.phrases)), key=usual):
             if caption.tag(phrase.head) in {"NN", "NNS"} and caption.is_whole(phrase):
-                yield self._noun(caption, phrase, rng)
+                yield from self._noun(caption, phrase, rng)
 
-    def _noun(self, caption: Caption, phrase: NounPhrase, rng: random.Random) -> Outcome:
+    def _noun(self, caption: Caption, phrase: NounPhrase, rng: random.Random) -> Iterator[Outcome]:
         for start in (phrase.head - 1, phrase.head):
             if start < phrase.start or (start == phrase.head and len(phrase.nouns) > 1):
                 continue
@@ -55,22 +57,24 @@ class Reworder:
             found = self._used(own) or ([] if " " in noun else list(self._synonyms(noun, "NOUN")))
             found = [word for word in found if word != caption.word(start - 1)]
             if found:
-                new = inflect(rng.choice(found), caption.tag(phrase.head))
-                return (Change(*span(caption.tokens, start, phrase.end), new),)
-        return "no_candidate"
+                news = [inflect(word, caption.tag(phrase.head)) for word in found]
+                yield from _changes(caption, start, phrase.end, news, rng)
+                return
+        yield "no_candidate"
 
     def attributes(self, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
         """Reword an adjective or, when there is none, a number."""
         places = [at for at, token in enumerate(caption.tokens) if token.tag in {"JJ", "CD", "VBN", "VBG"}]
         for at in sorted(rng.sample(places, len(places)), key=lambda at: caption.word(at) in _NUMBERS):
-            found = self._describing(caption, at)
-            yield (Change(*span(caption.tokens, at, at + 1), rng.choice(found)),) if found else "no_candidate"
+            yield from _changes(caption, at, at + 1, self._describing(caption, at), rng)
 
     def _describing(self, caption: Caption, at: int) -> list[str]:
         word, noun = caption.word(at), self._described(caption, at)
         if caption.word(at - 1) in {"very", "so", "too", "a-", "-", "light", "dark", "half"} or not noun:
             return []
-        if caption.word(at + 1) in {"and", "or", "-", ","} or caption.word(at - 1) in {"and", "or", ","}:
+        if caption.word(at + 1) in {"and", "or", "-", ",", "up"} or caption.word(at - 1) in {"and", "or", ","}:
+            return []
+        if word in _BEFORE_NOUNS_ONLY and caption.word(at - 1) in {"is", "are", "was", "were"}:
             return []
         rewording = ATTRIBUTES.get(word)
         if rewording is not None:
@@ -98,7 +102,7 @@ class Reworder:
                 yield "no_edit"  # "a close up", "the shelf above": nothing is related
                 continue
             found = self._used(_others(" ".join(caption.lower[start:end]), caption.head(after)))
-            yield (Change(*span(caption.tokens, start, end), rng.choice(found)),) if found else "no_candidate"
+            yield from _changes(caption, start, end, found, rng)
 
     def _used(self, others: Sequence[str]) -> list[str]:
         """Return those that the pool has words for; all of them when it has none."""
@@ -121,6 +125,14 @@ class Reworder:
             and self._pool.frequency(other, pos) >= self._minimum
             and self._thesaurus.synonyms(other, pos)[:1] == [word]
         )
+
+
+def _changes(caption: Caption, start: int, end: int, words: Sequence[str], rng: random.Random) -> Iterator[Outcome]:
+    """Yield the tokens from ``start`` to ``end`` said in each of these words, in an order of chance."""
+    if not words:
+        yield "no_candidate"
+    for new in rng.sample(words, len(words)):
+        yield (Change(*span(caption.tokens, start, end), new),)
 
 
 def _others(wording: str, noun: str) -> tuple[str, ...]:

@@ -230,7 +230,7 @@ ATTRIBUTES = {
     "illuminated": _plain("lit"),
     "lit": _plain("illuminated", never=word_set("area room cigarette candle")),
     "various": _plain("assorted"),
-    "assorted": _plain("various"),
+    "assorted": _plain("various", never=word_set("collection group set array mix selection variety assortment lot")),
     "mini": _plain("miniature", never=word_set("van bus fridge skirt cooper")),
     "miniature": _plain("tiny", "mini"),
     "crimson": _plain("red"),

@@ -37,6 +37,9 @@ def test_words_give_way_to_words_for_the_same(kind: str, caption: str, positive:
         ("replace-attribute", "an old house"),
         ("replace-attribute", "a very large bus"),
         ("replace-attribute", "a large and red bus"),
+        ("replace-attribute", "an assorted collection of clocks"),
+        ("replace-attribute", "The pastries are assorted."),
+        ("replace-attribute", "A tree that is lit up in a window"),
         ("replace-relation", "the shelf above"),
         ("replace-object", "a dog on a bed"),
     ],
@@ -80,6 +83,11 @@ def test_what_could_change_its_meaning_stays(caption: str) -> None:
 
 def test_a_caption_of_the_image_is_not_made_again() -> None:
     assert made("swap-object", "a dog and a cat", "a cat and a dog") == set()
+
+
+def test_a_rewording_that_is_a_caption_of_the_image_gives_way_to_another() -> None:
+    others = ("a car alongside a truck", "a car adjacent to a truck")
+    assert made("replace-relation", "a car next to a truck", *others) == {"a car beside a truck"}
 
 
 def test_every_attempt_is_answered() -> None:

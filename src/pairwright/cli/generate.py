@@ -20,6 +20,7 @@ from pairwright.cli.reading import (
     SeedOption,
     text_options,
 )
+from pairwright.cli.triples import triples
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -197,6 +198,7 @@ def conversations(
 
 
 app.command("rationales", cls=SeveralOutputs)(rationales)
+app.command("triples")(triples)
 
 
 def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> None:

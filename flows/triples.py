@@ -1,0 +1,306 @@
+"""Evaluation triples (caption, negative, positive) from any candidate rows: what ``pairwright generate triples`` runs.
+
+Rows that speak of one caption of one image are worked on together: none of their negatives may be a positive of it. The
+other captions that the rows have of the image tell what is true of it. A row that comes in rejected stays as it is;
+a positive that it brings is made anew.
+
+Memory: the rows, as `filters.candidates` holds them, and with a model the tokens of their captions.
+"""
+
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.records import Edit, Pair, edit_dict, pair_key
+from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
+from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
+from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.generating import BATCH, POOL_CAPTIONS
+from pairwright.generators.captions import Caption
+from pairwright.generators.edit_checks import EditChecks
+from pairwright.generators.language.general import usable_pool
+from pairwright.generators.language.pool import PoolStatistics, count
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.positives import TYPES as POSITIVES
+from pairwright.generators.positives import Maker, PositiveOptions, makers
+from pairwright.generators.registry import Materials
+from pairwright.generators.triples import Negative, Positive, Remembering, Triples, offers_by_rules, same_place
+
+NAME, VERSION = "triples", 1
+NO_POSITIVE = "no_positive"
+_OURS = ("positive_form", "positive_target", "positive_edit", "why_no_positive")
+_KEPT_ONLY = {".json", ".tsv"}  # layouts whose readers take no notice of a status
+
+
+@dataclass(frozen=True)
+class TripleRequest:
+    """What to make triples of, and how.
+
+    Attributes:
+        input: a file of candidate rows.
+        out: file to write.
+        pool: captions that tell which words are used; those of the rows when empty.
+        any_type: see `generators.triples.Triples`.
+        as_given: see `generators.triples.Triples`.
+        seed: of what is drawn.
+    """
+
+    input: Path
+    out: Path
+    pool: str = ""
+    any_type: bool = False
+    as_given: bool = False
+    seed: int = 0
+
+
+@dataclass
+class Group:
+    """The rows of one caption of one image.
+
+    Attributes:
+        caption: with its tokens and the other captions of the image.
+        rows: positions of the rows in the input.
+        negatives: of each row, as read.
+    """
+
+    caption: Caption
+    rows: list[int]
+    negatives: list[Negative]
+
+    @property
+    def usable(self) -> list[tuple[int, Negative]]:
+        """The rows whose negative is one."""
+        return [(row, negative) for row, negative in zip(self.rows, self.negatives, strict=True) if not negative.reason]
+
+    @property
+    def against(self) -> list[str]:
+        """All negatives."""
+        return [negative.text for negative in self.negatives]
+
+
+@dataclass
+class Outcome:
+    """What became of the rows, by their position: the negative as read, and its positive or why it has none."""
+
+    negatives: dict[int, Negative] = field(default_factory=dict)
+    positives: dict[int, Positive | str] = field(default_factory=dict)
+
+    def add(self, group: Group, found: Mapping[int, Positive | str]) -> None:
+        """Take note of a group."""
+        self.negatives.update(zip(group.rows, group.negatives, strict=True))
+        self.positives.update(found)
+
+
+class TripleWork:
+    """The rows of a request, and what is needed to read them.
+
+    Raises:
+        InputError: INPUT is missing or broken.
+        UsageError: the ending of INPUT or OUT names no format, or OUT is INPUT.
+    """
+
+    def __init__(self, request: TripleRequest, note: Callable[[str], None]) -> None:
+        refuse_overwriting(request.out, str(request.input), request.pool)
+        check_ending(request.out)
+        self.request = request
+        self.started = time.perf_counter()
+        self.frame = read_candidates(request.input)
+        wordnet, self.tagger = load_wordnet(), load_tagger()
+        pool = usable_pool(self._statistics(), wordnet)
+        if not isinstance(pool, PoolStatistics):
+            note("Too few captions to tell which words go together: going by general English. --pool FILE does better.")
+        self.materials = Materials(wordnet, pool, request.seed)
+        self.remembering = Remembering(self.tagger)
+        self.triples = Triples(
+            EditChecks(wordnet, pool, self.remembering),
+            self.remembering,
+            any_type=request.any_type,
+            as_given=request.as_given,
+        )
+
+    def _statistics(self) -> PoolStatistics:
+        captions = islice(self._pool_captions(), POOL_CAPTIONS)
+        return count(self.tagger.tag(list(captions))).frozen()
+
+    def _pool_captions(self) -> Iterator[str]:
+        if not self.request.pool:
+            yield from dict.fromkeys(self.frame["caption"])
+            return
+        for batch in read_pairs(ReadOptions(input=self.request.pool, on_error="skip", verify_images="off")):
+            for pair in batch.pairs:
+                yield from (pair.caption, *pair.captions)
+
+    def batches(self) -> Iterator[list[Group]]:
+        """Yield the captions with their negatives read, in the order in which they come first."""
+        members: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        said: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        entering = self.frame.with_row_index("row").filter(pl.col("status") == "kept")
+        for row, key, image, caption in entering.select("row", "key", "image", "caption").iter_rows():
+            locator = image or key
+            members[locator, caption].append(row)
+            if locator:
+                said[locator][caption] = None
+        texts = self.frame["negative"].to_list()
+        told = [type_name(*each) if any(each) else "" for each in self.frame.select("form", "target").iter_rows()]
+        waiting = iter(members.items())
+        while batch := list(islice(waiting, BATCH)):
+            self.remembering.learn(
+                [caption for (_, caption), _ in batch] + [texts[row] for _, rows in batch for row in rows]
+            )
+            yield [
+                self._group(locator, text, [other for other in said[locator] if other != text], rows, told)
+                for (locator, text), rows in batch
+            ]
+
+    def _group(self, locator: str, text: str, others: Sequence[str], rows: list[int], told: Sequence[str]) -> Group:
+        pair = Pair(pair_key("", locator, text), text, image=locator, captions=tuple(others))
+        caption = Caption(pair, self.remembering.tag([text])[0])
+        given = self.frame["negative"]
+        return Group(caption, rows, self._read(caption, [(given[row], told[row]) for row in rows]))
+
+    def _read(self, caption: Caption, given: Sequence[tuple[str, str]]) -> list[Negative]:
+        found: list[Negative] = []
+        for text, told in given:
+            taken = [negative.text for negative in found if not negative.reason]
+            found.append(self.triples.read(caption, text, told, taken))
+        return found
+
+    def chosen(self, group: Group, offered: Mapping[str, Sequence[Positive]]) -> dict[int, Positive | str]:
+        """Return for each row whose negative is one the positive, or why it has none.
+
+        Args:
+            group: the rows.
+            offered: positives of the caption by type; types that were not tried are left out.
+        """
+        found: dict[int, Positive | str] = {}
+        for row, negative in group.usable:
+            found[row] = "no_such_type"
+            for types in self.triples.rounds(negative.type):
+                offers = [offer for kind in types for offer in offered.get(kind, ())]
+                found[row] = self.triples.choose(group.caption, negative, offers, group.against)
+                if isinstance(found[row], Positive):
+                    break
+        return found
+
+    def finish(self, outcome: Outcome) -> dict[str, Any]:
+        """Write the rows and return what became of them.
+
+        Returns:
+            ``rows``, ``kept``, ``rejected`` (reason to number; all of them together are the rows), ``types`` (of the
+            negatives, likewise), ``positives`` (type to number), ``same_place`` (positives that edit the words that the
+            negative edits), ``mended`` (negatives put into the format of their caption), ``no_positive`` (why),
+            ``seconds``, ``out``.
+        """
+        only_kept = self.request.out.suffix.lower() in _KEPT_ONLY
+        rows = [self._row(at, given, outcome) for at, given in enumerate(self._given())]
+        frame = candidate_frame((f"row {at}", row) for at, row in enumerate(rows))
+        write_candidates(frame, self.request.out, only_kept=only_kept)
+        kept = [row for row in rows if row["status"] == "kept"]
+        types = sorted({type_name(row["form"], row["target"]) for row in rows})
+        return {
+            **_counted(rows),
+            "types": {
+                kind: _counted([row for row in rows if type_name(row["form"], row["target"]) == kind]) for kind in types
+            },
+            "positives": _numbers(type_name(row["positive_form"], row["positive_target"]) for row in kept),
+            "same_place": sum(int(row["scores"]["same_place"]) for row in kept),
+            "mended": sum(negative.mended for negative in outcome.negatives.values()),
+            "no_positive": _numbers(row["why_no_positive"] for row in rows if "why_no_positive" in row),
+            "seconds": round(time.perf_counter() - self.started, 2),
+            "out": str(self.request.out),
+        }
+
+    def _given(self) -> Iterator[dict[str, Any]]:
+        for extra, row in zip(self.frame["extra"], candidate_rows(self.frame), strict=True):
+            yield orjson.loads(extra) | row
+
+    def _row(self, at: int, given: dict[str, Any], outcome: Outcome) -> dict[str, Any]:
+        """Return a row as it is written."""
+        if at not in outcome.negatives:
+            return given | {"reason": given["reason"] or "rejected_before"}
+        negative, positive = outcome.negatives[at], outcome.positives.get(at)
+        row = {name: value for name, value in given.items() if name not in _OURS} | {"positive": ""}
+        if negative.reason:
+            return row | {"status": "rejected", "reason": negative.reason}
+        form, _, target = negative.type.partition("-")
+        row |= {"negative": negative.text, "form": form, "target": target}
+        row["edit"] = _edits(negative.edits) or (given["edit"] if negative.text == given["negative"] else [])
+        if negative.mended:
+            row.setdefault("negative_as_given", given["negative"])
+        if not isinstance(positive, Positive):
+            return row | {"status": "rejected", "reason": NO_POSITIVE, "why_no_positive": positive}
+        return row | _beside(negative, positive, row["scores"])
+
+
+def _beside(negative: Negative, positive: Positive, scores: Mapping[str, float]) -> dict[str, Any]:
+    form, _, target = positive.type.partition("-")
+    told = {"positive": positive.text, "positive_form": form, "positive_target": target}
+    near = float(same_place(positive.edits, negative.edits))
+    return {**told, "positive_edit": _edits(positive.edits), "scores": {**scores, "same_place": near}}
+
+
+def run_by_rules(request: TripleRequest, note: Callable[[str], None]) -> dict[str, Any]:
+    """Make triples whose positives are rewordings by rules, and write them.
+
+    Returns:
+        As `TripleWork.finish`.
+
+    Raises:
+        InputError: INPUT is missing or broken.
+        UsageError: the ending of INPUT or OUT names no format, or OUT is INPUT.
+    """
+    work, outcome = TripleWork(request, note), Outcome()
+    known = work.materials
+    rules = makers(known.wordnet, known.pool, minimum=PositiveOptions().minimum)
+    for batch in work.batches():
+        offered = [_offered(work, rules, group) for group in batch]
+        near = zip(batch, offered, strict=True)
+        work.remembering.learn(text for group, offers in near for text in _near(group, offers))
+        for group, offers in zip(batch, offered, strict=True):
+            outcome.add(group, work.chosen(group, offers))
+    return work.finish(outcome)
+
+
+def _offered(work: TripleWork, rules: Mapping[str, Maker], group: Group) -> dict[str, list[Positive]]:
+    seed = stream(work.request.seed, 0, NAME, VERSION, group.caption.pair.key).getrandbits(60)
+    offered: defaultdict[str, list[Positive]] = defaultdict(list)
+    for offer in offers_by_rules(rules, group.caption, _wanted(work.triples, group), seed):
+        offered[offer.type].append(offer)
+    return offered
+
+
+def _near(group: Group, offered: Mapping[str, Sequence[Positive]]) -> Iterator[str]:
+    """Yield the positives that will be compared with a negative: tagged together they take a tenth of the time."""
+    for offers in offered.values():
+        for offer in offers:
+            if any(same_place(offer.edits, negative.edits) for _, negative in group.usable):
+                yield offer.text
+
+
+def _wanted(triples: Triples, group: Group) -> list[str]:
+    """Return the types of positives that some row of a group may take."""
+    kinds = {kind for _, each in group.usable for types in triples.rounds(each.type) for kind in types}
+    return [kind for kind in POSITIVES if kind in kinds]
+
+
+def _edits(edits: Sequence[Edit]) -> list[dict[str, Any]]:
+    return [edit_dict(edit) for edit in edits]
+
+
+def _counted(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    reasons = _numbers(row["reason"] for row in rows if row["status"] == "rejected")
+    return {"rows": len(rows), "kept": len(rows) - sum(reasons.values()), "rejected": reasons}
+
+
+def _numbers(words: Any) -> dict[str, int]:
+    return dict(sorted(Counter(words).items()))

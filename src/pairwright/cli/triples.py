@@ -1,0 +1,106 @@
+"""``pairwright generate triples``: a hard positive beside each hard negative, to evaluate with."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
+from pairwright.cli.console import columns, emit, note
+from pairwright.cli.reading import JsonOption, SeedOption
+
+if TYPE_CHECKING:
+    from pairwright.flows.triples import TripleRequest
+
+
+@may_ask_a_model
+def triples(
+    input_: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet.")
+    ],
+    *,
+    out: Annotated[Path, typer.Option("--out", help="File to write; its ending names the format.")],
+    method: Annotated[
+        Literal["rules", "llm"], typer.Option(help="rules: no model, no network; llm: ask one.")
+    ] = "rules",
+    any_type: Annotated[
+        bool, typer.Option("--any-type", help="Where no positive of the negative's type can be made, take another.")
+    ] = False,
+    as_given: Annotated[
+        bool,
+        typer.Option("--as-given", help="Take negatives as they are, unless they may be true or repeat another text."),
+    ] = False,
+    pool: Annotated[
+        str, typer.Option("--pool", help="Captions that tell which words are used; INPUT's own when left out.")
+    ] = "",
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+    asked: Asked,
+) -> None:
+    """Put a hard positive beside each hard negative: triples to evaluate with (The Hard Positive Truth).
+
+    OUT: .jsonl and .parquet hold every row with status and reason; SugarCrepe .json and NegCLIP .tsv the kept ones.
+
+    \b
+    Examples:
+      pairwright generate triples swap_att.json --out triples.json
+      pairwright generate triples negatives.jsonl --any-type --pool captions.jsonl --out triples.jsonl
+      pairwright generate triples negatives.jsonl --method llm --model gpt-4o-mini --dry-run --out triples.jsonl
+    """
+    from pairwright.flows.triples import TripleRequest, run_by_rules
+
+    request = TripleRequest(input_, out, pool, any_type, as_given, seed)
+    if method == "llm":
+        _ask(request, asked, as_json=as_json)
+        return
+    asked.refuse("with --method rules")
+    _tell(run_by_rules(request, note), method, as_json=as_json)
+
+
+def _ask(request: "TripleRequest", asked: Asked, *, as_json: bool) -> None:
+    """Let a model write the positives, or tell what it would be asked."""
+    from pairwright.flows.triples_by_model import plan_by_model, run_by_model
+
+    asking = asked.asking(request.out, request.seed)
+    watching = Watching("captions", asked.max_cost)
+    if asked.batch_cancel:
+        ids = asking.cancel_batches(note)
+        emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
+    elif asked.dry_run:
+        plan = plan_by_model(request, asking, note)
+        emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
+    else:
+        result = run_by_model(request, asking, watching.progress.note, watching)
+        watching.progress.end()
+        _tell(result, "llm", as_json=as_json)
+
+
+def _tell(result: Mapping[str, Any], method: str, *, as_json: bool) -> None:
+    bill = bill_lines(result) if "llm" in result else []
+    emit({**result, "method": method}, [*_lines(result), *bill], as_json=as_json)
+    if not result["kept"]:
+        note("Nothing was left to keep. --any-type takes positives of other types, --as-given more negatives.")
+        raise typer.Exit(3)
+
+
+def _lines(result: Mapping[str, Any]) -> list[str]:
+    table: list[list[object]] = [["type", "rows", "kept", "rejected"]]
+    table += [[name, one["rows"], one["kept"], _listed(one["rejected"])] for name, one in result["types"].items()]
+    told = [
+        f"Positives: {_listed(result['positives'])}; {result['same_place']:,} edit the words that the negative edits"
+    ]
+    if result["no_positive"]:
+        told.append(f"Without a positive: {_listed(result['no_positive'])}")
+    if result["mended"]:
+        told.append(f"{result['mended']:,} negatives were put into the format of their captions")
+    return [
+        *columns(table, indent=""),
+        "",
+        *told,
+        f"{result['kept']:,} of {result['rows']:,} rows in {result['seconds']} s -> {result['out']}",
+    ]
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none"
