@@ -15,10 +15,10 @@ demo: $(LANGUAGE)
 	@$(BIN)/pairwright demo --out demo
 
 test: check $(FULL)
-	$(BIN)/pytest -q -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
 
 test-all: check $(FULL)
-	$(BIN)/pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS)
 
 check: lint types
 
