@@ -245,7 +245,7 @@ class TripleWork:
 def _beside(negative: Negative, positive: Positive, scores: Mapping[str, float]) -> dict[str, Any]:
     form, _, target = positive.type.partition("-")
     told = {"positive": positive.text, "positive_form": form, "positive_target": target}
-    near = float(same_place(positive.edits, negative.edits))
+    near = float(same_place(positive.edits, negative.places))
     return {**told, "positive_edit": _edits(positive.edits), "scores": {**scores, "same_place": near}}
 
 
@@ -283,7 +283,7 @@ def _near(group: Group, offered: Mapping[str, Sequence[Positive]]) -> Iterator[s
     """Yield the positives that will be compared with a negative: tagged together they take a tenth of the time."""
     for offers in offered.values():
         for offer in offers:
-            if any(same_place(offer.edits, negative.edits) for _, negative in group.usable):
+            if any(negative.may_meet(offer) for _, negative in group.usable):
                 yield offer.text
 
 

@@ -39,6 +39,7 @@ class Negative:
         text: of the negative, in the format of its caption when the checks could read it.
         type: such as "replace-object"; empty when nothing is known of it.
         edits: what differs; empty when it could not be told.
+        places: the same, of the text in its caption's format; only where they are in the caption counts.
         mended: whether ``text`` is not what was given.
         reason: a word of `edit_reasons.REASONS`; empty when it is a negative.
     """
@@ -46,8 +47,13 @@ class Negative:
     text: str
     type: str
     edits: tuple[Edit, ...] = ()
+    places: tuple[Edit, ...] = ()
     mended: bool = False
     reason: str = ""
+
+    def may_meet(self, positive: "Positive") -> bool:
+        """Whether a positive may edit the same words: it does, or nobody knows which words this one edits."""
+        return not self.places or same_place(positive.edits, self.places)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +122,10 @@ class Triples:
         found, kind = self._typed(caption, text, told, taken)
         if self._as_given and found.reason not in UNTRUE:
             edits = found.edits if found.text == text and not found.reason else ()
-            return Negative(text, kind, edits)
+            return Negative(text, kind, edits, found.edits)
         if found.reason:
             return Negative(text, kind, reason=found.reason)
-        return Negative(found.text, kind, found.edits, found.text != text)
+        return Negative(found.text, kind, found.edits, found.edits, found.text != text)
 
     def _typed(self, caption: Caption, text: str, told: str, taken: Collection[str]) -> tuple[Checked, str]:
         """Return what the checks say and the type: what was told where that holds, else the type that the edit has."""
@@ -157,7 +163,7 @@ class Triples:
         """
         reason = "no_candidate"
         false = {sameness(text) for text in (*against, negative.text, caption.pair.caption)}
-        for offer in sorted(offers, key=lambda offer: not same_place(offer.edits, negative.edits)):
+        for offer in sorted(offers, key=lambda offer: not same_place(offer.edits, negative.places)):
             if sameness(offer.text) in false or self._says_the_same(caption, negative, offer):
                 reason = "on_both_sides"
             else:
@@ -166,7 +172,7 @@ class Triples:
 
     def _says_the_same(self, caption: Caption, negative: Negative, offer: Positive) -> bool:
         """Whether the negative is one of the caption but none of the positive: "navy" for "blue", and "navy blue"."""
-        if not negative.type or not same_place(offer.edits, negative.edits):
+        if not negative.type or not negative.may_meet(offer):
             return False
         pair = replace(caption.pair, caption=offer.text, captions=(), boxes=())
         other = Caption(pair, self._tagger.tag([offer.text])[0])

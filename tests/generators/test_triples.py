@@ -81,8 +81,10 @@ def test_a_positive_that_is_the_negative_or_the_caption_is_not_taken(said: str) 
 def test_a_positive_that_says_what_the_negative_says_is_not_taken() -> None:
     caption = caption_of("a man on a couch")
     (sofa,) = offers("replace-object", caption, "sofa")
-    negative = Negative("a man on a settee", "replace-object", sofa.edits)
-    assert triples().choose(caption, negative, [sofa], ()) == "on_both_sides"
+    known = Negative("a man on a settee", "replace-object", sofa.edits, sofa.edits)
+    unknown = Negative("a man on a settee", "replace-object")
+    for negative in (known, unknown):
+        assert triples().choose(caption, negative, [sofa], ()) == "on_both_sides"
 
 
 def offers(kind: str, caption: Caption, word: str) -> Sequence[Positive]:
@@ -114,7 +116,8 @@ def test_a_negative_is_put_into_the_format_of_its_caption() -> None:
     found = read(caption_of("a dog on a couch"), "A horse on a couch.")
     assert (found.text, found.mended) == ("a horse on a couch", True)
     as_given = read(caption_of("a dog on a couch"), "A horse on a couch.", as_given=True)
-    assert (as_given.text, as_given.mended) == ("A horse on a couch.", False)
+    assert (as_given.text, as_given.mended, as_given.edits) == ("A horse on a couch.", False, ())
+    assert [edit.before for edit in as_given.places] == ["dog"]
 
 
 def test_a_negative_as_given_may_have_many_edits_but_not_say_the_same() -> None:
