@@ -1,4 +1,4 @@
-"""``pairwright dev``: tools for testing what talks to a language model."""
+"""``pairwright dev``: tools for testing what talks to a language model, and what looks at pictures."""
 
 import json
 import os
@@ -82,6 +82,36 @@ def llm_server(
     settings = told.changed({name: value for name, value in given.items() if value is not None}, where="options")
     served = App(settings, replay=replay, record=record, api_key=api_key)
     serve_until_signal(served, _announce, host=host, port=port, with_parent=exit_with_parent)
+
+
+@app.command("colorshape")
+def colorshape(
+    *,
+    out: Annotated[Path, typer.Option("--out", help="Folder of shards and labels.jsonl.")],
+    images: Annotated[int, typer.Option("--images", min=1, help="Of each colour and shape.")] = 500,
+    continuous: Annotated[bool, typer.Option("--continuous", help="Any colour; labels tell its rgb instead.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed: same pictures.")] = 0,
+) -> None:
+    """Draw the one-object ColorShape set, for retrieval by colour, by shape or by both.
+
+    Embed the shards' pictures in order, then: pairwright evaluate EMBEDDINGS.npy --labels labels.jsonl --by colour
+
+    \b
+    Example:
+      pairwright dev colorshape --out colorshape --images 50
+    """
+    from pairwright.datasets.atomic import write_text
+    from pairwright.datasets.colorshape.toy import toy_set, write_toy_set
+    from pairwright.datasets.records import compact_json
+
+    written = write_toy_set(out, seed, images, continuous=continuous)
+    rows = (
+        {"key": one.key, **one.conditions, **dict(zip("rgb", one.rgb, strict=True))}
+        for one in toy_set(seed, images, continuous=continuous)
+    )
+    write_text(out / "labels.jsonl", "".join(compact_json(row) + "\n" for row in rows))
+    told = {"samples": written.pairs, "shards": [str(path) for path in written.files]}
+    print(json.dumps({**told, "labels": str(out / "labels.jsonl")}))  # noqa: T201 - stdout is where results go
 
 
 def _announce(server: "Server") -> None:
