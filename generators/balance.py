@@ -1,17 +1,20 @@
-"""Balance of a set of hard negatives: quotas by type, a cap on each replacement word, and a table of what came of it.
+"""Balance of a set of edited texts: quotas by type, a cap on each new word, and an account of what came of it.
 
 Both are operations over a set, done after the makers in the order of keys, which are hashes: so what is left is a fair
-sample, the same for any order in which rows were made. First the cap (no replacement word may be in more than a share
-of the rows of its type), then the quota. What goes is rejected with a reason, `overused_word` or `over_quota`; a hard
-positive that only rejected negatives named goes too, as `without_negative`.
+sample, the same for any order and any number of parts in which rows were made. Of each type as many rows are left as
+quota and cap allow together, and both hold of what is *left*: of n rows of a type no word is in more than share x n.
+A word may always be in one row, though: in a set of fewer than 1 / share rows (20, for 0.05) each word stands once.
+What goes is rejected with a reason, `overused_word` or `over_quota`; a hard positive that only rejected negatives named
+goes too, as `without_negative`.
 
 Memory: one `Line` a kept row (about 200 bytes), whatever the length of the texts.
 """
 
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from itertools import accumulate
 from typing import Any
 
 from pairwright.datasets.contents import type_of
@@ -19,8 +22,16 @@ from pairwright.datasets.records import Annotation
 from pairwright.generators.tally import Tally
 
 BINS = 10
-_LEAST_USES = 5  # of a word, however few rows there are
 _SHOWN = 20
+_KINDS = {"negatives": "hard_negative", "positives": "hard_positive"}
+
+
+def limited_kind(generator: str) -> str:
+    """Return the kind of the rows of a generator that can be balanced (``hard_negative``); empty when there is none.
+
+    Hard positives that stand beside negatives go with these; they are not balanced by themselves.
+    """
+    return _KINDS.get(generator.rpartition("-")[2], "")  # "rules-negatives", "llm-positives"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +40,8 @@ class Limits:
 
     Attributes:
         quota: type to the most rows of it that are kept; types that are not named have none.
-        share: of the kept rows of a type, the most that one replacement word may have, 0-1; 1 for no cap.
+        share: of the kept rows of a type, the most that one new word may be in, 0-1; 1 for no cap. One row is always
+            allowed.
     """
 
     quota: Mapping[str, int] = field(default_factory=dict)
@@ -38,7 +50,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What balance has to know of a kept hard negative."""
+    """What balance has to know of a kept row."""
 
     key: str
     id: str
@@ -46,60 +58,109 @@ class Line:
     word: str
 
 
-def replacement_word(row: Annotation) -> str:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What limits left of the rows of a type.
+
+    Attributes:
+        asked: the quota; None when the type has none.
+        available: rows that came.
+        given: rows that are left, never more than asked.
+        most: rows that one word may be in; None without a cap.
+        used: rows that the word used most is in.
+    """
+
+    asked: int | None
+    available: int
+    given: int
+    most: int | None
+    used: int
+
+    def as_json(self) -> dict[str, int | None]:
+        """Return the fields by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Which rows have to go (id to reason), and what that leaves of each type."""
+
+    gone: Mapping[str, str] = field(default_factory=dict)
+    types: Mapping[str, Given] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, dict[str, int | None]]:
+        """Return for each type ``asked``, ``available``, ``given``, ``most`` and ``used``, as `Given` tells."""
+        return {kind: given.as_json() for kind, given in sorted(self.types.items())}
+
+
+def new_word(row: Annotation) -> str:
     """Return what the edit put in, lower-case without its article; empty for a swap or shuffle, which put in nothing."""
     if row.form in {"swap", "shuffle"} or not row.edits:
         return ""
-    words = row.edits[0].after.lower().strip(" ,").split()
+    longest = max((edit.after for edit in row.edits), key=len)  # beside it stand articles and verbs that agree with it
+    words = longest.lower().strip(" ,").split()
     while len(words) > 1 and words[0] in {"a", "an", "with", "and"}:
         words = words[1:]
     return " ".join(words)
 
 
 def line_of(row: Annotation) -> Line:
-    """Return the line of a kept hard negative."""
-    return Line(row.key, row.id, type_of(row), replacement_word(row))
+    """Return the line of a kept row."""
+    return Line(row.key, row.id, type_of(row), new_word(row))
 
 
-def surplus(lines: Iterable[Line], limits: Limits) -> dict[str, str]:
-    """Return the ids of the rows that have to go, with the reason."""
+def judge(lines: Iterable[Line], limits: Limits) -> Verdict:
+    """Return which rows have to go such that the others are within the limits, and as many as can be."""
     by_type: defaultdict[str, list[Line]] = defaultdict(list)
     for line in lines:
         by_type[line.type].append(line)
     gone: dict[str, str] = {}
+    types: dict[str, Given] = {}
     for kind, rows in by_type.items():
-        rows.sort(key=lambda line: (line.key, line.id))
-        gone.update(_overused(rows, limits.share))
-        left = [line for line in rows if line.id not in gone]
-        gone.update((line.id, "over_quota") for line in left[limits.quota.get(kind, len(left)) :])
-    return gone
+        quota = limits.quota.get(kind)
+        left, most = _size(rows, len(rows) if quota is None else min(quota, len(rows)), limits.share)
+        used: Counter[str] = Counter()
+        taken = 0
+        for line in sorted(rows, key=lambda line: (line.key, line.id)):
+            if line.word and most is not None and used[line.word] >= most:
+                gone[line.id] = "overused_word"
+            elif taken >= left:
+                gone[line.id] = "over_quota"
+            else:
+                taken += 1
+                used[line.word] += bool(line.word)
+        types[kind] = Given(quota, len(rows), left, most, max(used.values(), default=0))
+    return Verdict(gone, types)
 
 
-def _overused(rows: Sequence[Line], share: float) -> Iterator[tuple[str, str]]:
-    """Yield the rows beyond the cap. The cap is set such that it holds of what is left, not of what came."""
-    counts = Counter(line.word for line in rows if line.word)
-    cap = _cap(counts, len(rows) - counts.total(), share)
-    used: Counter[str] = Counter()
-    for line in rows:
-        used[line.word] += 1
-        if line.word and used[line.word] > cap:
-            yield line.id, "overused_word"
+def surplus(lines: Iterable[Line], limits: Limits) -> Mapping[str, str]:
+    """Return the ids of the rows that have to go, with the reason; see `judge`."""
+    return judge(lines, limits).gone
 
 
-def _cap(counts: Counter[str], others: int, share: float) -> float:
-    """Return the largest number of uses that is within the share of all rows left under it."""
+def _size(rows: Sequence[Line], wanted: int, share: float) -> tuple[int, int | None]:
+    """Return how many rows can be left, ``wanted`` at most, and in how many of them a word may be then.
+
+    A size n is possible when the rows in which no word is beyond the cap *of n* are n or more. The largest such n is
+    found from above: the cap falls with n, so one pass is enough, and a pass in any order then takes exactly n.
+    """
     if share >= 1:
-        return math.inf
-    low, high = 0, max(counts.values(), default=0)
-    while low < high:
-        middle = (low + high + 1) // 2
-        left = others + sum(min(count, middle) for count in counts.values())
-        low, high = (middle, high) if middle <= share * left else (low, middle - 1)
-    return max(low, _LEAST_USES)
+        return wanted, None
+    counts = Counter(line.word for line in rows if line.word)
+    words_with = Counter(counts.values())  # uses -> words that have as many
+    left_out = accumulate(words_with[uses] for uses in range(max(counts.values(), default=0) + 1))
+    more = [len(counts) - fewer for fewer in left_out]  # [c]: words with more than c uses
+    within = list(accumulate(more, initial=len(rows) - counts.total()))  # [c]: rows when no word has more than c
+    exact = Fraction(str(share))  # 0.29 of 100 is 29, which the float falls short of
+    for size in range(wanted, 0, -1):
+        most = max(1, int(exact * size))
+        if size <= within[min(most, len(within) - 1)]:
+            return size, most
+    return 0, 1
 
 
 def balanced(rows: Iterable[Annotation], gone: Mapping[str, str]) -> Iterator[Annotation]:
-    """Yield the rows of one pair, or of whole pairs, with those of `surplus` rejected.
+    """Yield the rows of one pair, or of whole pairs, with those that `judge` found rejected.
 
     Args:
         rows: annotations in any order; a negative and the positive that it names are both among them.
@@ -120,23 +181,31 @@ def balanced(rows: Iterable[Annotation], gone: Mapping[str, str]) -> Iterator[An
 
 @dataclass
 class Account:
-    """What was asked for, made and rejected, by type; which words were put in, and where. It grows by `add`."""
+    """What was asked for, made and rejected, by type; which words were put in, and where. It grows by `add`.
 
+    Only rows of its kind count; there is nothing to tell when that is empty.
+    """
+
+    kind: str = "hard_negative"
+    asked: Counter[str] = field(default_factory=Counter)
+    made: Counter[str] = field(default_factory=Counter)
     tally: Tally = field(default_factory=Tally)
     words: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     places: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, rows: Iterable[Annotation]) -> None:
-        """Count annotations; only hard negatives count."""
+        """Count annotations."""
         for row in rows:
-            if row.kind != "hard_negative":
+            if row.kind != self.kind:
                 continue
             self.tally.add([row])
+            self.asked[type_of(row)] += 1
+            self.made[type_of(row)] += bool(row.text)
             if row.status == "kept":
                 self._add_kept(row)
 
     def _add_kept(self, row: Annotation) -> None:
-        word = replacement_word(row)
+        word = new_word(row)
         if word:
             self.words[type_of(row)][word] += 1
         for edit in row.edits:
@@ -147,18 +216,19 @@ class Account:
         """Return, for each type, its counts, words and places.
 
         Returns:
-            type to ``asked``, ``kept``, ``rejected`` (reason to number), ``words`` (number of different ones),
-            ``most_used`` (list of word and number, most used first), ``top_share`` (of the most used word among those
-            rows, 0-1) and ``positions`` (edits that begin in each tenth of the caption).
+            type to ``asked`` (attempts), ``made`` (that have a text), ``kept``, ``rejected`` (reason to number), ``words``
+            (number of different ones), ``most_used`` (list of word and number, most used first), ``top_share`` (of the
+            most used word among the kept rows, 0-1) and ``positions`` (edits that begin in each tenth of the caption).
         """
         return {
             kind: {
-                "asked": counts["made"],
+                "asked": self.asked[kind],
+                "made": self.made[kind],
                 "kept": counts["kept"],
                 "rejected": counts["rejected"],
                 "words": len(self.words[kind]),
                 "most_used": [list(item) for item in _most(self.words[kind])],
-                "top_share": round(max(self.words[kind].values(), default=0) / max(self.words[kind].total(), 1), 4),
+                "top_share": round(max(self.words[kind].values(), default=0) / max(counts["kept"], 1), 4),
                 "positions": [self.places[kind][place] for place in range(BINS)],
             }
             for kind, counts in self.tally.by_type().items()

@@ -1,10 +1,16 @@
 """Quotas, caps and the account of a set of negatives."""
 
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+from itertools import chain
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.records import Annotation, Edit, Origin
-from pairwright.generators.balance import Account, Limits, Line, balanced, line_of, replacement_word, surplus
+from pairwright.generators.balance import Account, Limits, Line, balanced, judge, limited_kind, line_of, new_word
 
 RULES = Origin("rules-negatives", 2)
 
@@ -17,29 +23,110 @@ def row(number: int, word: str, *, positive: str = "", kind: str = "hard_negativ
     )
 
 
-lines = st.lists(st.tuples(st.sampled_from(["a", "b"]), st.sampled_from(["cat", "cow", "pig", ""])), max_size=60)
+WORDS = ["cat", "cow", "pig", "hen", "owl", ""]
+entries = st.lists(st.tuples(st.sampled_from(["a", "b"]), st.sampled_from(WORDS)), max_size=60)
+limits = st.builds(
+    Limits,
+    st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 70)),
+    st.one_of(st.just(1.0), st.sampled_from([0.0, 0.01, 0.1, 0.29, 0.5, 0.58]), st.floats(0, 1)),
+)
 
 
-@given(lines, st.randoms(use_true_random=False))
-def test_the_order_of_rows_changes_nothing(entries: list[tuple[str, str]], chance: object) -> None:
-    rows = [Line(f"k{at * 7919 % 101}", f"i{at}", kind, word) for at, (kind, word) in enumerate(entries)]
-    limits = Limits({"a": 7}, share=0.4)
+def lines_of(made: list[tuple[str, str]]) -> list[Line]:
+    """Return a line for each type and word, with keys in an order of their own."""
+    return [Line(f"k{at * 7919 % 101}", f"i{at}", kind, word) for at, (kind, word) in enumerate(made)]
+
+
+def most_allowed(share: float, rows: int) -> int:
+    """Return how many of so many rows a word may be in."""
+    return max(1, int(Fraction(str(share)) * rows)) if share < 1 else rows
+
+
+@given(entries, limits, st.randoms(use_true_random=False))
+def test_neither_the_order_of_rows_nor_their_parts_change_anything(
+    made: list[tuple[str, str]], limits: Limits, chance: Random
+) -> None:
+    rows = lines_of(made)
     shuffled = rows[:]
-    chance.shuffle(shuffled)  # type: ignore[attr-defined]  # a random.Random
-    assert surplus(rows, limits) == surplus(shuffled, limits)
+    chance.shuffle(shuffled)
+    cut = chance.randint(0, len(rows))
+    assert judge(rows, limits) == judge(shuffled, limits) == judge(chain(shuffled[cut:], shuffled[:cut]), limits)
 
 
-@given(st.lists(st.sampled_from(["cat", "cow", "pig", "hen", "owl"]), min_size=60, max_size=200))
-def test_no_word_has_more_than_its_share_of_what_is_left(words: list[str]) -> None:
-    rows = [Line(f"k{at}", f"i{at}", "replace-object", word) for at, word in enumerate(words)]
-    gone = surplus(rows, Limits(share=0.5))
-    left = [line.word for line in rows if line.id not in gone]
-    assert all(left.count(word) <= max(0.5 * len(left), 5) for word in set(left))
+@given(entries, limits)
+def test_what_is_left_is_within_quota_and_cap_and_the_verdict_says_so(
+    made: list[tuple[str, str]], limits: Limits
+) -> None:
+    rows = lines_of(made)
+    verdict = judge(rows, limits)
+    for kind in {row.type for row in rows}:
+        came = [row for row in rows if row.type == kind]
+        left = [row.word for row in came if row.id not in verdict.gone]
+        used = max((left.count(word) for word in set(left) - {""}), default=0)
+        assert len(left) <= limits.quota.get(kind, len(came))
+        assert used <= most_allowed(limits.share, len(left))
+        told = verdict.types[kind]
+        assert (told.asked, told.available, told.given) == (limits.quota.get(kind), len(came), len(left))
+        assert told.used == used
+        assert told.most is None or used <= told.most
+
+
+@given(entries, limits)
+def test_no_larger_set_is_within_quota_and_cap(made: list[tuple[str, str]], limits: Limits) -> None:
+    verdict = judge(lines_of(made), limits)
+    for kind, given_ in verdict.types.items():
+        counts = Counter(word for type_, word in made if type_ == kind)
+        others = counts.pop("", 0)
+        for size in range(given_.given + 1, min(given_.available, limits.quota.get(kind, given_.available)) + 1):
+            most = most_allowed(limits.share, size)
+            assert others + sum(min(count, most) for count in counts.values()) < size
+
+
+@given(entries, limits)
+def test_a_row_goes_as_over_quota_only_when_the_quota_is_full(made: list[tuple[str, str]], limits: Limits) -> None:
+    verdict = judge(lines_of(made), limits)
+    kinds = {row.id: row.type for row in lines_of(made)}
+    for each, reason in verdict.gone.items():
+        told = verdict.types[kinds[each]]
+        if reason == "over_quota":
+            assert told.given == told.asked
+        else:
+            assert told.used == told.most
+
+
+@given(entries, limits)
+def test_what_is_within_the_limits_stays_when_it_is_judged_again(made: list[tuple[str, str]], limits: Limits) -> None:
+    rows = lines_of(made)
+    gone = judge(rows, limits).gone
+    assert not judge([row for row in rows if row.id not in gone], limits).gone
+
+
+def test_the_cap_holds_of_what_a_quota_leaves() -> None:
+    made = [("a", word) for word in ["cat"] * 50 + ["cow"] * 30 + ["pig"] * 20]
+    left = judge(lines_of(made), Limits({"a": 20}, share=0.4)).types["a"]
+    assert (left.given, left.most, left.used) == (20, 8, 8)
+
+
+def test_a_quota_that_the_cap_does_not_allow_is_told() -> None:
+    made = [("a", "cat")] * 90 + [("a", "cow")] * 10
+    told = judge(lines_of(made), Limits({"a": 50}, share=0.5)).types["a"]
+    assert told.as_json() == {"asked": 50, "available": 100, "given": 20, "most": 10, "used": 10}
+
+
+def test_in_a_set_too_small_for_its_share_each_word_stands_once() -> None:
+    made = [("a", word) for word in ["cat", "cat", "cow"]]
+    told = judge(lines_of(made), Limits(share=0.05)).types["a"]
+    assert (told.given, told.most, told.used) == (2, 1, 1)
+
+
+def test_a_share_counts_as_it_is_written() -> None:
+    made = [("a", word) for word in ["cat"] * 29 + [f"word{at}" for at in range(71)]]
+    assert not judge(lines_of(made), Limits(share=0.29)).gone
 
 
 def test_a_quota_leaves_as_many_as_were_asked_for() -> None:
     rows = [row(number, "cat") for number in range(30)]
-    gone = surplus(map(line_of, rows), Limits({"replace-object": 12}))
+    gone = judge(map(line_of, rows), Limits({"replace-object": 12})).gone
     assert len(gone) == 18
     assert set(gone.values()) == {"over_quota"}
 
@@ -54,8 +141,8 @@ def test_rejected_rows_take_their_positives_along() -> None:
 
 
 def test_the_word_of_an_edit_leaves_article_and_joint_out() -> None:
-    assert replacement_word(row(0, "an orange cat")) == "orange cat"
-    assert replacement_word(row(0, " with a dog")) == "dog"
+    assert new_word(row(0, "an orange cat")) == "orange cat"
+    assert new_word(row(0, " with a dog")) == "dog"
 
 
 def test_an_account_tells_what_was_made_with_which_words_and_where() -> None:
@@ -65,3 +152,23 @@ def test_an_account_tells_what_was_made_with_which_words_and_where() -> None:
     assert (figures["asked"], figures["kept"], figures["rejected"]) == (3, 3, {})
     assert figures["most_used"] == [["cat", 2], ["cow", 1]]
     assert figures["positions"] == [0, 0, 0, 0, 3, 0, 0, 0, 0, 0]
+
+
+def test_an_account_of_positives_counts_positives_alone() -> None:
+    account = Account(limited_kind("llm-positives"))
+    puppy, lost = (replace(row(at, "puppy", kind="hard_positive"), origin=Origin("llm-positives", 1)) for at in (1, 2))
+    account.add([row(0, "cat"), puppy, replace(lost, text="", edits=(), status="rejected", reason="no_edit")])
+    figures = account.as_json()["replace-object"]
+    assert (figures["asked"], figures["made"], figures["kept"], figures["rejected"]) == (2, 1, 1, {"no_edit": 1})
+    assert figures["most_used"] == [["puppy", 1]]
+
+
+def test_nothing_but_negatives_and_positives_is_balanced() -> None:
+    assert limited_kind("rules-negatives") == "hard_negative"
+    assert limited_kind("template-conversations") == limited_kind("my-own") == ""
+
+
+def test_the_word_of_an_edit_is_not_the_article_that_was_mended_for_it() -> None:
+    given_ = row(0, "owl")
+    mended = Edit("a", "an", (0, 1), (0, 2))
+    assert new_word(replace(given_, edits=(mended, *given_.edits))) == "owl"
