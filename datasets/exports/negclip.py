@@ -3,7 +3,8 @@
 Columns: ``filepath``, ``title``, ``neg_caption`` (a Python list literal of texts), ``neg_image`` (a list literal of row
 numbers, from 0, of other images). NegCLIP's loader draws one of each for every step, so rows without a negative are
 left out and ``neg_image`` is never empty. The other image is drawn at random over the rows, not by likeness: the
-loader's own negatives by feature distance can be put in its place. Holds the rows in memory.
+loader's own negatives by feature distance can be put in its place. Text-only pairs name their source id as
+``filepath``. Holds the rows in memory.
 """
 
 from pathlib import Path
@@ -25,7 +26,8 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
     for sample in source.samples():
         texts = [annotation.text for annotation in negatives(sample)]
         if texts:
-            rows.append((sample.pair.key, names.name(sample), sample.pair.caption, texts))
+            file = names.name(sample) or sample.pair.source_id
+            rows.append((sample.pair.key, file, sample.pair.caption, texts))
     files = [row[1] for row in rows]
     with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as handle:
         delimiter = "," if out.suffix == ".csv" else "\t"

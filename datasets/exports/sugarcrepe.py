@@ -5,6 +5,9 @@ output ends in ``.json`` all rows go there; else it is a folder with one file a 
 ``swap_att.json`` and so on. This is a benchmark, so negatives that are for training only (SHUFFLE) are left out and
 counted. ``caption`` is the text that the negative was made from. Text-only pairs name their
 source id as ``filename``.
+
+The benchmark tells the type of a row by the name of its file. In one file of several types rows say it themselves, as
+``form`` and ``target``; loaders that know the three fields only take no notice.
 """
 
 import textwrap
@@ -68,17 +71,27 @@ def _rows(
     source: Source, out: Path, options: ExportOptions, left_out: Counter[str]
 ) -> Iterator[tuple[Path, dict[str, str]]]:
     names = ImageNames(options)
+    mixed = out.suffix == ".json" and _holds_several_types(source)
     for sample in source.samples():
         left_out.update(row.form for row in negatives(sample) if row.form in TRAINING_FORMS)
         found = [row for row in negatives(sample) if row.form not in TRAINING_FORMS]
         filename = (names.name(sample) or sample.pair.source_id) if found else ""
         for annotation in found:
             path = out if out.suffix == ".json" else out / f"{type_name(annotation)}.json"
-            yield (
-                path,
-                {
-                    "filename": filename,
-                    "caption": positive_of(sample, annotation),
-                    "negative_caption": annotation.text,
-                },
-            )
+            row = {
+                "filename": filename,
+                "caption": positive_of(sample, annotation),
+                "negative_caption": annotation.text,
+            }
+            if mixed:
+                row |= {"form": annotation.form, "target": annotation.target}
+            yield path, row
+
+
+def _holds_several_types(source: Source) -> bool:
+    found: set[str] = set()
+    for sample in source.samples():
+        found.update(type_name(row) for row in negatives(sample) if row.form not in TRAINING_FORMS)
+        if len(found) > 1:
+            return True
+    return False

@@ -129,7 +129,9 @@ def test_sugarcrepe_has_one_file_a_type_or_one_in_all(build: Path, tmp_path: Pat
         "negative_caption": "a blue circle above 1 squares",
     }
     assert export(build, "sugarcrepe", tmp_path / "all.json").rows == 24
-    assert list(json.loads((tmp_path / "all.json").read_text())) == [str(number) for number in range(24)]
+    rows = json.loads((tmp_path / "all.json").read_text())
+    assert list(rows) == [str(number) for number in range(24)]
+    assert {(row["form"], row["target"]) for row in rows.values()} == {("replace", "object"), ("replace", "attribute")}
 
 
 def test_sugarcrepe_bytes_equal_those_of_the_benchmark(real_data: Path, tmp_path: Path) -> None:
@@ -171,6 +173,15 @@ def test_negclip_reads_back_by_its_loader_s_rules(
     assert [row["title"] for row in rows] == [caption for caption, _ in texts]
     assert [ast.literal_eval(row["neg_caption"]) for row in rows] == [[text] for _, text in texts]
     assert all(0 <= ast.literal_eval(row["neg_image"])[0] < len(rows) for row in rows)
+
+
+def test_negclip_names_a_text_only_pair_by_its_source_id(tmp_path: Path) -> None:
+    pairs = [replace(pair(number), image="") for number in range(2)]
+    export_records(pairs, [negative(of, "a cat") for of in pairs], "negclip", tmp_path / "n.tsv")
+    with (tmp_path / "n.tsv").open(newline="") as handle:
+        rows = list(csv.DictReader(handle, delimiter="\t"))
+    assert [row["filepath"] for row in rows] == [of.source_id for of in pairs]
+    assert [row["neg_image"] for row in rows] == ["[1]", "[0]"]
 
 
 def test_negclip_names_another_image(build: Path, tmp_path: Path) -> None:
