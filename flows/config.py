@@ -5,15 +5,15 @@ are taken relative to the config file and made absolute, so that a build goes on
 A section that is left out (``retrieve``, ``positives``, ...) leaves its stage out.
 """
 
-import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from pairwright.datasets.errors import ConfigError
+from pairwright.flows.config_reading import messages, read_settings
 from pairwright.flows.sections import (
     ConversationsSection,
     FetchSection,
@@ -62,20 +62,7 @@ def load_config(path: Path) -> BuildConfig:
     Raises:
         ConfigError: when the file is missing, is not YAML, holds an unknown key or an impossible value.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"{path}: cannot be read ({why}). Write one with `pairwright init`.") from None
-    try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        place = getattr(error, "problem_mark", None)
-        line = f":{place.line + 1}" if place else ""
-        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-        raise ConfigError(f"{path}{line}: not YAML: {problem}. Mend that line.") from None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{path}: holds no settings. Write one with `pairwright init`.")
+    data = read_settings(path, "Write one with `pairwright init`.")
     return _with_absolute_paths(parse_config(data, where=str(path)), path.parent.resolve())
 
 
@@ -84,7 +71,7 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
     try:
         config = BuildConfig.model_validate(data)
     except ValidationError as error:
-        lines = [f"{where}: {message}" for message in _messages(error)]
+        lines = [f"{where}: {message}" for message in messages(error, BuildConfig)]
         raise ConfigError("\n".join(lines)) from None
     if config.refine and not (config.negatives or config.generators):
         raise ConfigError(f"{where}: refine needs hard negatives to refine. Add a `negatives:` section.")
@@ -136,40 +123,3 @@ def _with_absolute_paths(config: BuildConfig, base: Path) -> BuildConfig:
         files = {name: absolute(getattr(config.llm, name)) for name in ("prompts", "prices")}
         update["llm"] = config.llm.model_copy(update=files)
     return config.model_copy(update=update)
-
-
-def _messages(error: ValidationError) -> Iterator[str]:
-    problems = error.errors()
-    for problem in problems:
-        if any(other["loc"][: len(problem["loc"])] == problem["loc"] for other in problems if other is not problem):
-            continue  # only the consequence of a problem further in
-        place = ".".join(str(step) for step in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            yield _unknown_key(problem["loc"])
-        elif problem["type"] == "missing":
-            yield f"`{place}` is missing. Add it."
-        elif problem["type"] == "value_error":  # said by us, in whole; the value may be a secret
-            yield f"`{place}`: {problem['ctx']['error']}. Change it."
-        else:
-            yield f"`{place}` is {problem['input']!r}: {problem['msg'].lower()}. Change it."
-
-
-def _unknown_key(loc: tuple[int | str, ...]) -> str:
-    section: type[BaseModel] = BuildConfig
-    for step in loc[:-1]:
-        if isinstance(step, str) and step in section.model_fields:
-            section = _section_of(section.model_fields[step].annotation) or section
-    known = list(section.model_fields)
-    near = difflib.get_close_matches(str(loc[-1]), known, n=1)
-    place = ".".join(str(step) for step in loc)
-    if loc[0] == "llm" and any(word in str(loc[-1]) for word in ("key", "token", "secret")):
-        return f"unknown key `{place}`. A config holds no secrets: set OPENAI_API_KEY in the environment."
-    hint = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
-    return f"unknown key `{place}`. {hint}"
-
-
-def _section_of(annotation: object) -> type[BaseModel] | None:
-    for option in (annotation, *get_args(annotation)):
-        if isinstance(option, type) and issubclass(option, BaseModel):
-            return option
-    return None

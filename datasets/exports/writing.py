@@ -5,6 +5,7 @@ An image is named as a consumer will look for it: a URL stays whole; with ``imag
 file name. Two images that would get one name are an error, never a silent mix-up.
 """
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,8 @@ class ImageNames:
             write_bytes(self.options.images / name, full.image or b"")
             return name
         name = locator if "://" in locator else self._relative(locator)
+        if self.options.image_root is not None and "::" not in locator:
+            return name  # below one folder no two images share a name, so none has to be remembered
         if self._locator_of.setdefault(name, locator) != locator:
             raise InputError(
                 f"{locator} and {self._locator_of[name]} are both named {name}",
@@ -89,6 +92,10 @@ class ImageNames:
         root, (path, _, inside) = self.options.image_root, locator.partition("::")
         if inside or root is None:
             return image_name(inside or path)
+        # As written first: image folders are often links to where there is room.
+        below = Path(os.path.relpath(path, root))
+        if os.pardir not in below.parts:
+            return below.as_posix()
         try:
             return Path(path).resolve().relative_to(root.resolve()).as_posix()
         except ValueError:

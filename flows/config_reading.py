@@ -1,0 +1,75 @@
+"""Settings from a YAML file, and what is said of those that cannot be: used by every config there is."""
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from pairwright.datasets.errors import ConfigError
+
+
+def read_settings(path: Path, how_to_write: str) -> dict[str, Any]:
+    """Return the settings of a YAML file, not yet checked.
+
+    Args:
+        path: of the file.
+        how_to_write: a sentence that tells how to come by such a file.
+
+    Raises:
+        ConfigError: when the file is missing, is not YAML, or holds no settings.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"{path}: cannot be read ({why}). {how_to_write}") from None
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        place = getattr(error, "problem_mark", None)
+        line = f":{place.line + 1}" if place else ""
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        raise ConfigError(f"{path}{line}: not YAML: {problem}. Mend that line.") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{path}: holds no settings. {how_to_write}")
+    return data
+
+
+def messages(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
+    """Yield a sentence for each thing that is wrong with settings of ``model``, an unknown key with its nearest one."""
+    problems = error.errors()
+    for problem in problems:
+        if any(other["loc"][: len(problem["loc"])] == problem["loc"] for other in problems if other is not problem):
+            continue  # only the consequence of a problem further in
+        place = ".".join(str(step) for step in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            yield _unknown_key(problem["loc"], model)
+        elif problem["type"] == "missing":
+            yield f"`{place}` is missing. Add it."
+        elif problem["type"] == "value_error":  # said by us, in whole; the value may be a secret
+            yield f"`{place}`: {problem['ctx']['error']}. Change it."
+        else:
+            yield f"`{place}` is {problem['input']!r}: {problem['msg'].lower()}. Change it."
+
+
+def _unknown_key(loc: tuple[int | str, ...], section: type[BaseModel]) -> str:
+    for step in loc[:-1]:
+        if isinstance(step, str) and step in section.model_fields:
+            section = _section_of(section.model_fields[step].annotation) or section
+    known = list(section.model_fields)
+    near = difflib.get_close_matches(str(loc[-1]), known, n=1)
+    place = ".".join(str(step) for step in loc)
+    if loc[0] == "llm" and any(word in str(loc[-1]) for word in ("key", "token", "secret")):
+        return f"unknown key `{place}`. A config holds no secrets: set OPENAI_API_KEY in the environment."
+    hint = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
+    return f"unknown key `{place}`. {hint}"
+
+
+def _section_of(annotation: object) -> type[BaseModel] | None:
+    for option in (annotation, *get_args(annotation)):
+        if isinstance(option, type) and issubclass(option, BaseModel):
+            return option
+    return None
