@@ -1,7 +1,8 @@
 """Image bytes by locator, and whether they are an image.
 
 A *locator* is what `Pair.image` holds: a path, ``shard.tar::member``, or a URL. `open_image` gives the
-bytes of the first two; URLs are fetched elsewhere, before. `check_image` says width, height and format.
+bytes of the first two; URLs are fetched elsewhere, before. `check_image` says width, height and format,
+`decode_image` gives the pixels.
 
 How much is checked:
 - ``header``: the header parses, the size is sane, and the file ends as its format ends; only a file that
@@ -18,11 +19,14 @@ import struct
 import warnings
 import zlib
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import REASONS
 from pairwright.datasets.tars import find_member
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Check = Literal["header", "full"]
 
@@ -131,6 +135,25 @@ DECODER_ERRORS = (
     struct.error,
     zlib.error,
 )
+
+
+def decode_image(data: bytes, where: str = "image") -> "Image.Image":
+    """Return image bytes as decoded pixels.
+
+    Raises:
+        UnusableImage: bad_image or image_too_large.
+    """
+    from PIL import Image
+
+    check_image(data, "header", where)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            image = Image.open(io.BytesIO(data), formats=FORMATS)
+            image.load()
+    except DECODER_ERRORS as error:
+        raise UnusableImage("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
+    return image
 
 
 def _measured(stream: BinaryIO, size: int, how: Check, where: str) -> tuple[int, int, str]:

@@ -67,7 +67,8 @@ def unit_rows(embeddings: npt.NDArray[np.generic], where: str) -> FloatArray:
     if len(bad):
         what = f"{len(bad):,} rows are zero or not finite, the first is row {bad[0]}"
         raise InputError(what, where=where, mend="Embed those images again.")
-    return (rows / lengths[:, None]).astype(np.float32)
+    unit: FloatArray = (rows / lengths[:, None]).astype(np.float32)
+    return unit
 
 
 def mean_average_precision(embeddings: FloatArray, labels: Sequence[str]) -> Precision:
@@ -106,7 +107,8 @@ def _precisions(
     order = np.lexsort((relevant, -similar), axis=1)
     hits = np.take_along_axis(relevant, order, axis=1)
     precision = np.cumsum(hits, axis=1) / np.arange(1, hits.shape[1] + 1)
-    return np.asarray((precision * hits).sum(axis=1) / hits.sum(axis=1))
+    average: npt.NDArray[np.float64] = (precision * hits).sum(axis=1) / hits.sum(axis=1)
+    return average
 
 
 def _random(relevant: npt.NDArray[np.intp], of: int) -> float:

@@ -4,8 +4,6 @@ A *modality* is what a vector is of: a pair's caption (text) or its image. A pai
 other; then it stands in the parts of the one, and is a rejected row with a reason for the other.
 """
 
-import io
-import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairwright.datasets.errors import StorageError, UsageError
-from pairwright.datasets.images import DECODER_ERRORS, FORMATS, UnusableImage, check_image, is_url, open_image
+from pairwright.datasets.images import UnusableImage, decode_image, is_url, open_image
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.indexes.encoder_table import image_encoder, load_encoder
@@ -144,20 +142,6 @@ def _opened(pair: Pair) -> "Image.Image | Reject":
     if is_url(pair.image):
         return reject(place, "not_fetched", "a URL, not a file", pair.image)
     try:
-        return _decoded(open_image(pair.image), pair.image)
+        return decode_image(open_image(pair.image), pair.image)
     except UnusableImage as error:
         return reject(place, error.reason, error.what, pair.image)
-
-
-def _decoded(data: bytes, where: str) -> "Image.Image":
-    from PIL import Image
-
-    check_image(data, "header", where)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            image = Image.open(io.BytesIO(data), formats=FORMATS)
-            image.load()
-    except DECODER_ERRORS as error:
-        raise UnusableImage("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
-    return image

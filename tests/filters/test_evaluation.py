@@ -82,7 +82,7 @@ def test_the_interval_is_the_published_one() -> None:
 def test_rows_without_a_usable_score_are_counted_not_judged(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     rows = [{"s_caption": 1, "s_negative": 0.5}, {"s_caption": float("nan"), "s_negative": 0.1}, {"s_caption": 0.2}]
-    rows += [{"s_caption": 0.2, "s_negative": "much"}, {"s_caption": "0.4", "s_negative": 0.2, "edit": [1]}]  # type: ignore[dict-item,list-item]
+    rows += [{"s_caption": 0.2, "s_negative": "much"}, {"s_caption": "0.4", "s_negative": 0.2, "edit": [1]}]  # type: ignore[dict-item]
     path.write_text("\n".join(map(json.dumps, rows)))
     found = evaluated(read_scores(path))
     assert (found.together.rows, found.unscored) == (2, 3)

@@ -29,6 +29,7 @@ from pairwright.cli import (
     prompts,
     refine,
     retrieve,
+    validate,
     verify,
 )
 from pairwright.datasets.errors import PairwrightError
@@ -51,6 +52,7 @@ app.command("retrieve", short_help="Search an index with queries.")(retrieve.ret
 app.command("fetch", short_help="Download the images of pairs.")(fetch.fetch)
 app.add_typer(generate.app, name="generate")
 app.command("refine", short_help="Drop negatives that text alone betrays.")(refine.refine)
+app.command("validate", short_help="Find negatives that are true after all.")(validate.validate)
 app.command("evaluate", short_help="Tell how a model fares, from its scores.")(evaluate.evaluate)
 app.command("export", short_help="Write another tool's layout.")(export.export)
 app.command("inspect", short_help="Look at a dataset.")(inspect.inspect)

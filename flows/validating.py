@@ -1,0 +1,299 @@
+"""Validation of candidate rows: what ``pairwright validate`` runs (SugarCrepe, stage 2).
+
+A hard negative that is true of the image after all is a false negative. Three witnesses can be heard: the image's
+other captions and boxes, a CLIP-like model, and a language model that sees the image. They are heard in that order,
+the cheap ones first, and each only on what the ones before let stand. A row that comes in rejected stays as it is.
+
+Memory: the rows, as `filters.candidates` holds them, and what is known of their images.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import orjson
+
+from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.images import is_url
+from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.records import Pair
+from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
+from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
+from pairwright.filters.groups import text_group
+from pairwright.filters.validation.by_context import by_context, known_of
+from pairwright.filters.validation.by_margin import by_margin
+from pairwright.filters.validation.judging import Judge, pair_of
+from pairwright.filters.validation.questions import Question, Verdict
+from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.generating import POOL_CAPTIONS
+from pairwright.flows.llm import Asking
+from pairwright.flows.llm_generating import failed_path
+from pairwright.flows.llm_planning import plan_maker
+from pairwright.flows.talking import Talks
+from pairwright.generators.edit_checks import EditChecks
+from pairwright.generators.language.general import usable_pool
+from pairwright.generators.language.pool import count
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.images import Images
+from pairwright.generators.llm.plan import StagePlan, sample_of
+from pairwright.generators.llm.session import Snapshot
+from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.triples import Remembering, Triples
+
+Witness = Literal["context", "clip", "llm"]
+WITNESSES: tuple[Witness, ...] = get_args(Witness)
+UNDECIDED = "judge_undecided"
+_TOGETHER = 512  # rows tagged at once
+
+
+def witnesses_of(written: str) -> tuple[Witness, ...]:
+    """Return ``context,llm`` as witnesses, in the order in which they are heard.
+
+    Raises:
+        UsageError: when it names none, or one that there is not.
+    """
+    named = {name.strip() for name in written.split(",") if name.strip()}
+    if not named or named - set(WITNESSES):
+        strange = ", ".join(sorted(named - set(WITNESSES))) or "nobody"
+        raise UsageError(f"--by names {strange}. There are {', '.join(WITNESSES)}.")
+    return tuple(witness for witness in WITNESSES if witness in named)
+
+
+@dataclass(frozen=True)
+class ValidationRequest:
+    """What to validate, and by whom.
+
+    Attributes:
+        input: a file of candidate rows.
+        out: file to write.
+        by: the witnesses.
+        captions: pairs of the images, for their other captions and boxes; without, the rows alone tell.
+        image_root: folder that relative images of the rows start from.
+        model: of the CLIP witness: folder, hub name or ``ARCH::pretrained``.
+        device: of the CLIP witness.
+        margin: see `filters.validation.by_margin`; cosine.
+        keep_undecided: let stand what the judge's two answers do not agree on.
+        only_kept: leave rejected rows out of ``out``.
+        seed: of the sample that a plan looks at.
+    """
+
+    input: Path
+    out: Path
+    by: tuple[Witness, ...] = ("context",)
+    captions: ReadOptions | None = None
+    image_root: Path | None = None
+    model: str = ""
+    device: str = ""
+    margin: float = 0.05
+    keep_undecided: bool = False
+    only_kept: bool = False
+    seed: int = 0
+
+
+class Validation:
+    """The rows of a request, and the verdicts so far.
+
+    Raises:
+        InputError: INPUT is missing or broken.
+        UsageError: the ending of INPUT or OUT names no format, or OUT is INPUT.
+    """
+
+    def __init__(self, request: ValidationRequest) -> None:
+        given = request.captions.input if request.captions else ""
+        refuse_overwriting(request.out, str(request.input), *([given] if isinstance(given, str) else given))
+        check_ending(request.out)
+        self.request = request
+        self.started = time.perf_counter()
+        self.frame = read_candidates(request.input)
+        self.verdicts: dict[int, Verdict] = {}
+        self.told: dict[str, Any] = {}
+        columns = self.frame.select("id", "key", "image", "caption", "positive", "negative", "form", "target", "status")
+        self._rows: dict[int, tuple[Question, str, str]] = {}
+        for at, (id_, key, image, caption, positive, negative, form, target, status) in enumerate(columns.iter_rows()):
+            if status == "kept":
+                question = Question(id_, self._locator(image), positive or caption, negative)
+                kind = type_name(form, target) if form or target else ""
+                self._rows[at] = question, text_group(image, key, caption), kind
+
+    def _locator(self, image: str) -> str:
+        root = self.request.image_root
+        return str(root / image) if root is not None and image and not is_url(image) else image
+
+    def standing(self) -> dict[int, Question]:
+        """The rows that no witness has spoken against, by their position."""
+        return {
+            at: question for at, (question, _, _) in self._rows.items() if not self.verdicts.get(at, Verdict()).reason
+        }
+
+    def hear(self, witness: Witness, found: Iterable[tuple[int, Verdict]]) -> None:
+        """Take note of verdicts on standing rows, by position."""
+        heard, reasons = 0, Counter[str]()
+        for at, verdict in found:
+            before = self.verdicts.get(at, Verdict())
+            heard += 1
+            forgiven = self.request.keep_undecided and verdict.reason == UNDECIDED
+            reason = "" if forgiven else verdict.reason
+            reasons[reason] += 1
+            self.verdicts[at] = Verdict(reason, (*before.scores, *verdict.scores))
+        kept = reasons.pop("", 0)
+        self.told[witness] = {"rows": heard, "kept": kept, "rejected": dict(sorted(reasons.items()))}
+
+    def context(self, note: Callable[[str], None]) -> None:
+        """Hear the images' other captions and boxes."""
+        groups = {group for _, group, _ in self._rows.values()}
+        known = known_of(self._pairs(), groups)
+        several = sum(len(each.captions) + len(each.boxes) > 1 for each in known.values())
+        if not several:
+            note("No image has another caption or a box: only rewordings can be found. --captions FILE tells more.")
+        wordnet, tagger = load_wordnet(), Remembering(load_tagger())
+        captions = (text for each in known.values() for text in each.captions)
+        statistics = count(tagger.tag(list(islice(dict.fromkeys(captions), POOL_CAPTIONS)))).frozen()
+        triples = Triples(EditChecks(wordnet, usable_pool(statistics, wordnet), tagger), tagger, as_given=True)
+        standing = self.standing()
+
+        def verdicts() -> Iterator[tuple[int, Verdict]]:
+            waiting = iter(standing)
+            while batch := list(islice(waiting, _TOGETHER)):
+                tagger.learn(text for at in batch for text in (standing[at].positive, standing[at].negative))
+                rows = (self._rows[at] for at in batch)
+                yield from zip(batch, by_context(rows, known, triples, tagger), strict=True)
+
+        self.hear("context", verdicts())
+        self.told["context"]["images_with_context"] = several
+
+    def _pairs(self) -> Iterator[Pair]:
+        for key, image, caption in self.frame.select("key", "image", "caption").iter_rows():
+            yield Pair(key, caption, image=image)
+        if self.request.captions is not None:
+            for batch in read_pairs(self.request.captions):
+                yield from batch.pairs
+
+    def clip(self) -> None:
+        """Hear a CLIP-like model."""
+        from pairwright.indexes.clip import ClipEncoder  # torch: seconds
+
+        encoder = ClipEncoder(self.request.model, device=self.request.device)
+        standing = self.standing()
+        order = sorted(standing, key=lambda at: (standing[at].image, at))
+        found = by_margin((standing[at] for at in order), encoder, self.request.margin)
+        self.hear("clip", zip(order, found, strict=True))
+        self.told["clip"] |= {"model": encoder.model, "margin": self.request.margin, "truncated": encoder.truncated}
+
+    def llm(self, asking: Asking, note: Callable[[str], None], watch: Callable[[Snapshot], None]) -> None:
+        """Hear a language model that sees the images.
+
+        Raises:
+            PairwrightError: what stopped the run, in one line; answers are kept.
+        """
+        asking.check()
+        standing = self.standing()
+        maker = self.judge(asking, standing.values())
+        at_key = {pair_of(question).key: at for at, question in standing.items()}
+        found: dict[int, Verdict] = {}
+        run = asking.identity(maker, {"image_root": str(self.request.image_root)}, self.request.seed)
+        with FailedRows(failed_path(self.request.out), run=run, retry=asking.retry_failed) as failed:
+            talks = Talks(maker, self.request.seed, failed)
+            pairs = ((pair_of(question), ()) for question in standing.values())
+            with asking.session(watch=watch, say=note) as session:
+                try:
+                    for pair, rows in talks.hold(session, pairs, of=len(standing)):
+                        found[at_key[pair.key]] = Verdict(rows[0].reason, tuple(sorted(rows[0].scores.items())))
+                except (PairwrightError, KeyboardInterrupt):
+                    note(f"{len(found):,} of {len(standing):,} rows are judged. The same command goes on from there.")
+                    raise
+        if summary := failed.summary(len(standing)):
+            note(summary)
+        self.hear("llm", sorted(found.items()))
+        self.told["llm"] |= asking.told(session.totals().spent)
+
+    def judge(self, asking: Asking, questions: Iterable[Question]) -> Judge:
+        """Return the maker of verdicts."""
+        prompts = asking.section.prompts
+        return Judge(PromptBook(Path(prompts) if prompts else None), asking.section.model, Images(), questions)
+
+    def finish(self) -> dict[str, Any]:
+        """Write the rows and return what became of them.
+
+        Returns:
+            ``in``, ``kept``, ``rejected`` (reason to number; ``rejected_before`` came in so), ``by`` (witness to what
+            it said), ``by_type``, ``seconds``, ``out``.
+        """
+        rows = [self._row(at, row) for at, row in enumerate(self._given())]
+        write_candidates(
+            candidate_frame((f"row {at}", row) for at, row in enumerate(rows)),
+            self.request.out,
+            only_kept=self.request.only_kept,
+        )
+        types = sorted({type_name(row["form"], row["target"]) for row in rows})
+        by_type = {kind: _counted([r for r in rows if type_name(r["form"], r["target"]) == kind]) for kind in types}
+        seconds = round(time.perf_counter() - self.started, 2)
+        return {**_counted(rows), "by": self.told, "by_type": by_type, "seconds": seconds, "out": str(self.request.out)}
+
+    def _given(self) -> Iterator[dict[str, Any]]:
+        for extra, row in zip(self.frame["extra"], candidate_rows(self.frame), strict=True):
+            yield orjson.loads(extra) | row
+
+    def _row(self, at: int, row: dict[str, Any]) -> dict[str, Any]:
+        if at not in self._rows:
+            return row | {"reason": row["reason"] or "rejected_before"}
+        verdict = self.verdicts.get(at, Verdict())
+        status = "rejected" if verdict.reason else "kept"
+        return row | {"status": status, "reason": verdict.reason, "scores": {**row["scores"], **dict(verdict.scores)}}
+
+
+def validate(
+    request: ValidationRequest,
+    asking: Asking | None,
+    note: Callable[[str], None],
+    watch: Callable[[Snapshot], None],
+) -> dict[str, Any]:
+    """Validate rows and write them.
+
+    Args:
+        request: what, and by whom.
+        asking: how the language model is asked; None when it is no witness.
+        note: told in one line what concerns the whole run.
+        watch: told how far the language model is.
+
+    Returns:
+        As `Validation.finish`.
+
+    Raises:
+        PairwrightError: when it cannot begin, or what stopped it.
+    """
+    if asking is not None:
+        asking.check()  # before minutes of work
+    work = Validation(request)
+    if "context" in request.by:
+        work.context(note)
+    if "clip" in request.by:
+        work.clip()
+    if "llm" in request.by and asking is not None:
+        work.llm(asking, note, watch)
+    return work.finish()
+
+
+def plan_validation(request: ValidationRequest, asking: Asking, note: Callable[[str], None]) -> StagePlan:
+    """Return what the language model would be asked, after the context was heard if it is a witness.
+
+    Raises:
+        PairwrightError: when it could not begin.
+    """
+    asking.settings()  # what cannot work is told first
+    work = Validation(request)
+    if "context" in request.by:
+        work.context(note)
+    questions = list(work.standing().values())
+    sample = sample_of(map(pair_of, questions), seed=request.seed)
+    return plan_maker(work.judge(asking, questions), sample, load_tagger(), asking, request.seed)
+
+
+def _counted(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    reasons = Counter(row["reason"] for row in rows if row["status"] == "rejected")
+    return {"in": len(rows), "kept": len(rows) - reasons.total(), "rejected": dict(sorted(reasons.items()))}

@@ -1,0 +1,125 @@
+"""``pairwright validate``: find hard negatives that are true of their image after all."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
+from pairwright.cli.console import columns, emit, note
+from pairwright.cli.reading import JsonOption, SeedOption, columns_option
+
+
+@may_ask_a_model
+def validate(
+    input_: Annotated[
+        Path, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet.")
+    ],
+    *,
+    out: Annotated[Path, typer.Option("--out", help="All rows, each with status and reason; format by its ending.")],
+    by: Annotated[
+        str, typer.Option("--by", help="Who is heard: context, clip, llm, or several with commas.")
+    ] = "context",
+    captions: Annotated[
+        str, typer.Option("--captions", help="Pairs of the same images: their other captions and boxes.")
+    ] = "",
+    mapping: Annotated[
+        str, typer.Option("--columns", help="Of --captions, such as key=image_id; usually guessed.")
+    ] = "",
+    instances: Annotated[str, typer.Option("--instances", help="COCO instances JSON: boxes for --captions.")] = "",
+    image_root: Annotated[
+        Path | None, typer.Option("--image-root", help="Folder that the rows' images start from.")
+    ] = None,
+    clip_model: Annotated[
+        str, typer.Option("--clip-model", help="With --by clip: folder, hub name or ARCH::pretrained.")
+    ] = "",
+    device: Annotated[str, typer.Option("--device", help="With --by clip: cpu, cuda; guessed when left out.")] = "",
+    margin: Annotated[
+        float | None,
+        typer.Option("--margin", min=0.0, max=2.0, help="With --by clip: cosine by which a negative may win; 0.05."),
+    ] = None,
+    keep_undecided: Annotated[
+        bool, typer.Option("--keep-undecided", help="With --by llm: keep rows whose two answers do not agree.")
+    ] = False,
+    only_kept: Annotated[bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT.")] = False,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+    asked: Asked,
+) -> None:
+    """Find false negatives: hard negatives that are true of their image after all.
+
+    context: the image's other captions and boxes, by words. clip: a CLIP-like model that likes the negative clearly
+    better. llm: a model that sees the image, asked twice with the texts changing places.
+
+    \b
+    Examples:
+      pairwright validate negatives.jsonl --captions captions.jsonl --out validated.jsonl
+      pairwright validate swap_att.json --by llm --model gpt-4o-mini --image-root val2017 --dry-run --out v.json
+      pairwright validate negatives.jsonl --by context,clip --clip-model ./clip-b32 --out validated.jsonl
+    """
+    from pairwright.datasets.errors import UsageError
+    from pairwright.datasets.reading import ReadOptions
+    from pairwright.flows.validating import ValidationRequest, plan_validation, witnesses_of
+    from pairwright.flows.validating import validate as run
+
+    witnesses = witnesses_of(by)
+    if "clip" not in witnesses and (clip_model or device or margin is not None):
+        raise UsageError("--clip-model, --device and --margin do nothing without --by clip.")
+    if "llm" not in witnesses:
+        asked.refuse("without --by llm")
+        if keep_undecided:
+            raise UsageError("--keep-undecided does nothing without --by llm.")
+    if not captions and (mapping or instances):
+        raise UsageError("--columns and --instances are about --captions. Name that file.")
+    read = ReadOptions(
+        captions, columns=columns_option(mapping), instances=instances, on_error="skip", verify_images="off"
+    )
+    request = ValidationRequest(
+        input_,
+        out,
+        witnesses,
+        read if captions else None,
+        image_root,
+        clip_model,
+        device,
+        0.05 if margin is None else margin,
+        keep_undecided,
+        only_kept,
+        seed,
+    )
+    asking = asked.asking(out, seed) if "llm" in witnesses else None
+    if asking is not None and asked.batch_cancel:
+        ids = asking.cancel_batches(note)
+        emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
+    elif asking is not None and asked.dry_run:
+        plan = plan_validation(request, asking, note)
+        emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
+    else:
+        watching = Watching("rows", asked.max_cost)
+        result = run(request, asking, watching.progress.note, watching)
+        watching.progress.end()
+        emit(result, _lines(result), as_json=as_json)
+        if result["in"] and not result["kept"]:
+            note("Nothing was left to keep.")
+            raise typer.Exit(3)
+
+
+def _lines(result: Mapping[str, Any]) -> list[str]:
+    heard: list[list[object]] = [["heard", "rows", "kept", "rejected"]]
+    heard += [[name, one["rows"], one["kept"], _listed(one["rejected"])] for name, one in result["by"].items()]
+    types: list[list[object]] = [["type", "rows", "kept", "rejected"]]
+    types += [[name, one["in"], one["kept"], _listed(one["rejected"])] for name, one in result["by_type"].items()]
+    bill = bill_lines({"llm": result["by"]["llm"]}) if "llm" in result["by"] else []
+    return [
+        *columns(heard, indent=""),
+        "",
+        *columns(types, indent=""),
+        "",
+        *bill,
+        f"{result['kept']:,} of {result['in']:,} rows kept in {result['seconds']} s -> {result['out']}",
+    ]
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none"

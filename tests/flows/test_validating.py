@@ -1,0 +1,145 @@
+"""``pairwright validate`` over files: each witness, what is written, plans and stops."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
+from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
+from pairwright.datasets.colorshape.oracle import Verdict, judge
+from pairwright.datasets.colorshape.scenes import Scene
+from pairwright.generators.llm.server.answers import Answer
+from pairwright.generators.llm.server.app import App
+from pairwright.generators.llm.server.chat_request import ChatRequest
+from pairwright.generators.llm.server.serving import Server, in_thread
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "image": "000000000001.jpg", "caption": "a large dog in a field", "negative": "a large cat in a field"},
+    {"id": "b", "image": "000000000001.jpg", "caption": "a large dog in a field", "negative": "a small dog in a field"},
+    {
+        "id": "c",
+        "image": "000000000002.jpg",
+        "caption": "a man near a couch",
+        "negative": "a man near a sofa",
+        "mine": 7,
+    },
+    {"id": "d", "image": "", "caption": "a dog runs", "negative": "", "status": "rejected", "reason": "no_edit"},
+]
+
+
+def written(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def called(*arguments: object) -> dict[str, Any]:
+    done = CliRunner().invoke(app, ["validate", *map(str, arguments), "--json"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def rows_of(path: Path) -> dict[str, dict[str, Any]]:
+    return {row["id"]: row for row in map(json.loads, path.read_text().splitlines())}
+
+
+def test_other_captions_of_the_image_speak_against_what_they_say(tmp_path: Path) -> None:
+    rows = written(tmp_path / "rows.jsonl", ROWS)
+    about = written(tmp_path / "about.jsonl", [{"image_id": 1, "captions": ["a cat and a dog", "grass"]}])
+    told = called(rows, "--captions", about, "--out", tmp_path / "out.jsonl")
+    found = rows_of(tmp_path / "out.jsonl")
+    assert {name: row["reason"] for name, row in found.items()} == {
+        "a": "true_of_image", "b": "", "c": "same_meaning", "d": "no_edit"
+    }  # fmt: skip
+    assert found["c"]["mine"] == 7
+    assert (told["in"], told["kept"]) == (4, 1)
+    assert told["kept"] + sum(told["rejected"].values()) == told["in"]
+    assert told["by"]["context"] == {
+        "rows": 3, "kept": 1, "rejected": {"same_meaning": 1, "true_of_image": 1}, "images_with_context": 1
+    }  # fmt: skip
+
+
+def test_without_captions_only_rewordings_are_found_and_a_line_says_so(tmp_path: Path) -> None:
+    rows = written(tmp_path / "rows.jsonl", ROWS)
+    done = CliRunner().invoke(app, ["validate", str(rows), "--out", str(tmp_path / "out.jsonl")])
+    assert "--captions" in done.stderr
+    assert rows_of(tmp_path / "out.jsonl")["a"]["status"] == "kept"
+
+
+def test_options_that_would_do_nothing_are_refused(tmp_path: Path) -> None:
+    rows = written(tmp_path / "rows.jsonl", ROWS)
+    for options in (["--margin", "0.1"], ["--model", "m"], ["--keep-undecided"], ["--by", "cat"], ["--columns", "a=b"]):
+        done = CliRunner().invoke(app, ["validate", str(rows), "--out", str(tmp_path / "o.jsonl"), *options])
+        assert done.exit_code != 0
+    assert not (tmp_path / "o.jsonl").exists()
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Scene], list[dict[str, Any]]]:
+    """A shard of drawn scenes, and rows over it whose negatives are true half of the time."""
+    from pairwright.datasets.colorshape.corpus import make_sample
+
+    folder = tmp_path_factory.mktemp("scenes")
+    write_corpus(folder, CorpusSpec(pairs=12, shard_size=12, seed=3))
+    samples = [make_sample(3, index) for index in range(12)]
+    rows = [
+        {
+            "id": one.key,
+            "image": f"00000.tar::{one.key}.jpg",
+            "caption": one.captions[0],
+            "negative": one.captions[1] if at % 2 else other.captions[0],
+        }
+        for at, (one, other) in enumerate(zip(samples, [*samples[1:], samples[0]], strict=True))
+    ]
+    return folder, {one.key: one.scene for one in samples}, rows
+
+
+@pytest.fixture
+def seer(scenes: tuple[Path, dict[str, Scene], list[dict[str, Any]]]) -> Iterator[Server]:
+    """A server whose model sees what is drawn."""
+    _, known, rows = scenes
+    by_texts = {frozenset((row["caption"], row["negative"])): known[row["id"]] for row in rows}
+
+    def answer(request: ChatRequest) -> Answer:
+        shown = [json.loads(line.partition(" ")[2]) for line in request.user.strip().splitlines()]
+        scene = by_texts[frozenset(shown)]
+        right = [at for at, text in enumerate(shown, 1) if judge(text, scene) is Verdict.TRUE]
+        return Answer({0: "neither", 1: f"({right[0]})" if right else "", 2: "both"}[len(right)])
+
+    with in_thread(App(answer=answer)) as server:
+        yield server
+
+
+def test_a_model_that_sees_finds_the_negatives_that_are_true(
+    scenes: tuple[Path, dict[str, Scene], list[dict[str, Any]]], seer: Server, tmp_path: Path
+) -> None:
+    folder, known, rows = scenes
+    path, out = written(tmp_path / "rows.jsonl", rows), tmp_path / "out.jsonl"
+    asking = ["--model", "m", "--base-url", seer.url, "--price", "1/1"]
+    call = [path, "--out", out, "--by", "llm", "--image-root", folder, *asking]
+    planned = called(*call, "--dry-run")["plan"][0]
+    assert round(planned["requests"]["value"]) == 2 * len(rows)
+    assert seer.stats()["requests"] == 0
+    told = called(*call)
+    for row in rows:
+        scene = known[row["id"]]
+        assert judge(row["caption"], scene) is Verdict.TRUE
+        false = judge(row["negative"], scene) is not Verdict.TRUE
+        assert rows_of(out)[row["id"]]["status"] == ("kept" if false else "rejected")
+    assert told["rejected"]["true_of_image"] >= len(rows) // 2
+    assert told["by"]["llm"]["requests"] == 2 * len(rows)
+    again = called(*call)
+    assert again["by"]["llm"]["requests"] == 0
+    assert again["rejected"] == told["rejected"]
+
+
+def test_a_judge_without_images_judges_nothing(seer: Server, tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.jsonl", ROWS[:1])
+    call = [str(path), "--out", str(tmp_path / "o.jsonl"), "--by", "llm", "--model", "m", "--base-url", seer.url]
+    done = CliRunner().invoke(app, ["validate", *call])
+    assert done.exit_code == 3
+    assert rows_of(tmp_path / "o.jsonl")["a"]["reason"] == "no_image"
