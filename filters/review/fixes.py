@@ -1,0 +1,85 @@
+"""Texts that reviewers wrote go through the checks on every written row (`generators.edit_checks`), as a model's do.
+
+A clean edit is put into the format of its caption, gets its spans, and the type that it is. A text that may be true of
+the image, or repeats another, is turned away with the reason of the check. Any other flaw (two places edited, a word
+that no dictionary has) is the reviewer's good right: the text is taken as it was written, without spans.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pairwright.datasets.records import Edit, Pair, pair_key
+from pairwright.generators.captions import Caption
+from pairwright.generators.edit_checks import EditChecks
+from pairwright.generators.language.general import usable_pool
+from pairwright.generators.language.pool import count
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.triples import TYPES, UNTRUE, Remembering, Triples
+
+_POOL = 100_000  # captions that tell which words are used
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A text that a reviewer wrote, and what it is checked against.
+
+    Attributes:
+        caption: which it is to contradict.
+        others: other captions of the image.
+        type: of the row: "replace-object"; empty when it is not known.
+        text: as it was written.
+        taken: the other negatives of the caption.
+    """
+
+    caption: str
+    others: tuple[str, ...]
+    type: str
+    text: str
+    taken: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What a written text came to.
+
+    Attributes:
+        text: to be taken.
+        type: of the edit; that of the row where the edit is not a clean one.
+        edits: what differs from the caption; empty where the edit is not a clean one.
+        reason: why it is not taken, a word of `edit_reasons.REASONS`; else empty.
+    """
+
+    text: str
+    type: str
+    edits: tuple[Edit, ...] = ()
+    reason: str = ""
+
+
+CheckFixes = Callable[[Sequence[Written]], list[Fixed]]
+"""Checks written texts, in order."""
+
+
+def check_fixes(written: Sequence[Written], captions: Iterable[str]) -> list[Fixed]:
+    """Return what written texts came to, in order.
+
+    Args:
+        written: by reviewers. Nothing is loaded when there are none.
+        captions: of the pool, which tell what words are used.
+    """
+    if not written:
+        return []
+    wordnet, tagger = load_wordnet(), Remembering(load_tagger())
+    used = list(dict.fromkeys(captions))[:_POOL]
+    pool = usable_pool(count(tagger.tag(used)).frozen(), wordnet)
+    triples = Triples(EditChecks(wordnet, pool, tagger), tagger)
+    return [_checked(each, triples, tagger) for each in written]
+
+
+def _checked(each: Written, triples: Triples, tagger: Remembering) -> Fixed:
+    pair = Pair(pair_key("", "", each.caption), each.caption, captions=each.others)
+    told = each.type if each.type in TYPES else ""
+    read = triples.read(Caption(pair, tagger.tag([each.caption])[0]), each.text, told, each.taken)
+    if not read.reason:
+        return Fixed(read.text, read.type, read.edits)
+    return Fixed(each.text, each.type, reason=read.reason if read.reason in UNTRUE else "")

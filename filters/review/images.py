@@ -1,0 +1,114 @@
+"""The images of the rows under review: found by what the input names, served only when they are images.
+
+Whoever asks names a row, never a path. What is given is the file that the input itself names for that row, and only if
+its bytes are an image (`datasets.images`): a row that names ``/etc/passwd`` shows nothing. A relative name starts from a
+given folder and may not leave it. Nothing is fetched from elsewhere.
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Protocol
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.images import check_image, is_url, open_image, split_locator
+from pairwright.datasets.rejects import Reject
+from pairwright.datasets.tars import scan_tar
+
+_SHOWN = frozenset({"jpeg", "png", "webp", "gif", "bmp"})  # what every browser draws
+_DRAWN = "png"  # what others are turned into
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An image as a browser takes it: its bytes, and their media type."""
+
+    data: bytes
+    media_type: str
+
+
+class Locators(Protocol):
+    """Tells where the image of a row lies."""
+
+    def locate(self, key: str, image: str) -> str:
+        """Return the locator of an image, empty when there is none here; ``key`` and ``image`` are the row's."""
+        ...
+
+
+class Folders:
+    """Images as candidate rows name them.
+
+    Args:
+        roots: folders that relative names may start from; the first that has the file is taken.
+    """
+
+    def __init__(self, roots: Sequence[Path]) -> None:
+        self._roots = [root.resolve() for root in roots]
+
+    def locate(self, key: str, image: str) -> str:  # noqa: ARG002 - as the protocol asks
+        """See `Locators`."""
+        if not image or is_url(image) or "\0" in image:
+            return ""
+        name, member = split_locator(image)
+        if Path(name).is_absolute():
+            return image
+        for root in self._roots:
+            path = (root / name).resolve()
+            if path.is_relative_to(root) and path.is_file():
+                return f"{path}::{member}" if member else str(path)
+        return ""
+
+
+class Shards:
+    """Images in the shards of a build, by the key of the pair; where they have none, the file that the pair names.
+
+    Args:
+        tars: shards. Each is looked through when the first key is asked for that no earlier one has.
+        images: false: pairs name no files here.
+    """
+
+    def __init__(self, tars: Sequence[Path], *, images: bool = True) -> None:
+        self._ahead = iter(tars)
+        self._images = images
+        self._known: dict[str, str] = {}
+        self._lock = Lock()  # images are opened in threads
+
+    def locate(self, key: str, image: str) -> str:
+        """See `Locators`."""
+        with self._lock:
+            while key not in self._known and (tar := next(self._ahead, None)) is not None:
+                self._known.update(_images_of(tar))
+        elsewhere = image if self._images and image and not is_url(image) else ""
+        return self._known.get(key, elsewhere)
+
+
+def _images_of(tar: Path) -> Iterator[tuple[str, str]]:
+    for member in scan_tar(tar):
+        if not isinstance(member, Reject):
+            key, _, ending = member.name.partition(".")
+            if ending not in {"txt", "json"}:
+                yield key, f"{tar}::{member.name}"
+
+
+def show(locator: str) -> Shown:
+    """Return the image that a locator names.
+
+    Raises:
+        InputError: there is none, or it is no image.
+    """
+    if not locator:
+        raise InputError("no image here", where="this row", mend="Give its folder by --image-root.")
+    data = open_image(locator)
+    _, _, kind = check_image(data, "header", locator)
+    return Shown(data, f"image/{kind}") if kind in _SHOWN else Shown(_redrawn(data), f"image/{_DRAWN}")
+
+
+def _redrawn(data: bytes) -> bytes:
+    from PIL import Image
+
+    out = io.BytesIO()
+    with Image.open(io.BytesIO(data)) as image:
+        image.convert("RGB").save(out, _DRAWN)
+    return out.getvalue()

@@ -1,0 +1,72 @@
+"""What differs between a caption and a candidate, as stretches to be shown on both sides."""
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+Stretch = tuple[str, bool]
+"""A stretch of text, and whether it differs."""
+
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+def marked(
+    caption: str, candidate: str, edits: Sequence[Mapping[str, Any]] = ()
+) -> tuple[list[Stretch], list[Stretch]]:
+    """Return caption and candidate, each cut into stretches that are put together the text again.
+
+    Args:
+        caption: any text.
+        candidate: any text.
+        edits: from, to, from_span, to_span, as annotations hold them. When they do not fit both texts, or there are
+            none, the texts are compared word by word.
+    """
+    spans = _told(caption, candidate, edits) or _compared(caption, candidate)
+    return _cut(caption, [one for one, _ in spans]), _cut(candidate, [other for _, other in spans])
+
+
+_Spans = list[tuple[tuple[int, int], tuple[int, int]]]
+
+
+def _told(caption: str, candidate: str, edits: Sequence[Mapping[str, Any]]) -> _Spans:
+    spans: _Spans = []
+    for edit in edits:
+        one, other = list(edit["from_span"]), list(edit["to_span"])
+        if not (_fits(one, edit["from"], caption) and _fits(other, edit["to"], candidate)):
+            return []
+        spans.append(((one[0], one[1]), (other[0], other[1])))
+    return spans
+
+
+def _fits(span: Sequence[int], words: str, text: str) -> bool:
+    return len(span) == 2 and 0 <= span[0] <= span[1] <= len(text) and text[span[0] : span[1]] == words
+
+
+def _compared(caption: str, candidate: str) -> _Spans:
+    words, new_words = _WORDS.findall(caption), _WORDS.findall(candidate)
+    starts, new_starts = _starts(words), _starts(new_words)
+
+    matcher = SequenceMatcher(a=words, b=new_words, autojunk=False)
+    return [
+        ((starts[a], starts[b]), (new_starts[c], new_starts[d]))
+        for kind, a, b, c, d in matcher.get_opcodes()
+        if kind != "equal"
+    ]
+
+
+def _starts(words: Sequence[str]) -> list[int]:
+    starts = [0]
+    for word in words:
+        starts.append(starts[-1] + len(word))
+    return starts
+
+
+def _cut(text: str, spans: Sequence[tuple[int, int]]) -> list[Stretch]:
+    found: list[Stretch] = []
+    done = 0
+    for start, end in sorted(spans):
+        found += [(text[done:start], False), (text[max(start, done) : end], True)]
+        done = max(done, end)
+    found.append((text[done:], False))
+    return [stretch for stretch in found if stretch[0]]

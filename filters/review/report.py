@@ -1,0 +1,124 @@
+"""What a review found: words by reviewer, the share of bad negatives with its bound, and how far reviewers agree.
+
+A negative is *bad* when its verdict is reject or fix: as it stood it was true of the image, or no sentence. The share of
+bad ones among the reviewed bounds that of the rest (Wilson, 95%) as long as the reviewed ones are a fair sample: those
+of `--sample`, or any beginning of the order of review. Rows that nobody was sure of count in no share; the bound is
+given with all of them counted as bad, too. The interval takes rows as independent; rows of one image are not quite.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import polars as pl
+
+from pairwright.filters.review.agreement import agreement, wilson
+from pairwright.filters.review.decisions import WORDS
+from pairwright.filters.review.verdicts import Judged, Verdict, is_bad
+
+
+def review_report(entering: pl.DataFrame, judged: Judged) -> dict[str, Any]:
+    """Return the report, JSON-ready.
+
+    Args:
+        entering: the rows that could be reviewed, with ``id`` and ``type`` (`rows.ReviewRows.entering`).
+        judged: the verdicts on them.
+
+    Returns:
+        ``rows``, ``reviewed``, ``reviewers`` (name to decision to number), ``bad`` and ``by_type`` (see `_share`),
+        ``agreement`` (one entry each two reviewers: ``reviewers``, ``rows``, ``agreed``, ``kappa``, ``table``; null
+        where a number is undefined), ``disagreements`` (id to reviewer to decision), ``uncounted`` (reason to number).
+    """
+    kinds: dict[str, list[str]] = {}
+    for id_, kind in entering.select("id", "type").iter_rows():
+        kinds.setdefault(kind, []).append(id_)
+    verdicts = judged.verdicts
+    names = sorted({name for said in judged.decisions.values() for name in said})
+    return {
+        "rows": len(entering),
+        "reviewed": len(verdicts),
+        "reviewers": {name: _words(judged, name) for name in names},
+        "bad": _share(len(entering), list(verdicts.values())),
+        "by_type": {
+            kind: _share(len(ids), [verdicts[id_] for id_ in ids if id_ in verdicts])
+            for kind, ids in sorted(kinds.items())
+        },
+        "agreement": [_agreement(judged, *two) for two in combinations(names, 2)],
+        "disagreements": {
+            id_: dict(verdict.said) for id_, verdict in sorted(verdicts.items()) if len(set(verdict.said.values())) > 1
+        },
+        "uncounted": judged.uncounted,
+    }
+
+
+def _words(judged: Judged, name: str) -> dict[str, int]:
+    counts = Counter(said[name].decision for said in judged.decisions.values() if name in said)
+    return {word: counts[word] for word in WORDS}
+
+
+def _share(rows: int, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """Return rows, seen (decided), unsure, found (bad), share, low, high, high_with_unsure, rest, rest_at_most."""
+    words = Counter(verdict.word for verdict in verdicts)
+    found, unsure = sum(map(is_bad, verdicts)), words["unsure"]
+    seen, rest = len(verdicts) - unsure, rows - len(verdicts)
+    low, high = wilson(found, seen)
+    worst = wilson(found + unsure, seen + unsure)[1]
+    return {
+        "rows": rows,
+        "seen": seen,
+        "unsure": unsure,
+        "found": found,
+        "share": found / seen if seen else None,
+        "low": low,
+        "high": high,
+        "high_with_unsure": worst,
+        "rest": rest,
+        "rest_at_most": math.ceil(rest * worst),
+    }
+
+
+def _agreement(judged: Judged, one: str, other: str) -> dict[str, Any]:
+    both = [(said[one].decision, said[other].decision) for said in judged.decisions.values() if {one, other} <= {*said}]
+    found = agreement(both)
+    return {
+        "reviewers": [one, other],
+        "rows": found.rows,
+        "agreed": _number(found.agreed),
+        "kappa": _number(found.kappa),
+        "table": {first: {second: found.table[first, second] for second in WORDS} for first in WORDS},
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def report_tables(report: Mapping[str, Any]) -> list[tuple[str, list[list[object]]]]:
+    """Return the report as titled tables, the first row of each its head."""
+    tables: list[tuple[str, list[list[object]]]] = []
+    reviewers = report["reviewers"]
+    if reviewers:
+        rows: list[list[object]] = [[name, *said.values(), sum(said.values())] for name, said in reviewers.items()]
+        tables.append(("Decisions", [["reviewer", *WORDS, "decided"], *rows]))
+    head: list[object] = ["type", "rows", "seen", "unsure", "bad", "share", "95% interval", "unsure as bad", "rest"]
+    sets = {"all": report["bad"], **report["by_type"]}
+    tables.append(("Bad negatives (rejected or fixed)", [head, *(_line(name, one) for name, one in sets.items())]))
+    tables += [_agreement_table(each) for each in report["agreement"] if each["rows"]]
+    return tables
+
+
+def _line(name: str, one: Mapping[str, Any]) -> list[object]:
+    share = "-" if one["share"] is None else f"{one['share']:.1%}"
+    interval = f"{one['low']:.1%} - {one['high']:.1%}"
+    ending = [share, interval, f"at most {one['high_with_unsure']:.1%}", f"{one['rest']:,}"]
+    return [name, one["rows"], one["seen"], one["unsure"], one["found"], *ending]
+
+
+def _agreement_table(each: Mapping[str, Any]) -> tuple[str, list[list[object]]]:
+    one, other = each["reviewers"]
+    kappa = "undefined (one word throughout)" if each["kappa"] is None else f"{each['kappa']:.2f}"
+    title = f"{one} and {other}: {each['rows']:,} rows, {each['agreed']:.1%} the same, Cohen's kappa {kappa}"
+    rows: list[list[object]] = [[f"{one}: {first}", *second.values()] for first, second in each["table"].items()]
+    return title, [["", *(f"{other}: {word}" for word in WORDS)], *rows]

@@ -1,0 +1,170 @@
+"""The review server: one page, and what it asks for.
+
+    GET  /                    the page; /review.js, /review.css
+    GET  /api/standing        how far the review is (`session.ReviewSession.standing`)
+    GET  /api/rows/N          row N, counted from 0 in the order of review
+    GET  /images/N            its image
+    POST /api/rows/N          {"decision": "keep" | "reject" | "unsure" | "fix", "text": "..."}
+    POST /api/undo            takes the last decision back; {"at": N or null, "standing": ...}
+
+Rows are named by their number: no request holds a path. Texts of the input go out as JSON only, and the page sets them
+as text. Who may ask: `guards.py`. A decision is on the disk before its POST is answered.
+"""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.filters.review.guards import LOOPBACK, Guard, add_headers
+from pairwright.filters.review.session import ReviewSession
+
+PAGE = Path(__file__).with_name("page")
+_FILES = {"/": "review.html", "/review.js": "review.js", "/review.css": "review.css"}
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+_LARGEST = 2**17  # bytes of a request
+
+
+def review_app(session: ReviewSession, guard: Guard) -> web.Application:
+    """Return the server without its socket."""
+    handlers = _Handlers(session)
+    app = web.Application(middlewares=[guard.middleware()], client_max_size=_LARGEST)
+    app.on_response_prepare.append(add_headers)
+    app.add_routes([web.get(path, _static(PAGE / name)) for path, name in _FILES.items()])
+    app.add_routes(
+        [
+            web.get("/api/standing", handlers.standing),
+            web.get(r"/api/rows/{at:\d{1,9}}", handlers.row),
+            web.get(r"/images/{at:\d{1,9}}", handlers.image),
+            web.post(r"/api/rows/{at:\d{1,9}}", handlers.decide),
+            web.post("/api/undo", handlers.undo),
+        ]
+    )
+    return app
+
+
+@asynccontextmanager
+async def listening(session: ReviewSession, guard: Guard, port: int = 0) -> AsyncIterator[str]:
+    """Serve from the running loop, on this machine only, and give the address to open.
+
+    Args:
+        session: what is reviewed, and by whom.
+        guard: who may ask.
+        port: 0 takes a free one.
+
+    Raises:
+        UsageError: the port cannot be listened at.
+    """
+    runner = web.AppRunner(review_app(session, guard), access_log=None, shutdown_timeout=1)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, LOOPBACK, port).start()
+        guard.listen_at(runner.addresses[0][1])
+        yield guard.url
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UsageError(f"{LOOPBACK}:{port}: cannot listen there ({why}). Choose another --port, or 0.") from None
+    finally:
+        await runner.cleanup()
+
+
+def serve_until_signal(session: ReviewSession, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT (Ctrl-C); ``announce`` is given the address as soon as it can be opened.
+
+    Raises:
+        UsageError: the port cannot be listened at.
+    """
+
+    async def serve() -> None:
+        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
+        async with listening(session, Guard(), port) as url:
+            announce(url)
+            await stop.wait()
+
+    asyncio.run(serve())
+
+
+class _Handlers:
+    def __init__(self, session: ReviewSession) -> None:
+        self._session = session
+
+    async def standing(self, _: web.Request) -> web.Response:
+        return _json(self._session.standing())
+
+    async def row(self, request: web.Request) -> web.Response:
+        at = self._at(request)
+        # An image may have to be looked for in the shards: other requests go on meanwhile.
+        image = await asyncio.to_thread(self._session.has_image, at)
+        return _json({**self._session.row(at), "image": image})
+
+    async def image(self, request: web.Request) -> web.Response:
+        at = self._at(request)
+        try:
+            shown = await asyncio.to_thread(self._session.image, at)
+        except InputError as error:
+            raise web.HTTPNotFound(text=f"{error}\n") from None
+        return web.Response(body=shown.data, content_type=shown.media_type)
+
+    async def decide(self, request: web.Request) -> web.Response:
+        at, given = self._at(request), await _body(request)
+        word, text = given.get("decision"), given.get("text", "")
+        if not isinstance(word, str) or not isinstance(text, str):
+            raise web.HTTPBadRequest(text="Send a decision, and a text for a fix.\n")
+        with _told():
+            self._session.decide(at, word, text)
+        return _json(self._session.standing())
+
+    async def undo(self, request: web.Request) -> web.Response:
+        await _body(request)
+        with _told():
+            at = self._session.undo()
+        return _json({"at": at, "standing": self._session.standing()})
+
+    def _at(self, request: web.Request) -> int:
+        at = int(request.match_info["at"])
+        if at >= len(self._session):
+            raise web.HTTPNotFound(text="There is no such row.\n")
+        return at
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn what the session refuses into the answer that tells the reviewer."""
+    try:
+        yield
+    except UsageError as error:
+        raise web.HTTPUnprocessableEntity(text=f"{error}\n") from None
+    except StorageError as error:
+        raise web.HTTPInsufficientStorage(text=f"{error}\n") from None
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    try:
+        given = orjson.loads(await request.read())
+    except orjson.JSONDecodeError:
+        given = None
+    if not isinstance(given, dict):
+        raise web.HTTPBadRequest(text="Send a JSON object.\n")
+    return given
+
+
+def _json(value: Any) -> web.Response:
+    return web.Response(body=orjson.dumps(value), content_type="application/json")
+
+
+def _static(path: Path) -> Handler:
+    text = path.read_text(encoding="utf-8")
+
+    async def serve(_: web.Request) -> web.Response:
+        return web.Response(text=text, content_type=_TYPES[path.suffix], charset="utf-8")
+
+    return serve

@@ -1,0 +1,167 @@
+"""A review as one reviewer does it: rows in their order, decisions that are made and taken back, and how far it is."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.samples import image_name
+from pairwright.filters.review.decisions import UNDO, WORDS, Decision, DecisionLog
+from pairwright.filters.review.images import Shown, show
+from pairwright.filters.review.marking import marked
+from pairwright.filters.review.order import review_order
+from pairwright.filters.review.rows import ReviewRows
+from pairwright.generators.edit_checks import sameness
+
+LONGEST_FIX = 10_000  # characters
+
+
+class ReviewSession:
+    """One reviewer at some rows; not for several threads, but for `image` and `has_image`.
+
+    Args:
+        rows: what is reviewed.
+        log: where decisions are written.
+        reviewer: name of the person.
+        sample: how many of the rows, at most; 0: all.
+        seed: of their order.
+
+    Raises:
+        UsageError: there is nothing to review, or the reviewer has no name.
+    """
+
+    def __init__(self, rows: ReviewRows, log: DecisionLog, reviewer: str, *, sample: int = 0, seed: int = 0) -> None:
+        if not reviewer.strip():
+            raise UsageError("A reviewer needs a name: --reviewer NAME.")
+        entering = rows.entering()
+        if not len(entering):
+            raise UsageError("There is nothing to review: no row of the input is a kept negative.")
+        order = review_order(entering["id"].to_list(), entering["type"].to_list(), seed)
+        self.reviewer, self.of = reviewer, len(entering)
+        self._all, self._log = rows, log
+        self._rows: list[dict[str, Any]] = entering[order[: sample or len(order)]].to_dicts()
+        self._at = {row["id"]: at for at, row in enumerate(self._rows)}
+
+    def __len__(self) -> int:
+        """Return how many rows are to be reviewed."""
+        return len(self._rows)
+
+    def standing(self) -> dict[str, Any]:
+        """Return how far the review is.
+
+        Returns:
+            ``reviewer``, ``rows`` (to be reviewed), ``of`` (rows of the input that could be), ``decided`` (of the rows),
+            ``counts`` (decision to number), ``marks`` (one letter a row: the first of its decision, ``-`` for none),
+            ``next`` (the first undecided row; the number of rows when there is none).
+        """
+        mine = self._mine()
+        words = [mine[row["id"]].decision if row["id"] in mine else "" for row in self._rows]
+        counts = Counter(filter(None, words))
+        return {
+            "reviewer": self.reviewer,
+            "rows": len(self),
+            "of": self.of,
+            "decided": counts.total(),
+            "counts": {word: counts[word] for word in WORDS},
+            "marks": "".join(word[:1] or "-" for word in words),
+            "next": words.index("") if "" in words else len(words),
+        }
+
+    def row(self, at: int) -> dict[str, Any]:
+        """Return row ``at`` as the page shows it: texts as stretches (text, differs), and what is decided.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        row = self._row(at)
+        caption, candidate = marked(row["caption"], row["negative"], row["edit"])
+        decision = self._mine().get(row["id"])
+        return {
+            "at": at,
+            "type": row["type"],
+            "caption": caption,
+            "candidate": candidate,
+            "positive": marked(row["caption"], row["positive"])[1] if row["positive"] else [],
+            "others": self._all.others.get(row["id"], ()),
+            "named": image_name(row["image"]),
+            "decision": decision.decision if decision else "",
+            "text": decision.text if decision else "",
+        }
+
+    def has_image(self, at: int) -> bool:
+        """Say whether row ``at`` has an image here; may be called from any thread, and may take long once.
+
+        Raises:
+            IndexError: there is no such row.
+        """
+        row = self._row(at)
+        return bool(self._all.images.locate(row["key"], row["image"]))
+
+    def image(self, at: int) -> Shown:
+        """Return the image of row ``at``; may be called from any thread.
+
+        Raises:
+            IndexError: there is no such row.
+            InputError: it has no image here, or its file is no image.
+        """
+        row = self._row(at)
+        return show(self._all.images.locate(row["key"], row["image"]))
+
+    def decide(self, at: int, word: str, text: str = "") -> None:
+        """Take a decision about row ``at``; it is on the disk when this returns.
+
+        Args:
+            at: the row.
+            word: of `decisions.WORDS`.
+            text: the text to take instead, of a fix.
+
+        Raises:
+            IndexError: there is no such row.
+            UsageError: the decision cannot be.
+            StorageError: it could not be written.
+        """
+        row = self._row(at)
+        if word not in WORDS:
+            raise UsageError(f"{word!r} is no decision. It is one of: {', '.join(WORDS)}.")
+        text = " ".join(text.split()) if word == "fix" else ""
+        if word == "fix":
+            _check_fix(text, row, self._all.others.get(row["id"], ()))
+        self._log.append(Decision(row["id"], self.reviewer, word, row["negative"], text))
+
+    def undo(self) -> int | None:
+        """Take the last decision back and return its row; None when there is none to take back."""
+        last = next((each for each in reversed(self._stack()) if each.id in self._at), None)
+        if last is None:
+            return None
+        self._log.append(Decision(last.id, self.reviewer, UNDO, last.candidate))
+        return self._at[last.id]
+
+    def _row(self, at: int) -> dict[str, Any]:
+        if not 0 <= at < len(self._rows):
+            raise IndexError(at)
+        return self._rows[at]
+
+    def _stack(self) -> Sequence[Decision]:
+        return self._log.decisions.stack(self.reviewer)
+
+    def _mine(self) -> dict[str, Decision]:
+        known = self._log.decisions.of(self.reviewer)
+        return {id_: each for id_, each in known.items() if id_ in self._at and each.candidate == self._candidate(id_)}
+
+    def _candidate(self, id_: str) -> str:
+        return str(self._rows[self._at[id_]]["negative"])
+
+
+def _check_fix(text: str, row: dict[str, Any], others: Sequence[str]) -> None:
+    """Refuse at once what can never be a negative; all other checks come when decisions are applied."""
+    same = sameness(text)
+    if not same:
+        raise UsageError("The text is empty.")
+    if len(text) > LONGEST_FIX:
+        raise UsageError(f"The text is longer than {LONGEST_FIX:,} characters.")
+    if text == row["negative"]:
+        raise UsageError("The text is the candidate as it stands: keep it instead.")
+    if same in {sameness(row["caption"]), sameness(row["positive"])}:
+        raise UsageError("The text says what the caption says.")
+    if same in set(map(sameness, others)):
+        raise UsageError("The text is another caption of the image, so it is true.")

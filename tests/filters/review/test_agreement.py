@@ -1,0 +1,84 @@
+"""Agreement of two reviewers, and what a sample says of the rest."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.filters.review.agreement import agreement, wilson
+
+
+def pairs(table: dict[tuple[str, str], int]) -> list[tuple[str, str]]:
+    return [words for words, count in table.items() for _ in range(count)]
+
+
+def test_kappa_of_the_textbook_example() -> None:
+    """50 proposals, 20 yes-yes, 15 no-no, 5 and 10 apart: observed 0.7, by chance 0.5, kappa 0.4."""
+    found = agreement(
+        pairs({("keep", "keep"): 20, ("keep", "reject"): 5, ("reject", "keep"): 10, ("reject", "reject"): 15})
+    )
+    assert (found.rows, found.agreed) == (50, 0.7)
+    assert found.kappa == pytest.approx(0.4)
+
+
+def test_full_agreement_is_one_and_chance_is_nought() -> None:
+    assert agreement(pairs({("keep", "keep"): 3, ("reject", "reject"): 4})).kappa == 1
+    assert agreement(pairs({(a, b): 5 for a in "kr" for b in "kr"})).kappa == 0
+
+
+def test_kappa_is_undefined_without_rows_and_when_one_word_was_said_throughout() -> None:
+    assert math.isnan(agreement([]).kappa)
+    assert math.isnan(agreement([("keep", "keep")] * 9).kappa)
+
+
+words = st.sampled_from(["keep", "reject", "unsure", "fix"])
+
+
+@given(st.lists(st.tuples(words, words), min_size=1))
+def test_kappa_is_between_its_bounds_and_the_same_from_both_sides(both: list[tuple[str, str]]) -> None:
+    found = agreement(both).kappa
+    turned = agreement([(other, one) for one, other in both]).kappa
+    assert math.isnan(found) == math.isnan(turned)
+    if not math.isnan(found):
+        assert found == pytest.approx(turned)
+        assert -1 <= found <= 1
+
+
+def test_kappa_is_that_of_scikit_learn() -> None:
+    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
+    both = pairs(
+        {
+            ("keep", "keep"): 61,
+            ("keep", "fix"): 7,
+            ("reject", "unsure"): 3,
+            ("reject", "reject"): 12,
+            ("fix", "keep"): 2,
+        }
+    )
+    one, other = zip(*both, strict=True)
+    assert agreement(both).kappa == pytest.approx(metrics.cohen_kappa_score(one, other))
+
+
+@pytest.mark.parametrize(
+    ("found", "seen", "low", "high"),
+    [(0, 100, 0.0, 0.03699), (5, 50, 0.04348, 0.21360), (10, 10, 0.72247, 1.0), (50, 100, 0.40383, 0.59617)],
+)
+def test_wilson_bounds_are_those_of_the_tables(found: int, seen: int, low: float, high: float) -> None:
+    assert wilson(found, seen) == (pytest.approx(low, abs=2e-5), pytest.approx(high, abs=2e-5))
+
+
+def test_nothing_seen_bounds_nothing() -> None:
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+@given(st.integers(1, 400).flatmap(lambda seen: st.tuples(st.integers(0, seen), st.just(seen))))
+def test_the_interval_holds_the_share_and_mirrors(case: tuple[int, int]) -> None:
+    found, seen = case
+    low, high = wilson(found, seen)
+    assert 0 <= low <= found / seen <= high <= 1
+    assert wilson(seen - found, seen) == (pytest.approx(1 - high), pytest.approx(1 - low))
+
+
+def test_more_rows_make_the_interval_narrower() -> None:
+    assert wilson(10, 100)[1] > wilson(100, 1000)[1] > 0.1

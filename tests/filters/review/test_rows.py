@@ -1,0 +1,169 @@
+"""Which rows are reviewed, what else is said of their images, and where those lie."""
+
+import json
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id, pair_key
+from pairwright.datasets.samples import Sample
+from pairwright.datasets.shards import write_shard
+from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+from pairwright.filters.review.images import Folders, Shards, show
+from pairwright.filters.review.rows import read_rows
+
+MAKER = Origin("rules-negatives", 1)
+
+
+def made(key: str, kind: str, text: str, *, status: str = "kept", positive_id: str = "") -> Annotation:
+    caption, words = "a red bus", (Edit("red", "blue", (2, 5), (2, 6)),)
+    return Annotation(
+        id=annotation_id(key, kind, MAKER, text, text),
+        key=key,
+        kind=kind,
+        origin=MAKER,
+        form="replace",
+        target="attribute",
+        text=text,
+        source_text=caption,
+        edits=words if text == "a blue bus" else (),
+        positive_id=positive_id,
+        status="kept" if status == "kept" else "rejected",
+        reason="" if status == "kept" else status,
+    )
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    """A build of one pair with a picture outside of it: two negatives, one with a positive, and a rejected one."""
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "outside.png")
+    key = pair_key("s", "1", "a red bus")
+    pair = Pair(key, "a red bus", image=str(tmp_path / "outside.png"), captions=("a bus in town",), source="s")
+    positive = made(key, "hard_positive", "a scarlet bus")
+    negatives = [
+        made(key, "hard_negative", "a blue bus"),
+        made(key, "hard_negative", "a green bus", positive_id=positive.id),
+        made(key, "hard_negative", "a car", status="true_of_image"),
+    ]
+    root = tmp_path / "build"
+    PAIRS.write([pair], root / "pairs" / "00000.parquet")
+    ANNOTATIONS.write([positive, *negatives], root / "annotations" / "negatives-00000.parquet")
+    return root
+
+
+def test_of_a_file_all_rows_that_are_not_rejected_are_reviewed(rows_file: Path) -> None:
+    rows = read_rows(rows_file)
+    assert rows.entering()["id"].to_list() == list("abcdef")
+    assert rows.entering()["type"].to_list()[:2] == ["replace-attribute", "replace-object"]
+    assert rows.decisions == rows_file.with_name("rows.jsonl.decisions.jsonl")
+
+
+def test_captions_of_other_rows_of_the_image_are_shown_beside(rows_file: Path) -> None:
+    others = read_rows(rows_file).others
+    assert others["a"] == ("a bus by a tree",)
+    assert others["f"] == ()
+
+
+def test_captions_that_a_row_brings_are_shown_beside(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    row = {"id": "a", "caption": "a red bus", "negative": "a blue bus", "captions": ["a bus", "a red bus", 3]}
+    path.write_text(json.dumps(row))
+    assert read_rows(path).others["a"] == ("a bus",)
+
+
+@pytest.mark.parametrize("ending", ["json", "tsv", "parquet"])
+def test_the_other_layouts_are_read_too(rows_file: Path, ending: str) -> None:
+    from pairwright.filters.candidate_files import read_candidates, write_candidates
+
+    path = rows_file.with_suffix(f".{ending}")
+    write_candidates(read_candidates(rows_file), path)
+    assert read_rows(path).entering()["negative"].to_list() == read_rows(rows_file).entering()["negative"].to_list()
+
+
+def test_of_a_build_the_kept_negatives_are_reviewed_with_their_positives(build: Path) -> None:
+    rows = read_rows(build)
+    assert rows.frame["negative"].to_list() == ["a blue bus", "a green bus"]
+    assert rows.frame["positive"].to_list() == ["", "a scarlet bus"]
+    assert set(rows.others.values()) == {("a bus in town",)}
+    assert rows.decisions == build / "review" / "decisions.jsonl"
+
+
+def test_a_build_shows_the_images_that_its_pairs_name(build: Path) -> None:
+    rows = read_rows(build)
+    key, image = rows.frame.row(0, named=True)["key"], rows.frame["image"][0]
+    assert show(rows.images.locate(key, image)).media_type == "image/png"
+
+
+def test_a_build_shows_the_images_of_its_shards_first(build: Path, tmp_path: Path) -> None:
+    rows = read_rows(build)
+    key = rows.frame["key"][0]
+    packed = (tmp_path / "outside.png").read_bytes()
+    sample = Sample(PAIRS.read(build / "pairs" / "00000.parquet")[0], image=packed, image_ext="png")
+    write_shard([sample], build / "shards" / "00000.tar")
+    (tmp_path / "outside.png").unlink()
+    found = read_rows(build).images.locate(key, str(tmp_path / "outside.png"))
+    assert found == f"{build / 'shards' / '00000.tar'}::{key}.png"
+    assert show(found).data == packed
+
+
+def test_shards_alone_are_reviewed_with_their_images(build: Path, tmp_path: Path) -> None:
+    pair = PAIRS.read(build / "pairs" / "00000.parquet")[0]
+    annotations = tuple(
+        row for row in ANNOTATIONS.read(build / "annotations" / "negatives-00000.parquet") if row.status == "kept"
+    )
+    shards = tmp_path / "shards"
+    sample = Sample(pair, annotations, image=(tmp_path / "outside.png").read_bytes(), image_ext="png")
+    write_shard([sample], shards / "00000.tar")
+    for source in (shards, shards / "00000.tar"):
+        rows = read_rows(source)
+        assert rows.frame["negative"].to_list() == ["a blue bus", "a green bus"]
+        assert rows.frame["caption"].to_list() == ["a red bus", "a red bus"]
+        assert rows.images.locate(pair.key, rows.frame["image"][0]).endswith(f"00000.tar::{pair.key}.png")
+        assert rows.decisions == shards / "review" / "decisions.jsonl"
+
+
+def test_relative_names_start_from_the_folder_of_the_file_or_from_the_one_that_is_named(rows_file: Path) -> None:
+    assert read_rows(rows_file).images.locate("", "1.png") == str(rows_file.parent / "1.png")
+    elsewhere = rows_file.parent / "elsewhere"
+    elsewhere.mkdir()
+    assert read_rows(rows_file, str(elsewhere)).images.locate("", "1.png") == ""
+
+
+@pytest.mark.parametrize("name", ["../secret.png", "sub/../../secret.png", "https://example.org/1.png", "", "a\0b.png"])
+def test_names_that_leave_the_folder_or_the_machine_lead_nowhere(tmp_path: Path, name: str) -> None:
+    (tmp_path / "in" / "sub").mkdir(parents=True)
+    Image.new("RGB", (8, 8)).save(tmp_path / "secret.png")
+    assert Folders([tmp_path / "in"]).locate("", name) == ""
+
+
+def test_a_link_out_of_the_folder_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / "secret.png")
+    (tmp_path / "in" / "link.png").symlink_to(tmp_path / "secret.png")
+    assert Folders([tmp_path / "in"]).locate("", "link.png") == ""
+
+
+def test_what_is_no_image_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "passwd.png").write_text("root:x:0:0")
+    with pytest.raises(InputError, match="not an image"):
+        show(str(tmp_path / "passwd.png"))
+
+
+def test_what_browsers_do_not_draw_is_redrawn(tmp_path: Path) -> None:
+    Image.new("CMYK", (8, 8)).save(tmp_path / "old.tiff")
+    shown = show(str(tmp_path / "old.tiff"))
+    assert shown.media_type == "image/png"
+    assert shown.data.startswith(b"\x89PNG")
+
+
+def test_a_key_that_no_shard_has_leads_to_the_file_or_nowhere(tmp_path: Path) -> None:
+    assert Shards([]).locate("k", "/a/b.png") == "/a/b.png"
+    assert Shards([]).locate("k", "https://example.org/b.png") == ""
+    assert Shards([], images=False).locate("k", "/a/b.png") == ""
+
+
+def test_an_input_of_no_known_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no build directory, no shards"):
+        read_rows(tmp_path / "rows.xlsx")
