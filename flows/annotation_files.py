@@ -1,7 +1,7 @@
 """Annotations written to a file by its ending, as the command line's contract says.
 
 ``.jsonl``  one row an attempt, streamed: id, key, image, caption, the new text, edit, scores, status, reason
-``.json``   SugarCrepe's layout for negatives, LLaVA's for conversations: kept rows only
+``.json``   SugarCrepe's layout for negatives (no SHUFFLE: a benchmark), LLaVA's for conversations: kept rows only
 ``.tsv``    NegCLIP's layout for negatives: kept rows only
 ``.parquet`` the annotation table of `datasets.tables`, every attempt
 """
@@ -15,6 +15,7 @@ import orjson
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.exports.writing import TRAINING_FORMS
 from pairwright.datasets.records import Annotation, Pair, edit_dict
 
 Write = Callable[[Pair, Sequence[Annotation]], None]
@@ -37,6 +38,20 @@ def refuse_overwriting(out: Path, *inputs: str | tuple[str, ...]) -> None:
         for name in (given,) if isinstance(given, str) else given:
             if name and out.exists() and Path(name).exists() and out.samefile(name):
                 raise UsageError(f"{out}: is the input itself. Write to another file.")
+
+
+def refuse_training_rows(out: Path, types: Sequence[str]) -> None:
+    """Refuse to write types that are for training only into a benchmark's layout, which would leave them out.
+
+    Raises:
+        UsageError: when ``out`` ends in ``.json`` and one of ``types`` is for training only.
+    """
+    found = [kind for kind in types if kind in TRAINING_FORMS]
+    if found and out.suffix.lower() == ".json":
+        raise UsageError(
+            f"{out}: SugarCrepe's layout is a benchmark's, and {found[0]} is for training only. "
+            f"Leave {found[0]} out of --types, or write a .jsonl, .tsv or .parquet."
+        )
 
 
 @contextmanager

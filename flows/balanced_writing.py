@@ -1,4 +1,4 @@
-"""Hard negatives written with quotas and caps: rows are set aside on the disk until all are there, then judged together."""
+"""Edited texts written with quotas and caps: rows are set aside on the disk until all are there, then judged together."""
 
 import pickle
 import tempfile
@@ -9,12 +9,16 @@ from typing import IO
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.annotation_files import Write, open_writer
-from pairwright.generators.balance import Limits, Line, balanced, line_of, surplus
+from pairwright.generators.balance import Limits, Line, Verdict, balanced, judge, limited_kind, line_of
 
 
 @contextmanager
 def open_balanced(
-    path: Path, generator: str, limits: Limits, add: Callable[[Sequence[Annotation]], None]
+    path: Path,
+    generator: str,
+    limits: Limits,
+    add: Callable[[Sequence[Annotation]], None],
+    judged: Callable[[Verdict], None],
 ) -> Iterator[Write]:
     """Give a function that takes a pair and its annotations; as `annotation_files.open_writer`, but balanced.
 
@@ -23,6 +27,7 @@ def open_balanced(
         generator: whose rows they are.
         limits: of the set; where there are none, rows are written as they come.
         add: told the rows of each pair as they are written.
+        judged: told what the limits left of each type, where there are limits.
 
     Raises:
         UsageError: when the ending names no format for such rows.
@@ -36,18 +41,20 @@ def open_balanced(
         if limits == Limits():
             yield put
             return
+        kind = limited_kind(generator)
         lines: list[Line] = []
         with tempfile.TemporaryFile(dir=path.absolute().parent) as spool:
 
             def set_aside(pair: Pair, rows: Sequence[Annotation]) -> None:
-                lines.extend(line_of(row) for row in rows if row.kind == "hard_negative" and row.status == "kept")
+                lines.extend(line_of(row) for row in rows if row.kind == kind and row.status == "kept")
                 pickle.dump((pair, list(rows)), spool)
 
             yield set_aside
-            gone = surplus(lines, limits)
+            verdict = judge(lines, limits)
+            judged(verdict)
             spool.seek(0)
             for pair, rows in _read(spool):
-                put(pair, list(balanced(rows, gone)))
+                put(pair, list(balanced(rows, verdict.gone)))
 
 
 def _read(spool: IO[bytes]) -> Iterator[tuple[Pair, list[Annotation]]]:

@@ -20,7 +20,7 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import Engine, engine
-from pairwright.flows.generations import choice_of, generations
+from pairwright.flows.generations import choice_of, generations, limited_section
 from pairwright.flows.inputs import input_state, named_state, read_options, tagger_state, wordnet_state
 from pairwright.flows.layout import part_name
 from pairwright.flows.llm import asking_of
@@ -31,7 +31,7 @@ from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint, receipt_path
 from pairwright.flows.sections import ShardsSection
 from pairwright.flows.stages.ask import AskingStage, has_failed_rows
-from pairwright.flows.stages.balance import balance_negatives, limits_of
+from pairwright.flows.stages.balance import balance_made, balance_stage, limits_of
 from pairwright.flows.stages.fetch import fetch_chosen
 from pairwright.flows.stages.generate import Generation, generate_part
 from pairwright.flows.stages.index import build_index, index_state, retrieve_pairs, retrieve_state
@@ -189,10 +189,10 @@ class _Stages:
         for this in generations(config):
             inputs = [*chosen, *tagged, words, *(each for each in made if each.stage in this.unlike)]
             made += await self._generate(this, parts, inputs)
-        if config.negatives:
-            drafts = next(this for this in generations(config) if this.to_balance)
-            limits = limits_of(config.negatives)
-            made.append(await self._whole("balance", made, balance_negatives, parts, drafts, limits))
+        for this in generations(config):
+            if section := limited_section(config, this.stage):
+                limits, name = limits_of(section), balance_stage(this.stage)
+                made.append(await self._whole(name, made, balance_made, parts, this, limits))
         if config.refine:
             stages = [this.stage for this in generations(config) if this.to_refine]
             made.append(

@@ -31,7 +31,7 @@ from pairwright.flows.sections import (
 
 STAGES = (
     *("pairs", "index", "retrieve", "fetch", "tag", "words"),
-    *("negatives", "balance", "positives", "conversations", "refine", "shards", "sizes"),
+    *("negatives", "balance", "positives", "balance-positives", "conversations", "refine", "shards", "sizes"),
 )
 
 

@@ -17,9 +17,9 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.contents import exchanges_in
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
-from pairwright.generators.balance import Account, Limits
+from pairwright.generators.balance import Account, Limits, Verdict, limited_kind
 from pairwright.generators.language.general import GeneralEnglish, usable_pool
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
@@ -47,14 +47,29 @@ class Request:
 
 @dataclass
 class Work:
-    """What a run has done: its rows, counted, and the rows of the input that were skipped, by reason."""
+    """What a run has done: its rows, counted, and the rows of the input that were skipped, by reason.
 
+    Attributes:
+        account: of the rows that limits are for (`generators.balance.limited_kind`).
+        verdict: what limits left of them.
+    """
+
+    account: Account
+    verdict: Verdict = field(default_factory=Verdict)
     tally: Tally = field(default_factory=Tally)
-    account: Account = field(default_factory=Account)
     captions: int = 0
     turns: int = 0
     broken: Counter[str] = field(default_factory=Counter)
     started: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def of(cls, generator: str) -> "Work":
+        """Return the work of a generator, by its name, before it begins."""
+        return cls(Account(limited_kind(generator)))
+
+    def judged(self, verdict: Verdict) -> None:
+        """Take down what limits left."""
+        self.verdict = verdict
 
     def add(self, rows: Sequence[Annotation]) -> None:
         """Count the annotations of a pair."""
@@ -64,14 +79,16 @@ class Work:
         self.turns += sum(map(exchanges_in, rows))
 
     def result(self, out: Path) -> dict[str, Any]:
-        """Return captions, types (made, kept, rejected by reason), account, turns, broken, seconds and out.
+        """Return captions, types (made, kept, rejected by reason), account, limits, turns, broken, seconds and out.
 
-        The account tells which words hard negatives put in, and where (`generators.balance.Account`).
+        The account tells which words were put in, and where (`generators.balance.Account`); limits, what these left of
+        each type (`generators.balance.Given`; empty where there are none).
         """
         return {
             "captions": self.captions,
             "types": self.tally.by_type(),
             "account": self.account.as_json(),
+            "limits": self.verdict.as_json(),
             "turns": self.turns,
             "broken": dict(sorted(self.broken.items())),
             "seconds": round(time.perf_counter() - self.started, 2),
@@ -86,12 +103,13 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
         As `Work.result`.
 
     Raises:
-        UsageError: when OUT's ending names no format that holds such rows.
+        UsageError: when OUT's ending names no format that holds such rows, or a benchmark's and rows are for training.
     """
     refuse_overwriting(request.out, request.read.input, request.pool)
-    work = Work()
+    refuse_training_rows(request.out, request.options.get("types", ()))
+    work = Work.of(request.generator)
     tagger = load_tagger()
-    with open_balanced(request.out, request.generator, request.limits, work.add) as write:
+    with open_balanced(request.out, request.generator, request.limits, work.add, work.judged) as write:
         generator = build_generator(request.generator, materials(request, tagger, note), request.options)
         for pair, words in tagged_pairs(request.read, tagger, work.broken):
             rng = stream(request.seed, 0, generator.name, generator.version, pair.key)

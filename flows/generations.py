@@ -22,7 +22,8 @@ def generations(config: BuildConfig) -> list[Generation]:
 
     def stage(name: str, generator: str, options: Mapping[str, Any], *, to_refine: bool = False) -> Generation:
         unlike = ("negatives",) if name == "positives" and config.negatives else ()
-        return Generation(name, generator, options, config.seed, choice, to_refine, name == "negatives", unlike)
+        to_balance = limited_section(config, name) is not None
+        return Generation(name, generator, options, config.seed, choice, to_refine, to_balance, unlike)
 
     stages = []
     if config.negatives:
@@ -35,6 +36,13 @@ def generations(config: BuildConfig) -> list[Generation]:
         stages.append(stage("conversations", f"{method}-conversations", config.conversations.options()))
     to_refine = config.refine is not None  # a generator of the user's own may make hard negatives too
     return stages + [stage(extra.name, extra.name, extra.options, to_refine=to_refine) for extra in config.generators]
+
+
+def limited_section(config: BuildConfig, stage: str) -> NegativesSection | PositivesSection | None:
+    """Return the section that limits what a stage made; None where there is none."""
+    if stage == "negatives":
+        return config.negatives
+    return config.positives if stage == "positives" else None
 
 
 def _maker(section: NegativesSection | PositivesSection, what: str) -> tuple[str, dict[str, Any]]:

@@ -6,7 +6,7 @@ index/      FAISS index and encoder        retrieval/  hits of the queries, and 
 tokens/     tagged captions, in parts      statistics/ what the captions of the pool say
 downloads/  images as they came             fetched/    which pair has which image
 failed/     rows that a model failed at, by stage
-drafts/     negatives before they are balanced
+drafts/     negatives and positives before they are balanced
 candidates/ negatives before refinement    annotations/ what was kept, in parts
 shards/     WebDataset tars and sizes.json receipts/   what is done (receipts.py)
 """

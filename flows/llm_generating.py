@@ -13,7 +13,7 @@ from typing import Any
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.reading import read_pairs
-from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
 from pairwright.flows.generating import Request, Work, materials, tagged_pairs
 from pairwright.flows.llm import Asking
@@ -43,8 +43,9 @@ def run_llm_generator(
         PairwrightError: what stopped the run, in one line; what is done stands in ``OUT.partial``.
     """
     refuse_overwriting(request.out, request.read.input, request.pool)
+    refuse_training_rows(request.out, request.options.get("types", ()))
     asking.check()
-    work = Work()
+    work = Work.of(request.generator)
     captions = sum(len(batch.pairs) for batch in read_pairs(request.read))
     tagger = load_tagger()
     maker = build_llm_generator(
@@ -57,7 +58,7 @@ def run_llm_generator(
         talks = Talks(maker, request.seed, failed)
         with (
             asking.session(watch=watch, say=note) as session,
-            open_balanced(partial, request.generator, request.limits, work.add) as write,
+            open_balanced(partial, request.generator, request.limits, work.add, work.judged) as write,
         ):
             try:
                 for pair, rows in talks.hold(session, tagged_pairs(request.read, tagger, work.broken), of=captions):

@@ -26,6 +26,7 @@ ConversationType = Literal["conversation", "brief", "short", "choice", "detail",
 
 
 Score = Annotated[float, Field(ge=-1, le=1)]
+_AtLeast0 = Annotated[int, Field(ge=0)]
 
 
 class Section(BaseModel):
@@ -143,9 +144,11 @@ class NegativesSection(MadeSection):
     variant: Literal["one-call", "workflow"] = Field(
         "one-call", description="by a model: all types in one answer, or SugarCrepe's find, propose and compose"
     )
-    quota: dict[NegativeType, int] = Field({}, description="the most that are kept of a type")
+    quota: _AtLeast0 | dict[NegativeType, _AtLeast0] = Field(
+        {}, description="the most that are kept of each type, or of those named, such as {replace-object: 5000}"
+    )
     max_word_share: float = Field(
-        1.0, gt=0, le=1, description="of a type's negatives, the most that one replacement word may have"
+        1.0, ge=0, le=1, description="of a type's negatives, the most that one new word may be in; one always may"
     )
 
     @model_validator(mode="after")
@@ -164,6 +167,16 @@ class PositivesSection(MadeSection):
     """Hard positives, by rules or by a model."""
 
     types: tuple[PositiveType, ...] = Field(get_args(PositiveType), min_length=1)
+    quota: _AtLeast0 | dict[PositiveType, _AtLeast0] = Field(
+        {}, description="the most that are kept of each type, or of those named"
+    )
+    max_word_share: float = Field(
+        1.0, ge=0, le=1, description="of a type's positives, the most that one new word may be in; one always may"
+    )
+
+    def options(self) -> dict[str, Any]:
+        """Return the maker's options."""
+        return {"types": self.types}
 
 
 class ConversationsSection(Section):

@@ -15,6 +15,7 @@ from pairwright.datasets.records import Annotation
 from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
+from pairwright.generators.balance import new_word
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.registry import BUILT_IN, BuiltIn, Materials
 
@@ -30,18 +31,25 @@ def captions(tmp_path: Path) -> Path:
     return path
 
 
-def built(captions: Path, **negatives: Any) -> tuple[dict[str, Any], list[Annotation]]:
+def built(
+    captions: Path, *, stage: str = "negatives", part_size: int = 7, **options: Any
+) -> tuple[dict[str, Any], list[Annotation]]:
+    """Build with one section, in parts of so many pairs; return the manifest and the kept rows."""
     config = {
         "name": "x",
         "input": {"path": str(captions)},
-        "negatives": negatives,
+        stage: options,
         "workers": 1,
-        "part_size": 7,
+        "part_size": part_size,
     }
-    out = captions.parent / "build"
+    out = captions.parent / f"build-{part_size}"
     manifest = build(parse_config(config, where="test"), out, prefect=False)
-    parts = sorted((out / "annotations").glob("negatives-*.parquet"))
+    parts = sorted((out / "annotations").glob(f"{stage}-*.parquet"))
     return manifest, [row for part in parts for row in ANNOTATIONS.read(part)]
+
+
+def most_used(rows: list[Annotation]) -> int:
+    return max(Counter(new_word(row) for row in rows).values())
 
 
 def test_a_quota_holds_over_all_parts_and_the_counts_add_up(captions: Path) -> None:
@@ -57,13 +65,33 @@ def test_a_quota_holds_over_all_parts_and_the_counts_add_up(captions: Path) -> N
 
 def test_no_word_is_put_in_more_often_than_the_cap_says(captions: Path) -> None:
     _, plain = built(captions, types=["replace-object"])
-    _, capped = built(captions, types=["replace-object"], max_word_share=0.25)
+    manifest, capped = built(captions, types=["replace-object"], max_word_share=0.1, quota=20)
+    assert most_used(plain) > 0.1 * len(plain)
+    assert 10 <= len(capped) <= 20
+    assert most_used(capped) <= 0.1 * len(capped)
+    told = manifest["stages"]["balance"]["facts"]["limits"]["replace-object"]
+    assert (told["asked"], told["available"], told["given"]) == (20, len(plain), len(capped))
 
-    def most(rows: list[Annotation]) -> int:
-        return max(Counter(row.edits[0].after for row in rows).values())
 
-    assert len(capped) <= len(plain)
-    assert most(capped) <= max(5, 0.25 * len(capped))
+def test_limits_leave_the_same_rows_for_any_number_of_parts(captions: Path) -> None:
+    limits: dict[str, Any] = {"types": ["replace-object", "replace-relation"], "quota": 12, "max_word_share": 0.2}
+    _, few = built(captions, **limits)
+    _, many = built(captions, part_size=3, **limits)
+    assert sorted(row.id for row in few) == sorted(row.id for row in many)
+
+
+def test_positives_are_balanced_and_accounted_for_as_negatives_are(captions: Path) -> None:
+    manifest, rows = built(captions, stage="positives", quota={"replace-object": 6}, max_word_share=0.34)
+    objects = [row for row in rows if row.target == "object" and row.form == "replace"]
+    assert 0 < len(objects) <= 6
+    assert most_used(objects) <= max(1, 0.34 * len(objects))
+    stage = manifest["stages"]["balance-positives"]
+    assert stage["unit"] == "positive"
+    assert stage["candidates"] == stage["kept"] + sum(stage["rejected"].values())
+    assert stage["kept"] == len(rows)
+    account = stage["facts"]["account"]["replace-object"]
+    assert account["kept"] == sum(account["positions"]) == len(objects)
+    assert manifest["types"]["positives: replace-object"]["kept"] == len(objects)
 
 
 def test_each_negative_of_a_both_sides_build_has_its_positive_and_refinement_compares_the_two(captions: Path) -> None:
@@ -83,6 +111,14 @@ def test_what_only_rules_make_is_refused_of_a_model(captions: Path) -> None:
         "negatives": {"method": "llm", "both_sides": True},
     }
     with pytest.raises(ConfigError, match="made by rules"):
+        parse_config(config, where="test")
+
+
+def test_a_quota_of_all_types_and_of_none_are_both_read(captions: Path) -> None:
+    _, rows = built(captions, types=["replace-object", "replace-relation"], quota=4)
+    assert set(Counter(f"{row.form}-{row.target}" for row in rows).values()) == {4}
+    config = {"name": "x", "input": {"path": str(captions)}, "positives": {"quota": {"swap-attribute": 4}}}
+    with pytest.raises(ConfigError, match="quota"):
         parse_config(config, where="test")
 
 

@@ -1,13 +1,14 @@
 """``pairwright generate``: negatives, positives and conversations for any pairs, without a build."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import emit, note
+from pairwright.cli.generated import result_lines
 from pairwright.cli.rationales import SeveralOutputs, rationales
 from pairwright.cli.reading import (
     ColumnsOption,
@@ -26,14 +27,24 @@ from pairwright.datasets.errors import UsageError
 if TYPE_CHECKING:
     from pairwright.flows.generating import Request
 
-_OFTEN, _STANDS_OUT = 20, 0.1  # uses, and share of its type, from which a word is worth telling of
-
 app = typer.Typer(help="Make texts for pairs, without a build.", no_args_is_help=True, rich_markup_mode=None)
 
 OutOption = Annotated[Path, typer.Option("--out", help="File to write; its ending names the format.")]
 PoolOption = Annotated[
     str,
     typer.Option("--pool", help="Captions that tell which words are used, and with which; INPUT's own when left out."),
+]
+QuotaOption = Annotated[
+    str, typer.Option(metavar="N or TYPE=N,...", help="The most that are kept of each type, or of those named.")
+]
+ShareOption = Annotated[
+    float,
+    typer.Option(
+        "--max-word-share",
+        min=0,
+        max=1,
+        help="Of a type's kept rows, the most that put in one word; one row always may.",
+    ),
 ]
 MethodOption = Annotated[Literal["rules", "llm"], typer.Option(help="rules: no model, no network; llm: ask one.")]
 
@@ -56,13 +67,8 @@ def negatives(
     both_sides: Annotated[
         bool, typer.Option("--both-sides", help="With rules: a rewritten, true caption beside each negative.")
     ] = False,
-    quota: Annotated[
-        str, typer.Option(metavar="N or TYPE=N,...", help="The most that are kept of each type, or of those named.")
-    ] = "",
-    max_word_share: Annotated[
-        float,
-        typer.Option("--max-word-share", min=0, max=1, help="Of a type's negatives, the most that put in one word."),
-    ] = 1.0,
+    quota: QuotaOption = "",
+    max_word_share: ShareOption = 1.0,
     variant: Annotated[
         Literal["one-call", "workflow"],
         typer.Option(help="With llm: all types in one answer, or SugarCrepe's find, propose and compose."),
@@ -78,7 +84,8 @@ def negatives(
 ) -> None:
     """Make hard negatives: captions with one edit that makes them false.
 
-    OUT: .jsonl and .parquet hold every attempt with status and reason; SugarCrepe .json and NegCLIP .tsv the kept ones.
+    OUT: .jsonl and .parquet hold every attempt with status and reason; SugarCrepe .json (no shuffle) and NegCLIP .tsv
+    the kept ones.
 
     \b
     Examples:
@@ -88,6 +95,7 @@ def negatives(
     """
     from pairwright.flows.generating import Request
     from pairwright.generators.balance import Limits
+    from pairwright.generators.negatives import TYPES
 
     options: dict[str, object] = {"per_type": per_type, **_listed("types", types)}
     if method == "llm":
@@ -99,7 +107,7 @@ def negatives(
             raise UsageError("--variant says how a model is asked. It needs --method llm.")
         options["both_sides"] = both_sides
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    limits = Limits(_quota(quota), max_word_share)
+    limits = Limits(_quota(quota, TYPES), max_word_share)
     request = Request(f"{method}-negatives", options, seed, read, pool, out, limits)
     _run(request, method, asked, as_json=as_json)
 
@@ -115,6 +123,8 @@ def positives(
         str,
         typer.Option(help="Of replace-object, replace-attribute, replace-relation, swap-object; all when left out."),
     ] = "",
+    quota: QuotaOption = "",
+    max_word_share: ShareOption = 1.0,
     pool: PoolOption = "",
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
@@ -134,9 +144,12 @@ def positives(
       pairwright generate positives captions.jsonl --method llm --model gpt-4o-mini --out positives.jsonl
     """
     from pairwright.flows.generating import Request
+    from pairwright.generators.balance import Limits
+    from pairwright.generators.positives import TYPES
 
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    request = Request(f"{method}-positives", _listed("types", types), seed, read, pool, out)
+    limits = Limits(_quota(quota, TYPES), max_word_share)
+    request = Request(f"{method}-positives", _listed("types", types), seed, read, pool, out, limits)
     _run(request, method, asked, as_json=as_json)
 
 
@@ -210,7 +223,7 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
     from pairwright.flows.generating import run_generator
 
     result = run_generator(request, note)
-    emit({**result, "method": method}, _lines(result), as_json=as_json)
+    emit({**result, "method": method}, result_lines(result), as_json=as_json)
 
 
 def _ask(request: "Request", asked: Asked, *, as_json: bool) -> None:
@@ -230,7 +243,7 @@ def _ask(request: "Request", asked: Asked, *, as_json: bool) -> None:
         watching = Watching("captions", asked.max_cost)
         result = run_llm_generator(request, asking, watching.progress.note, watching)
         watching.progress.end()
-        emit({**result, "method": "llm"}, [*_lines(result), *bill_lines(result)], as_json=as_json)
+        emit({**result, "method": "llm"}, [*result_lines(result), *bill_lines(result)], as_json=as_json)
 
 
 def _parts(written: str) -> dict[str, float]:
@@ -249,46 +262,24 @@ def _parts(written: str) -> dict[str, float]:
     return parts
 
 
-def _quota(written: str) -> dict[str, int]:
-    """Return ``1000`` or ``replace-object=1000,swap-object=50`` as the most of each type.
+def _quota(written: str, types: Sequence[str]) -> dict[str, int]:
+    """Return ``1000`` or ``replace-object=1000,swap-object=50`` as the most of each type; one named counts before all.
 
     Raises:
         UsageError: when it is not written so.
     """
-    from pairwright.generators.negatives import TYPES
-
     quota: dict[str, int] = {}
-    for item in filter(None, (item.strip() for item in written.split(","))):
-        kind, sign, number = item.rpartition("=")
-        if not number.isdigit() or (sign and kind not in TYPES):
-            raise UsageError(f"--quota {written!r}: write 1000, or TYPE=1000 with a type of {', '.join(TYPES)}.")
-        quota |= {kind: int(number)} if sign else dict.fromkeys(TYPES, int(number))
+    for item in sorted(filter(None, (item.strip() for item in written.split(","))), key=lambda item: "=" in item):
+        kind, sign, number = (part.strip() for part in item.rpartition("="))
+        if not number.isdecimal() or (sign and kind not in types):
+            raise UsageError(
+                f"--quota {written!r}: write 1000, or TYPE=1000 with a type of {', '.join(types)}; "
+                "or both, such as 1000,swap-object=50."
+            )
+        quota |= {kind: int(number)} if sign else dict.fromkeys(types, int(number))
     return quota
 
 
 def _listed(name: str, written: str) -> dict[str, object]:
     items = tuple(item.strip() for item in written.split(",") if item.strip())
     return {name: items} if items else {}
-
-
-def _words(account: Mapping[str, Any]) -> list[str]:
-    """Return the words that were put in most often, where one stands out."""
-    told = [
-        f"{kind} {each['most_used'][0][0]!r} {each['top_share']:.0%}"
-        for kind, each in account.items()
-        if each["most_used"] and each["most_used"][0][1] >= _OFTEN and each["top_share"] >= _STANDS_OUT
-    ]
-    return [f"Most used words: {', '.join(told)} (--max-word-share caps them)", ""] if told else []
-
-
-def _lines(result: Mapping[str, Any]) -> list[str]:
-    table: list[list[object]] = [["type", "made", "kept", "rejected"]]
-    for name, counts in result["types"].items():
-        reasons = ", ".join(f"{reason} {n:,}" for reason, n in counts["rejected"].items())
-        table.append([name, counts["made"], counts["kept"], reasons])
-    return [
-        *columns(table, indent=""),
-        "",
-        *_words(result["account"]),
-        f"{result['captions']:,} captions in {result['seconds']} s -> {result['out']}",
-    ]

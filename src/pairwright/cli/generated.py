@@ -1,0 +1,98 @@
+"""What ``pairwright generate`` prints: what became of each type, which words were put in how often, and where.
+
+Tables are at most 80 columns wide. Words and places are told of texts with one edit; conversations have none.
+"""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pairwright.cli.console import columns
+
+_WIDTH = 80
+_GAP = "  "
+
+
+def result_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return the result of a generator (`flows.generating.Work.result`) as lines."""
+    kept = {kind: each for kind, each in result["account"].items() if each["kept"]}
+    return [
+        *_types(result["types"], result["account"]),
+        "",
+        *_limits(result["limits"]),
+        *_words(kept),
+        *_places(kept),
+        f"{result['captions']:,} captions in {result['seconds']} s -> {result['out']}",
+    ]
+
+
+def _types(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what was tried of each type, made (has a text), kept, and rejected for which reasons."""
+    head = ["type", "tried", "made", "kept"] if account else ["type", "made", "kept"]
+    rows: list[list[object]] = [[*head]]
+    for kind, counts in types.items():
+        with_text = account[kind]["made"] if kind in account else counts["made"]
+        rows.append([kind, *([counts["made"]] if account else []), with_text, counts["kept"]])
+    reasons = ["rejected", *(_counted(counts["rejected"]) for counts in types.values())]
+    return _last_wrapped(rows, reasons)
+
+
+def _limits(limits: Mapping[str, Any]) -> list[str]:
+    """Return a line for each quota that was not met, and for each type that the cap made smaller."""
+    lines = [_limited(kind, told) for kind, told in limits.items()]
+    told = [line for line in lines if line]
+    return [*told, ""] if told else []
+
+
+def _limited(kind: str, told: Mapping[str, Any]) -> str:
+    asked, available, given, most = (told[name] for name in ("asked", "available", "given", "most"))
+    if given == available if asked is None else given == asked:
+        return ""
+    quota = "" if asked is None else f"{asked:,} asked, "
+    cap = "" if given == available else "; each word once" if most == 1 else f"; at most {most:,} rows a word"
+    return f"{kind}: {quota}{available:,} available, {given:,} given{cap}"
+
+
+def _words(account: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the number of different words that were put in, and the most used ones with their share of the kept rows."""
+    told = {kind: each for kind, each in account.items() if each["words"]}
+    if not told:
+        return
+    rows: list[list[object]] = [["type", "words"], *([kind, each["words"]] for kind, each in told.items())]
+    most = [", ".join(_shares(each)) for each in told.values()]
+    yield from _last_wrapped(rows, ["most used", *most], lines=1)
+    yield ""
+
+
+def _shares(each: Mapping[str, Any]) -> Iterator[str]:
+    for word, uses in each["most_used"]:
+        yield f"{word} {uses / each['kept']:.1%}"
+
+
+def _places(account: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where in the caption edits begin: of each type, the share in each tenth."""
+    if not account:
+        return
+    yield "Where edits begin, % of a type's edits in each tenth of the caption:"
+    bins = range(len(next(iter(account.values()))["positions"]))
+    rows: list[list[object]] = [["type", *(f"{at + 1}." for at in bins)]]
+    for kind, each in account.items():
+        total = max(sum(each["positions"]), 1)
+        rows.append([kind, *(round(100 * count / total) for count in each["positions"])])
+    yield from columns(rows, indent="")
+    yield ""
+
+
+def _counted(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _last_wrapped(rows: Sequence[Sequence[object]], last: Sequence[str], *, lines: int | None = None) -> Iterator[str]:
+    """Yield a table whose last column is wrapped, or ends after so many lines at a comma."""
+    texts = columns(rows, indent="")
+    start = max(map(len, texts)) + len(_GAP)
+    for text, cell in zip(texts, last, strict=True):
+        wrapped = textwrap.wrap(cell.replace(" ", "\0").replace(",\0", ", "), _WIDTH - start) or [""]
+        for number, line in enumerate(wrapped[:lines]):
+            end = line.rstrip(",") if lines == number + 1 else line
+            yield ((text if not number else "").ljust(start) + end.replace("\0", " ")).rstrip()

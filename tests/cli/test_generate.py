@@ -1,0 +1,100 @@
+"""``pairwright generate negatives`` and ``positives``: limits, layouts, and what is printed."""
+
+import ast
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
+from pairwright.datasets.errors import UsageError
+
+THINGS = ("dog", "cat", "horse", "boy", "girl", "man", "woman", "cow")
+PLACES = ("bed", "bench", "table", "chair", "boat")
+
+
+def call(*arguments: object) -> str:
+    """Run ``pairwright`` in this process and return what it prints; its errors are raised."""
+    return CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False).stdout
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Path:
+    """Forty captions, each of an image that is known by its id alone."""
+    path = tmp_path / "pool.jsonl"
+    texts = [f"A {thing} sits on a {place} beside a small tree." for thing in THINGS for place in PLACES]
+    path.write_text("".join(json.dumps({"image_id": 700 + n, "caption": text}) + "\n" for n, text in enumerate(texts)))
+    return path
+
+
+def test_positives_have_quota_cap_and_account(pool: Path, tmp_path: Path) -> None:
+    limits = ("--quota", 5, "--max-word-share", 0.4)
+    told = json.loads(call("generate", "positives", pool, "--out", "p.jsonl", *limits, "--json"))
+    kept = [row for row in map(json.loads, (tmp_path / "p.jsonl").open()) if row["status"] == "kept"]
+    for kind, each in told["limits"].items():
+        rows = [row for row in kept if f"{row['form']}-{row['target']}" == kind]
+        assert len(rows) == each["given"] == told["account"][kind]["kept"] <= 5
+        assert all(uses <= 0.4 * len(rows) for _, uses in told["account"][kind]["most_used"] if uses > 1)
+    assert sum(told["account"]["replace-object"]["positions"]) == told["account"]["replace-object"]["kept"] > 0
+    reasons = Counter(row["reason"] for row in map(json.loads, (tmp_path / "p.jsonl").open()))
+    assert reasons["over_quota"] == sum(each["rejected"].get("over_quota", 0) for each in told["account"].values())
+
+
+def test_a_quota_that_cannot_be_met_is_told_in_a_line(pool: Path) -> None:
+    given = ("--types", "replace-relation", "--quota", 1000, "--max-word-share", 0.01)
+    said = call("generate", "negatives", pool, "--out", "n.jsonl", *given)
+    (line,) = [line for line in said.splitlines() if line.startswith("replace-relation: ")]
+    assert line.startswith("replace-relation: 1,000 asked, ")
+    assert line.endswith(" given; each word once")
+
+
+def test_one_type_of_a_quota_is_named_before_all(pool: Path) -> None:
+    given = ("--types", "replace-object,replace-relation", "--quota", "replace-object=2,6", "--json")
+    told = json.loads(call("generate", "negatives", pool, "--out", "n.jsonl", *given))
+    assert {kind: each["kept"] for kind, each in told["types"].items()} == {"replace-object": 2, "replace-relation": 6}
+
+
+@pytest.mark.parametrize("quota", ["many", "replace-thing=3", "replace-object=", "=3"])
+def test_a_quota_that_is_none_is_refused(pool: Path, quota: str) -> None:
+    with pytest.raises(UsageError, match="--quota"):
+        call("generate", "positives", pool, "--out", "p.jsonl", "--quota", quota)
+
+
+@pytest.mark.parametrize("types", ["shuffle", "replace-object,shuffle"])
+def test_what_is_for_training_only_goes_into_no_benchmark(pool: Path, tmp_path: Path, types: str) -> None:
+    with pytest.raises(UsageError, match="for training only"):
+        call("generate", "negatives", pool, "--types", types, "--out", "n.json")
+    assert not (tmp_path / "n.json").exists()
+
+
+def test_a_negclip_table_names_images_that_are_known_by_id(pool: Path, tmp_path: Path) -> None:
+    call("generate", "negatives", pool, "--types", "replace-object,shuffle", "--out", "n.tsv")
+    with (tmp_path / "n.tsv").open(newline="") as handle:
+        rows = list(csv.DictReader(handle, delimiter="\t"))
+    assert len({row["filepath"] for row in rows}) == len(rows) > 30
+    assert all(int(row["filepath"]) >= 700 for row in rows)
+    assert any(len(ast.literal_eval(row["neg_caption"])) == 2 for row in rows)
+
+
+def test_one_sugarcrepe_file_of_several_types_tells_them_and_refine_reads_them(pool: Path, tmp_path: Path) -> None:
+    call("generate", "negatives", pool, "--types", "replace-object,replace-relation", "--out", "n.json")
+    rows = json.loads((tmp_path / "n.json").read_text()).values()
+    assert {(row["form"], row["target"]) for row in rows} == {("replace", "object"), ("replace", "relation")}
+    told = json.loads(call("refine", "n.json", "--out", "r.jsonl", "--cells", 2, "--json"))
+    assert set(told["by_type"]) == {"replace-object", "replace-relation"}
+
+
+def test_what_is_printed_fits_a_terminal_of_eighty_columns(scenes: Path) -> None:
+    for what, given in (("negatives", ("--both-sides",)), ("positives", ("--quota", 100, "--max-word-share", 0.1))):
+        said = call("generate", what, scenes, "--out", "o.jsonl", *given).splitlines()
+        assert max(map(len, said)) <= 80, said
+        assert any(line.startswith("Where edits begin") for line in said)
+        assert any("most used" in line for line in said)
