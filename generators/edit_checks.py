@@ -25,9 +25,18 @@ from typing import Final
 
 from pairwright.datasets.records import Edit
 from pairwright.generators.captions import Caption
+from pairwright.generators.edit_agreement import mended, tagged_as, with_words
 from pairwright.generators.edit_alignment import Hunk, differences
 from pairwright.generators.edit_kinds import OBJECT, Asked, Stretch
-from pairwright.generators.edit_places import longer_name, not_agreement, reading_of, the_edit, wrong_form, wrong_target
+from pairwright.generators.edit_places import (
+    cuts_a_word,
+    longer_name,
+    not_agreement,
+    reading_of,
+    the_edit,
+    wrong_form,
+    wrong_target,
+)
 from pairwright.generators.edit_rebuilding import changes_of_hunk, changes_of_swap, without_final_mark
 from pairwright.generators.edit_swap_checks import swap_trouble
 from pairwright.generators.edit_swaps import swapped
@@ -156,6 +165,10 @@ class EditChecks:
     ) -> tuple[list[Change], int] | str:
         if _bag(source) != _bag(new):
             return "other_words"
+        words = mended(source, new, self._thesaurus)
+        if words is None:
+            return "not_grammatical"
+        new = with_words(new, words)
         swap = swapped(source, new)
         if swap is None:
             return "repaired" if Counter(_lower(source)) != Counter(_lower(new)) else "no_swap"
@@ -170,6 +183,13 @@ class EditChecks:
         if Counter(_lower(source)) == Counter(_lower(new)):
             return "same_words"
         hunks = differences(source, new)
+        new = tagged_as(source, new, hunks)
+        words = mended(source, new, self._thesaurus)
+        if words is None:
+            return "not_grammatical"
+        if words:
+            new = with_words(new, words)
+            hunks = differences(source, new)
         main = the_edit(hunks, source, new)
         if isinstance(main, str):
             return main
@@ -180,7 +200,8 @@ class EditChecks:
         if reason:
             return reason
         changes = [changes_of_hunk(source, new, hunk, self._is_name) for hunk in (main, *agreeing)]
-        return changes, len(agreeing) + len(main.agreed)
+        agreed = {at for hunk in (main, *agreeing) for _, at in hunk.agreed}
+        return changes, len(agreed | words.keys())
 
     def _one_span(
         self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token], hunk: Hunk
@@ -192,13 +213,15 @@ class EditChecks:
         reason = wrong_form(asked.form, old, fresh) or wrong_target(asked, old, fresh)
         if reason:
             return reason
+        if cuts_a_word(asked.target, old, fresh):
+            return "not_grammatical"
         own = set(caption.lower)
         if not all(new[at].text.lower() in own or self._is_known(new[at]) for at in hunk.new):
             return "unknown_word"
         reading = reading_of(asked.target, source, old, fresh)
         if asked.kind == "hard_positive":
             return self._truth.of_positive(reading)
-        return self._truth.of_negative(reading, caption.words)
+        return self._truth.of_negative(reading, caption)
 
     def _in_slot(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
         """Return the text's tokens, the last new word tagged as the last old one where it can be that.

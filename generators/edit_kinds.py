@@ -193,9 +193,12 @@ def _says_how_many(stretch: Stretch) -> bool:
 
 
 def counts_instead(gone: Sequence[Token], new: Sequence[Token]) -> bool:
-    """Whether a number stands for an article: "two dogs" for "a dog"."""
+    """Whether a number stands for an article, or the other way round: "two dogs" for "a dog"."""
     words = [word for word in new if word.pos != "PUNCT"]
-    return bool(gone and words) and all(word.text.lower() in _ARTICLES for word in gone) and _counts(words)
+    if not gone or not words:
+        return False
+    articles = [all(word.text.lower() in _ARTICLES for word in each) for each in (gone, words)]
+    return (articles[0] and _counts(words)) or (articles[1] and _counts(gone))
 
 
 def _described(source: Sequence[Token], stretch: Stretch) -> bool:

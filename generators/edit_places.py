@@ -30,6 +30,7 @@ LONGEST_ADDED: Final = 9
 
 _NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
 _SMALL: Final = frozenset({"DT", "IN", "TO", "CC", "RP", "HYPH", "POS", "PRP", "PRP$", "WDT", "EX", "MD", "PDT"})
+_HYPHENS: Final = frozenset({"-", "\u2010", "\u2011"})
 _ARTICLES: Final = frozenset({"a", "an"})
 _AUXILIARIES: Final = word_set("is are was were has have be")
 
@@ -159,18 +160,39 @@ def _in_phrase(source: Sequence[Token], start: int, at: int) -> bool:
     return start <= at and all(token.tag in inside for token in source[start:at])
 
 
+def cuts_a_word(target: str, old: Stretch, new: Stretch) -> bool:
+    """Whether the edit begins or ends inside of a hyphenated word and is more than one part for another.
+
+    "a blond-haired girl" for "a red-haired girl" is one attribute for another; "a walk-in front of closet" is broken.
+    """
+    if not any(map(_is_glued, (old, new))):
+        return False
+    counts = len(old.at), len(new.at)
+    return target == RELATION or counts != (1, 1)
+
+
+def _is_glued(stretch: Stretch) -> bool:
+    """Whether a hyphen, without a space, joins the stretch to the word before it or behind it."""
+    tokens, start, end = stretch.tokens, stretch.start, stretch.end
+    before = start > 1 and tokens[start - 1].text in _HYPHENS and tokens[start - 2].end == tokens[start - 1].start
+    behind = end + 1 < len(tokens) and tokens[end].text in _HYPHENS and tokens[end].end == tokens[end + 1].start
+    glued = before and start < len(tokens) and tokens[start - 1].end == tokens[start].start
+    return glued or (behind and end > 0 and tokens[end - 1].end == tokens[end].start)
+
+
 def wrong_form(asked: str, old: Stretch, new: Stretch) -> str:
     """Return what is wrong with a difference that should be a replacement or an addition."""
     if not new.at:
         return "left_out"
     gone, fresh = [old.tokens[at] for at in old.at], [new.tokens[at] for at in new.at]
-    if old.counting() or counts_instead(gone, fresh):
+    counted = counts_instead(gone, fresh)
+    if old.counting() or counted:
         form = "replace"
     elif old.at:
         return "repaired"
     else:
         form = "add"
-    if not new.counting():
+    if not new.counting() and not counted:
         return "left_out" if old.counting() else "repaired"
     edges = {fresh[0].text.lower(), fresh[-1].text.lower()} & _AUXILIARIES
     if edges and not any(token.pos in {"AUX", "VERB"} for token in gone):

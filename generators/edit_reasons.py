@@ -31,6 +31,8 @@ REASONS: Mapping[str, str] = {
     "true_of_image": "captions or boxes of the image say what the negative says",
     "may_be_false": "the new words of a positive may change what the caption says",
     "on_both_sides": "the text is a positive and a negative of the same caption",
+    "not_asked": "the model wrote a text of a type that it was not asked for",
+    "spare": "the text is good, and as many of its type as were wanted stood before it",
 }
 
 _ORDER = [*failures.WORDS, *troubles.WORDS, *REASONS]

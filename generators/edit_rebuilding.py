@@ -79,11 +79,15 @@ def _moved(source: Sequence[Token], text: Sequence[Token], swap: Swap, is_name: 
     forwards = left <= right
     if forwards:
         out = Change(source[start].start, source[middle].start, "")
+        if start and _other_article(source[start - 1], text[start - 1]):  # it goes with the word that comes next
+            out = Change(source[start - 1].start, source[middle].start, _like(text[start - 1], source[start - 1]) + " ")
         words = _moved_words(source[start:middle], text[end - left : end], is_name)
         put = Change(source[end - 1].end, source[end - 1].end, " " + words)
         kept = ((at, at - left) for at in range(middle, end))
     else:
         out = Change(source[middle - 1].end, source[end - 1].end, "")
+        if middle - 1 > start and _other_article(source[middle - 1], text[middle - 1 + right]):
+            out = Change(source[middle - 1].start, source[end - 1].end, text[middle - 1 + right].text.lower())
         words = _moved_words(source[middle:end], text[start : start + right], is_name)
         first = _moved_words(source[start : start + 1], text[start + right : start + right + 1], is_name)
         put = Change(*_span(source, start, start + 1), f"{words} {first}")
@@ -95,6 +99,15 @@ def _moved(source: Sequence[Token], text: Sequence[Token], swap: Swap, is_name: 
         changes[0] = Change(source[start].start, follower.end, written([text[0]], opens=True, is_name=is_name))
         changes = [change for change in changes if change.start != follower.start]
     return changes
+
+
+def _other_article(old: Token, new: Token) -> bool:
+    return old.text.lower() in _ARTICLES and old.text.lower() != new.text.lower()
+
+
+def _like(token: Token, old: Token) -> str:
+    """Return an article with the capital of another."""
+    return token.text.capitalize() if old.text[:1].isupper() else token.text.lower()
 
 
 def _agreeing(source: Sequence[Token], text: Sequence[Token], kept: Sequence[tuple[int, int]]) -> Iterator[Change]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from pairwright.generators.captions import Caption
+from pairwright.generators.edit_boxes import may_count, may_stand
 from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, Asked, kinds_of_swap, noun_after
 from pairwright.generators.edit_swaps import Swap
 from pairwright.generators.edit_truth import joins_with_and, says_the_same
@@ -25,14 +26,27 @@ def swap_trouble(caption: Caption, asked: Asked, source: Sequence[Token], new: S
 def _truth(caption: Caption, source: Sequence[Token], swap: Swap, target: str) -> str:
     between = source[slice(*swap.between)]
     if target == OBJECT:
+        if may_stand(_noun_of(source, swap.second), _wording(between), _noun_of(source, swap.first), caption):
+            return "true_of_image"
         stays = any(t.tag in {"JJ", "CD"} for t in source[max(0, swap.first[0] - 1) : swap.first[0]])
         return "same_meaning" if between and says_the_same(between) and not stays else ""
     longer = max(swap.first, swap.second, key=lambda span: span[1] - span[0])
     past = between or source[slice(*longer)]
     if all(token.tag in _WITHIN or token.pos == "PUNCT" for token in past):
         return "same_meaning"  # both describe one thing
-    said = any(caption.words.said_with(*pair, elsewhere=True) for pair in _newly_described(source, swap))
+    said = any(
+        caption.words.said_with(*pair, elsewhere=True) or may_count(*pair, caption.words)
+        for pair in _newly_described(source, swap)
+    )
     return "true_of_image" if said else ""
+
+
+def _noun_of(source: Sequence[Token], span: tuple[int, int]) -> str:
+    return next((source[at].lemma for at in reversed(range(*span)) if source[at].pos in {"NOUN", "PROPN"}), "")
+
+
+def _wording(tokens: Sequence[Token]) -> str:
+    return " ".join(t.text.lower() for t in tokens if t.tag != "DT" or t.text.lower() == "the").removesuffix(" the")
 
 
 def _kinds_of_swap(source: Sequence[Token], swap: Swap) -> frozenset[str]:

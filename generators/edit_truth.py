@@ -6,14 +6,17 @@ couch, that another caption has the cat, that "not next to" needs eyes. It errs 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final
 
 from pairwright.generators.attributes import PLACES, contrary, exclude_each_other, same_concept
 from pairwright.generators.candidates import Candidates
+from pairwright.generators.captions import Caption
 from pairwright.generators.context import ImageWords, loosely_same, plural_of, words_of
+from pairwright.generators.edit_boxes import is_vague, may_count, may_stand, number_of
 from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, RELATION
+from pairwright.generators.edit_nearness import near, near_forms
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.nouns import KINDS
@@ -30,6 +33,7 @@ _NUMBERS: Final = (
     ("one", "1", "single", "a", "an"), ("two", "2", "couple", "pair"), ("three", "3", "trio"), ("four", "4"), ("five", "5"),
     ("six", "6"), ("seven", "7"), ("eight", "8"), ("nine", "9"), ("ten", "10"),
 )  # fmt: skip
+_A_FEW: Final = 2  # more than so many may be called several
 _NUMBER: Final = {word: words[0] for words in _NUMBERS for word in words}
 
 
@@ -64,11 +68,11 @@ class Truth:
         self._thesaurus = thesaurus
         self._candidates = Candidates(thesaurus, pool, minimum=1, least=0.0)
 
-    def of_negative(self, reading: Reading, words: ImageWords) -> str:
+    def of_negative(self, reading: Reading, caption: Caption) -> str:
         """Return why the edit makes no negative, or an empty string."""
         if reading.old and self._rewords(reading):
             return "same_meaning"
-        return "true_of_image" if self._is_said(reading, words) else ""
+        return "true_of_image" if self._is_said(reading, caption) else ""
 
     def of_positive(self, reading: Reading) -> str:
         """Return why the edit makes no positive, or an empty string."""
@@ -87,18 +91,20 @@ class Truth:
             return True
         if reading.target == OBJECT:
             return self._same_thing(_nouns(reading.old), _nouns(reading.new))
-        one, other = _lemmas(reading.old), _lemmas(reading.new)
+        one, other = ([lemma for lemma in _lemmas(each) if lemma != "of"] for each in (reading.old, reading.new))
+        if not other:
+            return True  # an article: where there are two dogs there is a dog
         if len(one) != 1 or len(other) != 1:
-            return reword_each_other(old, new)
+            return near(old, new)
         return self._same_word(one[0], other[0], "VERB" if reading.target == RELATION else "ADJ")
 
     def _same_word(self, one: str, other: str, pos: str) -> bool:
         places = {place.group for place in PLACES.get(one, ())} & {place.group for place in PLACES.get(other, ())}
         return (
-            reword_each_other(one, other)
+            near(one, other)
             or other in same_concept(one)
             or (bool(places) and not exclude_each_other(one, other))
-            or (one in _NUMBER and _NUMBER[one] == _NUMBER.get(other))
+            or _same_count(one, other)
             or (pos == "VERB" and same_act(one, other))
             or self._thesaurus.related(one, other, pos)
         )
@@ -111,7 +117,7 @@ class Truth:
             return len(old) != len(new) and {t.lemma for t in old} <= {t.lemma for t in new}  # a kind of it
         one, other = self._name(old), self._name(new)
         return any(
-            reword_each_other(a, b) or self._thesaurus.related(a, b, "NOUN")
+            near(a, b) or self._thesaurus.related(a, b, "NOUN")
             for a, b in {(one, other), (_compound(old), _compound(new))}
         )
 
@@ -120,17 +126,41 @@ class Truth:
         compound = _compound(nouns)
         return compound if compound in KINDS or self._thesaurus.has(compound, "NOUN") else nouns[-1].lemma
 
-    def _is_said(self, reading: Reading, words: ImageWords) -> bool:
+    def _is_said(self, reading: Reading, caption: Caption) -> bool:
+        words = caption.words
         if reading.target == OBJECT:
             old, nouns = _compound(_nouns(reading.old)), _nouns(reading.new)
             if not nouns or (old and old.rpartition(" ")[2] == nouns[-1].lemma):
                 return bool(nouns) and words.has(_compound(nouns))
-            return self._candidates.is_said(_compound(nouns), old, words)
+            return self._is_mentioned(_compound(nouns), old, caption)
         if reading.target == ATTRIBUTE:
             noun = reading.after or reading.before
             said = [token.text.lower() for token in reading.new]
-            return bool(noun) and any(words.said_with(noun, word, elsewhere=bool(reading.old)) for word in said)
+            return bool(noun) and any(
+                words.said_with(noun, word, elsewhere=bool(reading.old)) or may_count(noun, word, words)
+                for word in said
+            )
+        if may_stand(reading.before, _wording(reading.new), reading.after, caption):
+            return True
         return any(_relates(line, reading) for line in words.others)
+
+    def _is_mentioned(self, new: str, old: str, caption: Caption) -> bool:
+        """Whether the image is said to have the new thing.
+
+        Boxes and other captions may name it by a looser word than the caption itself, beside which it is written.
+        """
+        wide = loosely_same(new) | loosely_same(new.rpartition(" ")[2])
+        names = self._candidates.names_of(new) - wide - {plural_of(word) for word in wide}
+        names |= near_forms(new) | near_forms(new.rpartition(" ")[2])
+        if old:
+            names -= near_forms(old)
+        own = f" {' '.join(caption.words.own)} "
+        if any(name in caption.words.own if " " not in name else f" {name} " in own for name in names):
+            return True
+        if not caption.words.others and not caption.words.labels and not caption.words.crowds:
+            return False
+        others = ImageWords.of(replace(caption.pair, caption=""))
+        return self._candidates.is_said(new, old, others)
 
     def _rewords_surely(self, reading: Reading) -> bool:
         old, new = _wording(reading.old), _wording(reading.new)
@@ -152,6 +182,14 @@ class Truth:
             return exclude_each_other(old, new) or new in contrary(old) or new in self._thesaurus.antonyms(old, "ADJ")
         narrower = self._thesaurus.is_a(new, old, "NOUN") and not self._thesaurus.is_a(old, new, "NOUN")
         return new in KINDS.get(old, ()) or narrower or new in self._thesaurus.antonyms(old, "NOUN")
+
+
+def _same_count(one: str, other: str) -> bool:
+    """Whether two words may count the same: "couple" and "two", "several" and "four"."""
+    if one in _NUMBER and _NUMBER[one] == _NUMBER.get(other):
+        return True
+    vague = is_vague(one), is_vague(other)
+    return any(vague) and (all(vague) or max(number_of(one), number_of(other)) > _A_FEW)
 
 
 def says_the_same(between: Sequence[Token]) -> bool:

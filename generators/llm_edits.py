@@ -1,11 +1,11 @@
 """What the makers of edits by a language model share: what is asked and told, and from answers to annotations.
 
 A *candidate* is a text that was written for a type, or the reason why none was. All candidates of a caption are checked
-together (`edit_checks`); of each type the first good ones are taken, as many as are wanted. A place that stays empty
-is a rejected annotation, with the text and the reason of the candidate that came nearest to success.
+together (`edit_checks`); of each type the first good ones are taken, as many as are wanted. Every other one is a
+rejected annotation with its reason, and so is a place for which nothing was written: candidates = kept + rejected.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field
@@ -91,7 +91,9 @@ class Wanted:
     origin: Origin
 
     def annotations(self, caption: Caption, found: Sequence[Candidate], checks: EditChecks) -> list[Annotation]:
-        """Return ``per_type`` annotations for each type, in order: kept, or rejected with a reason.
+        """Return an annotation for each candidate, kept or rejected with a reason; at least ``per_type`` of each type.
+
+        Of a type come first the kept ones in their order, then the others, that which came nearest to success first.
 
         Args:
             caption: what was edited.
@@ -103,14 +105,18 @@ class Wanted:
         checked = checks.check_all(caption, asked)
         outcomes = {at: outcome for (at, _), outcome in zip(written, checked, strict=True)}
         pairs = [
-            (candidate, outcomes.get(at, Checked("", reason=candidate.reason))) for at, candidate in enumerate(found)
+            (candidate, outcomes.get(at, Checked(candidate.text, reason=candidate.reason)))
+            for at, candidate in enumerate(found)
         ]
         made: list[Annotation] = []
-        for name in self.types:
-            chosen = _chosen([pair for pair in pairs if pair[0].type == name], self.per_type)
-            for ordinal in range(self.per_type):
-                nothing = Candidate(name), Checked("", reason="no_edit")
-                made.append(self._annotation(caption.pair, ordinal, *next(chosen, nothing)))
+        for name in dict.fromkeys((*self.types, *(candidate.type for candidate in found))):
+            own = [pair for pair in pairs if pair[0].type == name]
+            missing = self.per_type - len(own) if name in self.types else 0
+            own += [(Candidate(name), Checked("", reason="no_edit"))] * missing
+            made += [
+                self._annotation(caption.pair, ordinal, candidate, outcome)
+                for ordinal, (candidate, outcome) in enumerate(_ranked(own, self.per_type))
+            ]
         return made
 
     def _annotation(self, pair: Pair, ordinal: int, candidate: Candidate, checked: Checked) -> Annotation:
@@ -132,11 +138,12 @@ class Wanted:
         )
 
 
-def _chosen(found: Sequence[tuple[Candidate, Checked]], count: int) -> Iterator[tuple[Candidate, Checked]]:
-    """Give the good ones in their order, then the others, that which came nearest to success first."""
+def _ranked(found: Sequence[tuple[Candidate, Checked]], count: int) -> list[tuple[Candidate, Checked]]:
+    """Return the good ones in their order, those beyond ``count`` as spare, then the others, nearest to success first."""
     good = [item for item in found if not item[1].reason]
     rest = sorted((item for item in found if item[1].reason), key=lambda item: -nearness(item[1].reason))
-    yield from [*good, *rest][:count]
+    spare = [(candidate, Checked(outcome.text, reason="spare")) for candidate, outcome in good[count:]]
+    return [*good[:count], *spare, *rest]
 
 
 def _asked(kind: str, name: str) -> Asked:

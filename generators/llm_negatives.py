@@ -7,8 +7,8 @@ REPLACE, SWAP and ADD, of objects, attributes and relations (SugarCrepe, appendi
   random (1.5) and composes the sentence (0); ADD likewise, its object without a place to find; SWAP is one call that
   first says whether it is possible. With one of each of the seven types that is 15 requests in three rounds.
 
-Whatever comes back goes through the checks (`edit_checks`). Each asked type and number ends in one annotation, kept or
-rejected; see `llm_edits`.
+Whatever comes back goes through the checks (`edit_checks`). Each text ends in one annotation, kept or rejected, and so
+does each asked type and number for which there is none; see `llm_edits`.
 """
 
 import random
@@ -130,7 +130,7 @@ class LLMNegatives:
     def annotate(
         self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
     ) -> Talk[list[Annotation]]:
-        """Return the talk about ``pair``, which ends in ``per_type`` annotations for each type."""
+        """Return the talk about ``pair``, which ends in at least ``per_type`` annotations for each type."""
         seed = rng.getrandbits(64)
         asking = Asking(pair, self._model, attempt * self.options.per_type)
         prompt = self._at_once
@@ -148,8 +148,13 @@ class LLMNegatives:
             if answer.value is None:
                 found += [Candidate(kind, "", prompt.id, answer.key, answer.reason) for kind in self.options.types]
                 continue
-            written = [each for each in answer.value.negatives if each.type in self.options.types]
-            found += [Candidate(each.type, each.caption, prompt.id, answer.key) for each in written]
+            written = answer.value.negatives
+            found += [
+                Candidate(each.type, each.caption, prompt.id, answer.key, self._unasked(each.type)) for each in written
+            ]
             left_out = set(self.options.types) - {each.type for each in written}
             found += [Candidate(kind, "", prompt.id, answer.key, "no_edit") for kind in TYPES if kind in left_out]
         return found
+
+    def _unasked(self, kind: str) -> str:
+        return "" if kind in self.options.types else "not_asked"

@@ -104,23 +104,36 @@ def test_one_call_gives_a_negative_of_every_type() -> None:
     assert len({row.id for row in found}) == len(TYPES)
 
 
-def test_each_asked_type_ends_in_one_row_kept_or_rejected() -> None:
-    """What the model left out, what it got wrong, and of several the first good one."""
+def test_each_text_and_each_asked_type_ends_in_a_row_kept_or_rejected() -> None:
+    """What the model left out, what it got wrong, and of several the first good one; the others say why not."""
     answer = at_once(
         [
             ("replace-object", SOURCE),
             ("replace-object", GOOD["replace-object"]),
             ("replace-object", "A red car is parked behind a blue truck on a mountain."),
+            ("replace-object", "a red car is parked behind a blue truck on a beach"),
             ("swap-object", "A red car is parked behind a blue horse on a street."),
             ("swap-object", SOURCE),
         ]
     )
     found, _ = annotated(negatives(), SOURCE, answer)
-    assert [f"{row.form}-{row.target}" for row in found] == list(TYPES)
-    told = reasons(found)
-    assert (told["replace-object"], told["swap-object"], told["add-object"]) == ("", "other_words", "no_edit")
+    told = [(f"{row.form}-{row.target}", row.status, row.reason) for row in found]
+    assert told == [
+        ("replace-object", "kept", ""),
+        ("replace-object", "rejected", "spare"),
+        ("replace-object", "rejected", "duplicate"),
+        ("replace-object", "rejected", "identical"),
+        ("replace-attribute", "rejected", "no_edit"),
+        ("replace-relation", "rejected", "no_edit"),
+        ("swap-object", "rejected", "other_words"),
+        ("swap-object", "rejected", "identical"),
+        ("swap-attribute", "rejected", "no_edit"),
+        ("add-object", "rejected", "no_edit"),
+        ("add-attribute", "rejected", "no_edit"),
+    ]
     assert found[0].text == GOOD["replace-object"]
-    assert next(row.text for row in found if row.form == "swap").startswith("A red car is parked behind a blue horse")
+    assert found[1].text.endswith("on a mountain.")
+    assert len({row.id for row in found}) == len(found)
 
 
 def test_several_of_a_type_are_several_answers() -> None:
@@ -138,10 +151,11 @@ def test_several_of_a_type_are_several_answers() -> None:
 
 
 def test_only_the_wanted_types_are_asked_for_and_checked() -> None:
-    """The prompt names them; what the model gives beyond them is no row."""
+    """The prompt names them; what the model gives beyond them is rejected unread."""
     options = LLMNegativeOptions(types=("swap-object",))
     found, [request] = annotated(negatives(options), SOURCE, at_once(GOOD.items()))
-    assert reasons(found) == {"swap-object": ""}
+    assert reasons(found) == {kind: "" if kind == "swap-object" else "not_asked" for kind in GOOD}
+    assert {row.text for row in found} == set(GOOD.values())
     assert 'Only these types: ["swap-object"]' in request.messages[-1].text
     _, [request] = annotated(negatives(), SOURCE, at_once(GOOD.items()))
     assert "Only these types" not in request.messages[-1].text

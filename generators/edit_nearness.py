@@ -1,0 +1,58 @@
+"""Which nouns are too near to stand for each other in a written negative.
+
+Sisters in WordNet are what a negative wants: a chair is no bench. Too near are
+
+- synonyms, by our own table or WordNet's, and words of which one is a kind of the other (`knowledge.Thesaurus.related`);
+- nouns that captioners use for the same thing (`synonyms.LOOSELY_SAME`), but for those pairs that they were measured to
+  tell apart (`APART`). The measure, over five captions each of 20,264 photographs: among the images whose captions have
+  the rarer noun, the share of those where one caption has one noun, another has the other, and none has both. Told
+  apart are pairs with a share below 10% that is also below 2.5 times the share of all images that have the commoner
+  noun; pairs seen in fewer than 20 images stay near. `benchmarks/exchanged_nouns.py` prints the table.
+
+The makers by rules leave out all of `LOOSELY_SAME`: they have others to choose from.
+"""
+
+from functools import lru_cache
+from typing import Final
+
+from pairwright.generators.context import plural_of
+from pairwright.generators.synonyms import LOOSELY_SAME, OBJECTS, reword_each_other
+
+# The first noun of each group is told apart from the others.
+_APART: Final = """
+aircraft airliner; automobile cab taxi van; backpack purse suitcase; baggage purse; basin faucet; bat racket
+racquet; bathroom toilet urinal; bed couch sofa; beef ham; bench chair couch counter countertop desk dresser
+shelf sofa sofas stool table; bicycle motorcycle; billboard poster; blanket mat; board ski; boot sneaker; bottle
+cup glass mug pitcher; bowl platter tray; branch flower; breakfast dish entree salad snack; bun sub toast;
+burger sub toast; cab van vehicle; canoe sailboat ship; cap helmet; car railway subway train; carpet towel;
+ceiling floor; child lady man woman; coat shirt sweater t-shirt vest; computer television tv; couch mattress
+stool; counter desk dresser; countertop desk dresser shelf; cup glass pitcher; cupcake pie; cycle moped; day
+night; desk shelf; desktop television tv; dinner snack; dish lunch; engine subway train trolley; entree lunch
+snack; fence wall; floor wall; flower forest shrub tree wood; forest shrub; fork knife spoon; gate railing wall;
+glass mug pitcher; green salad; ham steak; hamburger toast; handbag luggage suitcase suitcases; hat helmet;
+hotdog toast; jacket shirt sweater t-shirt; jar pitcher; jean short; keyboard television tv; kid lady woman;
+knife spoon; laptop television tv; locomotive subway trolley; match sport; mattress sofa; mirror window; mug
+pitcher; pant short; pickup trailer truck; plant wood; railing wall; roll toast; rug towel; salad snack; semi
+van; shirt suit vest; shrub wood; sofas stool; sub toast; subway trolley; suit sweater t-shirt; sweater t-shirt;
+t-shirt vest; taxi van; trailer van
+"""
+APART: Final = frozenset(
+    frozenset((first, other)) for first, *others in map(str.split, _APART.split(";")) for other in others
+)
+
+
+def near(one: str, other: str) -> bool:
+    """Whether two lemmas may be said of one thing."""
+    return reword_each_other(one, other) and (frozenset((one, other)) not in APART or _synonyms(one, other))
+
+
+def _synonyms(one: str, other: str) -> bool:
+    return other in OBJECTS.get(one, ()) or one in OBJECTS.get(other, ())
+
+
+@lru_cache(maxsize=20_000)
+def near_forms(noun: str) -> frozenset[str]:
+    """Return the words, in either number, that are said of the same thing as a noun."""
+    words = {noun, *OBJECTS.get(noun, ())}
+    words |= {other for group in LOOSELY_SAME if noun in group for other in group if near(noun, other)}
+    return frozenset(words | {plural_of(word) for word in words})
