@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pairwright.datasets.records import Pair
+from pairwright.datasets.records import Box, Pair
 from pairwright.generators.attributes import COLOUR, same_concept
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.phrases import NUMBER_WORDS
@@ -61,6 +61,7 @@ class ImageWords:
         own: words of the caption.
         others: words of each other caption, in order.
         labels: box labels, lower-case, with how often each occurs.
+        boxes: of the pair, in order.
         crowds: labels of which there is a crowd, lower-case; their plurals are among the words.
         all: every word of all of them.
         text: all of them as one string of words, for phrases.
@@ -69,6 +70,7 @@ class ImageWords:
     own: tuple[str, ...]
     others: tuple[tuple[str, ...], ...]
     labels: dict[str, int]
+    boxes: tuple[Box, ...]
     crowds: frozenset[str]
     all: frozenset[str]
     text: str
@@ -86,7 +88,9 @@ class ImageWords:
         lines = [own, *others, *map(words_of, labels)]
         lines += [words_of(form) for label in sorted(crowds) for form in (label, plural_of(label))]
         text = " | ".join(" ".join(words) for words in lines)
-        return cls(own, others, labels, crowds, frozenset(word for words in lines for word in words), f" {text} ")
+        return cls(
+            own, others, labels, pair.boxes, crowds, frozenset(word for words in lines for word in words), f" {text} "
+        )
 
     def has(self, phrase: str) -> bool:
         """Whether a word or phrase occurs as written."""
