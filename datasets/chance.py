@@ -35,3 +35,8 @@ def stream(*names: str | int) -> random.Random:
 def array_stream(*names: str | int) -> np.random.Generator:
     """Return the NumPy generator of ``names``, for chance over whole arrays."""
     return np.random.Generator(np.random.PCG64(_digest(names, 16)))
+
+
+def number(*names: str | int) -> int:
+    """Return 128 bits of ``names``, to order rows by: as random as `stream`, without the cost of a generator."""
+    return _digest(names, 16)

@@ -7,7 +7,8 @@ A generated part stands between two marks, each on a line of its own::
 
     <!-- help:pairwright index build -->     the command's help, 80 columns wide everywhere
     <!-- file:tests/plugins/miscount.py -->  a file of the repository
-    <!-- table:config -->                    the keys of a build config; table:reasons, why readers refuse rows;
+    <!-- table:config -->                    the keys of a build config; table:mixture, those of a
+                                              mixture's; table:reasons, why readers refuse rows;
                                               table:edit-reasons and table:answer-reasons, why texts by models are turned away
     <!-- end -->
 
@@ -31,6 +32,7 @@ from typer.testing import CliRunner
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
 from pairwright.flows.config import BuildConfig
+from pairwright.flows.mixture_config import MixtureConfig
 from pairwright.generators.edit_reasons import REASONS as OF_EDITS
 from pairwright.generators.llm import failures, troubles
 
@@ -122,6 +124,7 @@ def _file(name: str) -> str:
 def _table(what: str) -> str:
     tables: dict[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...]]]]] = {
         "config": (("key", "default", "what it does"), lambda: _config_rows(BuildConfig)),
+        "mixture": (("key", "default", "what it does"), lambda: _config_rows(MixtureConfig)),
         "reasons": (("reason", "what to do"), lambda: ((f"`{name}`", mend) for name, mend in REASONS.items())),
         "edit-reasons": (("reason", ""), lambda: ((f"`{name}`", means) for name, means in OF_EDITS.items())),
         "answer-reasons": (("reason", "", "what to do"), _answer_rows),

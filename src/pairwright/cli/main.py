@@ -24,6 +24,7 @@ from pairwright.cli import (
     index,
     init,
     inspect,
+    mix,
     plan,
     plugins,
     prompts,
@@ -54,6 +55,7 @@ app.add_typer(generate.app, name="generate")
 app.command("refine", short_help="Drop negatives that text alone betrays.")(refine.refine)
 app.command("validate", short_help="Find negatives that are true after all.")(validate.validate)
 app.command("evaluate", short_help="Tell how a model fares, from its scores.")(evaluate.evaluate)
+app.command("mix", short_help="Mix conversations of several sources.")(mix.mix)
 app.command("export", short_help="Write another tool's layout.")(export.export)
 app.command("inspect", short_help="Look at a dataset.")(inspect.inspect)
 app.command("verify", short_help="Check shards.")(verify.verify)

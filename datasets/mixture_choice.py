@@ -1,0 +1,128 @@
+"""Which rows of each source a mixture takes, and in which order: decided over numbers, without the rows.
+
+Each row is three numbers of 64 bits. *content* is a hash of its image's place and its turns: equal ones are the same
+row. *choice* and *order* are chance, a function of seed and row (its turns and what its source calls its image):
+a source gives the rows with the smallest *choice*, and the mixture is sorted by *order*. So
+
+- adding, removing or renaming a source changes nothing in what another gives, as long as they share no row;
+- asking a source for more rows adds to those that it gave before;
+- the order in which sources are listed decides one thing only: a row that several hold belongs to the first of them
+  (taken or not), and is counted as a duplicate of the others.
+
+Memory: 25 bytes a row, and 32 a row that is taken. Two different rows with one *content* are taken for the same: the
+chance that this happens at all is n²/2⁶⁵ (3e-8 for a million rows).
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairwright.datasets.chance import number
+from pairwright.datasets.mixture_talks import Talk
+
+VERSION = 1
+_LOW = 2**64 - 1
+
+Numbers = NDArray[np.uint64]
+Ranks = NDArray[np.int64]
+
+
+def chance_of(talk: Talk, seed: int) -> tuple[int, int]:
+    """Return *choice* and *order* of a row, 64 bits each."""
+    drawn = number(seed, 0, "mixture", VERSION, talk.name, *talk.texts)
+    return drawn >> 64, drawn & _LOW
+
+
+@dataclass
+class Identities:
+    """The rows of one source as numbers, in the order in which it was read."""
+
+    content: "array[int]" = field(default_factory=lambda: array("Q"))
+    choice: "array[int]" = field(default_factory=lambda: array("Q"))
+    order: "array[int]" = field(default_factory=lambda: array("Q"))
+    usable: bytearray = field(default_factory=bytearray)
+
+    def __len__(self) -> int:
+        return len(self.content)
+
+    def add(self, talk: Talk, seed: int, *, usable: bool) -> None:
+        """Add a row; one that is not usable (its image is missing) keeps its place, and is never taken."""
+        choice, order = chance_of(talk, seed)
+        self.content.append(number("content", talk.image, *talk.texts) & _LOW)
+        self.choice.append(choice)
+        self.order.append(order)
+        self.usable.append(usable)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """What a source has that no source before it has: places of its rows, and its duplicates by who holds them.
+
+    Attributes:
+        places: of the distinct rows, rising.
+        duplicates: source to the number of rows that it, or this source itself, holds already.
+    """
+
+    places: NDArray[np.intp]
+    duplicates: dict[str, int]
+
+
+def distinct_rows(sources: Mapping[str, Identities]) -> dict[str, Distinct]:
+    """Return the distinct rows of each source, the first listed going first."""
+    found: dict[str, Distinct] = {}
+    held: dict[str, Numbers] = {}
+    for name, rows in sources.items():
+        usable = np.flatnonzero(np.frombuffer(rows.usable, dtype=np.bool_))
+        content = _numbers(rows.content)[usable]
+        unique, first = np.unique(content, return_index=True)
+        duplicates = Counter({name: len(content) - len(unique)})
+        for other, theirs in held.items():
+            repeated = _within(unique, theirs)
+            # Every copy of a row that an earlier source holds is a duplicate of that one.
+            copies = int(np.count_nonzero(_within(content, unique[repeated])))
+            duplicates[other] += copies
+            duplicates[name] -= copies - int(repeated.sum())
+            unique, first = unique[~repeated], first[~repeated]
+        held[name] = unique
+        found[name] = Distinct(usable[np.sort(first)], {each: n for each, n in duplicates.items() if n})
+    return found
+
+
+def _within(values: Numbers, ordered: Numbers) -> NDArray[np.bool_]:
+    if not len(ordered):
+        return np.zeros(len(values), dtype=np.bool_)
+    places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    return np.asarray(ordered[places] == values)
+
+
+def _numbers(values: "array[int]") -> Numbers:
+    return np.frombuffer(values, dtype=np.uint64) if values else np.zeros(0, dtype=np.uint64)
+
+
+def ranks(
+    sources: Mapping[str, Identities], distinct: Mapping[str, Distinct], take: Mapping[str, int]
+) -> dict[str, Ranks]:
+    """Return the place in the mixture of each row of each source; -1 for a row that is not taken."""
+    taken = {name: _smallest(rows, distinct[name].places, take[name]) for name, rows in sources.items()}
+    by_name = sorted(sources)  # rows that share all their chance are ordered by name, not by who was listed first
+    order = np.concatenate([_numbers(sources[name].order)[taken[name]] for name in by_name])
+    owner = np.repeat(np.arange(len(by_name)), [len(taken[name]) for name in by_name])
+    place = np.empty(len(order), dtype=np.int64)
+    place[np.lexsort((owner, order))] = np.arange(len(order))
+    given = {name: np.full(len(rows), -1, dtype=np.int64) for name, rows in sources.items()}
+    for name, places in zip(by_name, np.split(place, _ends(by_name, taken)), strict=True):
+        given[name][taken[name]] = places
+    return given
+
+
+def _ends(names: Sequence[str], taken: Mapping[str, NDArray[np.intp]]) -> list[int]:
+    return [int(end) for end in np.cumsum([len(taken[name]) for name in names])[:-1]]
+
+
+def _smallest(rows: Identities, places: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    choice = _numbers(rows.choice)[places]
+    return np.sort(places[np.argsort(choice, kind="stable")[:count]])

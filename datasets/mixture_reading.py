@@ -1,0 +1,223 @@
+"""The conversations of one source of a mixture, in order: a file, files by a brace pattern, a folder, a build, shards.
+
+`TalkSource.talks` may be called as often as wanted and gives the same each time: a `Talk` for what can be taken, a
+`Passed` for what the source's own filters leave out, a `Reject` for what is wrong. Images are not looked at here
+(`ImageCheck` does), so that a second reading need not open them again.
+
+Memory: a row, or a batch of a Parquet file; a build holds its kept annotations (`exports.source`).
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.exports.source import open_source
+from pairwright.datasets.images import UnusableImage, check_locator, is_url, split_locator
+from pairwright.datasets.manifest import is_build
+from pairwright.datasets.mixture_talks import Talk, check_columns, talks_of_row, talks_of_sample
+from pairwright.datasets.readers.delimited import read_csv, read_tsv
+from pairwright.datasets.readers.formats import guess_format, locate
+from pairwright.datasets.readers.json_items import read_json_items
+from pairwright.datasets.readers.jsonl import read_jsonl
+from pairwright.datasets.readers.parquet import read_parquet
+from pairwright.datasets.readers.rows import Rows
+from pairwright.datasets.readers.text import lines_of
+from pairwright.datasets.records import Turn
+from pairwright.datasets.rejects import Refused, Reject, reject
+from pairwright.datasets.shards import read_shard
+
+TalkFormat = Literal["json", "jsonl", "csv", "tsv", "parquet", "shards", "build"]
+LookAt = Literal["off", "exists", "header", "full"]
+
+_READERS: dict[str, Callable[[Path], Rows]] = {
+    "json": read_json_items,
+    "jsonl": read_jsonl,
+    "csv": read_csv,
+    "tsv": read_tsv,
+    "parquet": read_parquet,
+}
+_REMEMBERED = 65_536  # images whose check is kept: rows of one image stand near each other
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A conversation that its source's filters leave out: not_kept, other_kind or other_split."""
+
+    reason: str
+    kind: str = ""
+
+
+Judged: TypeAlias = Talk | Passed | Reject
+
+
+@dataclass(frozen=True, slots=True)
+class TalkOptions:
+    """What of a source is taken, and how.
+
+    Attributes:
+        columns: part of a conversation (`mixture_talks.FIELDS`) to column.
+        image_root: folder of relative image paths; empty: the source's own folder.
+        kinds: taken kinds; empty: all.
+        split: taken of rows that say their split; empty: all.
+        prompt: set below every question that does not end with it; empty: nothing.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    image_root: str = ""
+    kinds: tuple[str, ...] = ()
+    split: str = "train"
+    prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TalkSource:
+    """A source that was found: its files in order, and the folder that its relative image paths start from."""
+
+    format: TalkFormat
+    path: Path
+    files: tuple[Path, ...]
+    root: Path
+    options: TalkOptions
+
+    def talks(self) -> Iterator[tuple[str, Judged]]:
+        """Yield place and judgement of what the source holds, in order.
+
+        Raises:
+            InputError: when a file as a whole cannot be read.
+            StorageError: when a shard or a part of a build is torn.
+        """
+        for place, raw in self._raw():
+            if isinstance(raw, Reject):
+                yield place, raw
+                continue
+            try:
+                for talk in raw():
+                    yield place, self._judged(talk)
+            except Refused as flaw:
+                yield place, reject(place, flaw.reason, flaw.detail)
+
+    def _raw(self) -> Iterator[tuple[str, Reject | Callable[[], Iterator[Talk]]]]:
+        if self.format in ("shards", "build"):
+            tars = self.files if self.format == "shards" else ()
+            samples = (
+                (sample for tar in tars for sample in read_shard(tar)) if tars else open_source(self.path).samples()
+            )
+            for sample in samples:
+                yield f"{self.path}: sample {sample.pair.key}", partial(talks_of_sample, sample)
+            return
+        root = str(self.root)
+        for file in self.files:
+            for row in _READERS[self.format](file):
+                yield (
+                    row.place,
+                    row if isinstance(row, Reject) else partial(talks_of_row, row.fields, self.options.columns, root),
+                )
+
+    def _judged(self, talk: Talk) -> Talk | Passed:
+        options = self.options
+        if talk.status == "rejected":
+            return Passed("not_kept", talk.kind)
+        if options.kinds and talk.kind not in options.kinds:
+            return Passed("other_kind", talk.kind)
+        if options.split and talk.split and talk.split != options.split:
+            return Passed("other_split", talk.kind)
+        return with_prompt(talk, options.prompt) if options.prompt else talk
+
+
+def with_prompt(talk: Talk, prompt: str) -> Talk:
+    """Return ``talk`` with a response-format prompt below each question that does not end with it (LLaVA-1.5)."""
+    turns = tuple(
+        turn if turn.role == "assistant" or turn.text.endswith(prompt) else Turn("human", f"{turn.text}\n{prompt}")
+        for turn in talk.turns
+    )
+    return replace(talk, turns=turns)
+
+
+def find_source(written: str, format_: str, options: TalkOptions) -> TalkSource:
+    """Find a source of conversations.
+
+    Args:
+        written: path of a file, folder or build, or a brace pattern.
+        format_: a name of `TalkFormat`; empty to guess.
+        options: of its rows.
+
+    Raises:
+        UsageError: for columns that there are not.
+        InputError: when files are missing, or hold no conversations by their kind.
+    """
+    check_columns(options.columns)
+    path = Path(written)
+    found = format_ or _guessed(path, written)
+    if found == "build":
+        files = tuple(sorted(file for part in ("pairs", "annotations") for file in (path / part).glob("*.parquet")))
+        return TalkSource("build", path, files, path, options)
+    if found not in ("shards", *_READERS):
+        raise InputError(
+            f"{found} holds no conversations",
+            where=written,
+            mend="Mix LLaVA JSON, JSON Lines, Parquet, shards, builds.",
+        )
+    located = locate(written, "webdataset" if found == "shards" else found)
+    root = Path(options.image_root).absolute() if options.image_root else located.root
+    return TalkSource(found, path, located.files, root, options)  # type: ignore[arg-type] # checked above
+
+
+def _guessed(path: Path, written: str) -> str:
+    if path.is_dir() and is_build(path):
+        return "build"
+    name = written.lower()
+    if name.endswith((".json", ".json.gz")):
+        return _list_or_lines(path)
+    endings = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".tar": "shards"}
+    endings |= {f".{kind}{packed}": kind for kind in ("csv", "tsv") for packed in ("", ".gz")}
+    if not path.is_dir():
+        for ending, kind in endings.items():
+            if name.endswith(ending):
+                return kind
+    found = guess_format(path)
+    return "shards" if found == "webdataset" else found
+
+
+def _list_or_lines(path: Path) -> str:
+    """Tell a JSON list from JSON Lines under the name .json by the first sign."""
+    if not path.is_file():  # a pattern, or missing: `locate` says so
+        return "json"
+    for _, line in lines_of(path):
+        if bare := line.lstrip():
+            return "jsonl" if bare.startswith(b"{") else "json"
+    return "json"
+
+
+@dataclass
+class ImageCheck:
+    """Looks whether images are there; each is opened once while rows of it stand near each other.
+
+    Attributes:
+        how: off, exists (a file of that name), header or full (`images.check_locator`).
+    """
+
+    how: LookAt
+    _known: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def flaw(self, locator: str) -> tuple[str, str]:
+        """Return (reason, detail) of what is wrong with an image; both empty when it is fine or not to be looked at."""
+        if self.how == "off" or not locator or is_url(locator):
+            return "", ""
+        if locator not in self._known:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[locator] = self._found(locator)
+        return self._known[locator]
+
+    def _found(self, locator: str) -> tuple[str, str]:
+        if self.how == "exists" and not split_locator(locator)[1]:
+            return ("", "") if os.path.isfile(locator) else ("missing_image", f"no file {locator}")  # noqa: PTH113 - a hot path
+        try:
+            check_locator(locator, "full" if self.how == "full" else "header")
+        except UnusableImage as error:
+            return error.reason, f"{locator}: {error.what}"
+        return "", ""

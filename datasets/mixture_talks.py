@@ -1,0 +1,272 @@
+"""A conversation as mixtures carry it, whatever layout its row had.
+
+Layouts, told by the columns of a row:
+- LLaVA and ShareGPT: ``conversations`` of ``{"from", "value"}``, ``image``;
+- OpenAI chat: ``messages`` of ``{"role", "content"}``, the image by name or URL in a part of its own;
+- our annotations: ``turns`` of ``{"role", "text"}``, ``kind``, ``status``;
+- our Parquet export: ``conversations`` of ``{"type", "turns"}``, each a conversation of its own;
+- question and answer: VQA tables, triplets (``instruction``, ``output``), student rows (``input``, ``output``);
+- our examples with rationales: ``input``, ``label``, ``rationale``, as `exports.rationales` prefixes them.
+
+The mark ``<image>`` is taken off and its side remembered. Texts lose the space around them.
+"""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.exports.rationales import STUDENT_ROWS
+from pairwright.datasets.images import is_url
+from pairwright.datasets.readers.text import type_name
+from pairwright.datasets.readers.values import identifier_of, text_of
+from pairwright.datasets.records import Annotation, Example, Origin, Role, Turn
+from pairwright.datasets.rejects import Refused
+from pairwright.datasets.samples import Sample
+
+MARK = "<image>"
+Side = Literal["", "before", "after"]
+
+FIELDS: dict[str, tuple[str, ...]] = {
+    "conversations": ("conversations", "messages", "turns", "conversation"),
+    "question": ("question", "instruction", "prompt", "input"),
+    "answer": ("answer", "output", "response"),
+    "image": ("image", "image_path", "file_name", "filename", "filepath", "url", "image_url"),
+    "kind": ("kind", "type", "objective"),
+    "id": ("id", "source_id", "question_id", "image_id"),
+    "key": ("key",),
+    "caption": ("caption",),
+    "split": ("split",),
+    "status": ("status",),
+}
+"""Part of a conversation to the columns that it is looked for in, best first."""
+
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(("human", "user"), "human"),
+    **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bard"), "assistant"),
+}
+_EXAMPLE = {"input", "label", "rationale"}
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """A conversation of a source.
+
+    Attributes:
+        turns: human and assistant in turn, none empty.
+        image: its locator; empty for a conversation without one.
+        name: what the image is called in the source, wherever the source lies: the pair's key where it has one.
+        side: where the source put the mark; empty when it put none.
+        kind: conversation, detail, short, label, ...; empty when the source does not say.
+        split: train or validation, where the source says so.
+        status: kept or rejected, where the source says so.
+        caption: of the image, where the source says so.
+        source_id: the source's own id of the row or image.
+    """
+
+    turns: tuple[Turn, ...]
+    image: str = ""
+    name: str = ""
+    side: Side = ""
+    kind: str = ""
+    split: str = ""
+    status: str = ""
+    caption: str = ""
+    source_id: str = ""
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the turns, in order."""
+        return [turn.text for turn in self.turns]
+
+
+def check_columns(columns: Mapping[str, str]) -> None:
+    """Refuse a mapping that names no part of a conversation.
+
+    Raises:
+        UsageError: with the names that there are.
+    """
+    if unknown := sorted(set(columns) - set(FIELDS)):
+        raise UsageError(f"columns: no such name: {', '.join(unknown)}. Names are: {', '.join(FIELDS)}.")
+
+
+def talks_of_row(fields: Mapping[str, Any], columns: Mapping[str, str], root: str) -> Iterator[Talk]:
+    """Yield the conversations of a raw row. One of status rejected has no turns.
+
+    Args:
+        fields: column name to value.
+        columns: part (a name of `FIELDS`) to column, going before the common names.
+        root: absolute folder of relative image paths.
+
+    Raises:
+        Refused: no_conversation, bad_turns, empty_turn, stray_mark, missing_image or wrong_type.
+    """
+    if not columns and fields.keys() >= _EXAMPLE:
+        yield from talks_of_example(_example(fields))
+        return
+    row = _Row(fields, columns, root)
+    about = row.about()
+    if about.status == "rejected":  # our own rows of what came to nothing have no turns
+        yield about
+        return
+    listed = row.value("conversations")
+    if listed is None:
+        question, answer = row.value("question"), row.value("answer")
+        if question is None or answer is None:
+            raise Refused("no_conversation", f"neither turns nor question and answer among {', '.join(fields)}")
+        listed = [{"role": "human", "text": question}, {"role": "assistant", "text": _spoken(answer)}]
+    if listed == [] and "provenance" in fields:  # our own Parquet export: a pair without any
+        return
+    if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) and "turns" in listed[0]:
+        for each in listed:
+            yield _talk(each["turns"], replace(about, kind=text_of(each.get("type"), "type")), root)
+    else:
+        yield _talk(listed, about, root)
+
+
+def talks_of_sample(sample: Sample) -> Iterator[Talk]:
+    """Yield the conversations of a sample of ours, then its rationales as a student reads them."""
+    pair = sample.pair
+    about = Talk((), pair.image, pair.key if pair.image else "", caption=pair.caption, source_id=pair.source_id)
+    for annotation in sample.annotations:
+        if _is_conversation(annotation):
+            yield _checked(annotation.turns, replace(about, kind=annotation.kind))
+    for example in sample.examples:
+        for talk in talks_of_example(replace(example, key="")):
+            yield replace(talk, image=about.image, name=about.name, caption=about.caption)
+
+
+def talks_of_example(example: Example) -> Iterator[Talk]:
+    """Yield the student rows of an example as conversations of one exchange; kind is label or rationale.
+
+    Raises:
+        Refused: missing_image, when it is about an image, which examples do not name.
+    """
+    if example.key:
+        raise Refused("missing_image", "a rationale about an image; mix the shards that hold both instead")
+    for row in STUDENT_ROWS.of(replace(example, status="kept")):
+        turns = (Turn("human", row["input"].strip()), Turn("assistant", row["output"].strip()))
+        about = Talk((), kind=row["objective"], split=example.split, status=example.status, source_id=example.id)
+        yield _checked(turns, about)
+
+
+def _is_conversation(annotation: Annotation) -> bool:
+    return bool(annotation.turns)
+
+
+def _example(fields: Mapping[str, Any]) -> Example:
+    names = ("id", "task", "input", "label", "rationale", "split", "key", "status")
+    texts = {name: text_of(fields.get(name), name) for name in names}
+    texts["split"], status = texts["split"] or "train", texts.pop("status")
+    return Example(origin=Origin("mixture", 1), status="rejected" if status == "rejected" else "kept", **texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    fields: Mapping[str, Any]
+    columns: Mapping[str, str]
+    root: str
+
+    def value(self, part: str) -> Any:
+        """Return the value of a part; None where the row has none."""
+        if part in self.columns:
+            return self.fields.get(self.columns[part])
+        for name in FIELDS[part]:
+            if (found := self.fields.get(name)) is not None:
+                return found
+        return None
+
+    def about(self) -> Talk:
+        """Return a conversation without turns: what the row says of it."""
+        image = self._text("image")
+        return Talk(
+            turns=(),
+            image=_located(image, self.root),
+            name=(self._text("key") or image) if image else "",
+            kind=self._text("kind"),
+            split=self._text("split"),
+            status=self._text("status"),
+            caption=self._text("caption"),
+            source_id=identifier_of(self.value("id"), "id"),
+        )
+
+    def _text(self, part: str) -> str:
+        return text_of(self.value(part), part)
+
+
+def _spoken(answer: Any) -> Any:
+    """Return a number as text; VQA tables have such answers."""
+    return str(answer) if isinstance(answer, int | float) and not isinstance(answer, bool) else answer
+
+
+def _located(written: str, root: str) -> str:
+    """Return the locator of an image: an absolute path, or the URL as it is."""
+    return os.path.normpath(os.path.join(root, written)) if written and not is_url(written) else written  # noqa: PTH118 - a hot path
+
+
+def _talk(listed: Any, about: Talk, root: str) -> Talk:
+    if not isinstance(listed, Sequence) or isinstance(listed, str):
+        raise Refused("wrong_type", f"the conversation is {type_name(listed)}, not a list")
+    turns = []
+    for number, item in enumerate(listed, 1):
+        if not isinstance(item, Mapping):
+            raise Refused("wrong_type", f"turn {number} is {type_name(item)}, not an object")
+        said = next((item[name] for name in ("value", "content", "text") if item.get(name) is not None), "")
+        if not isinstance(said, str):
+            said, image = _parts(said, number)
+            if image:
+                about = replace(about, image=_located(image, root), name=image)
+        role = text_of(item.get("from") or item.get("role"), "speaker")
+        if role not in _ROLES:
+            raise Refused("bad_turns", f"turn {number} is by {role!r}")
+        turns.append(Turn(_ROLES[role], text_of(said, f"turn {number}").strip()))
+    return _checked(tuple(turns), about)
+
+
+def _parts(said: Any, number: int) -> tuple[str, str]:
+    """Return text and image of a chat message in parts."""
+    if not isinstance(said, Sequence) or not all(isinstance(part, Mapping) for part in said):
+        raise Refused("wrong_type", f"turn {number} is {type_name(said)}, not a text")
+    texts = [text_of(part.get("text"), "text") for part in said if part.get("type") == "text"]
+    images = [part.get("image_url") or {} for part in said if part.get("type") == "image_url"]
+    urls = [text_of(image.get("url") if isinstance(image, Mapping) else image, "image") for image in images]
+    if len(urls) > 1 or any(url.startswith("data:") for url in urls):
+        raise Refused("wrong_type", "several images, or one inside the row; mixtures take one image by its name")
+    return "\n".join(texts), "".join(urls)
+
+
+def _checked(turns: tuple[Turn, ...], about: Talk) -> Talk:
+    turns, side = _without_mark(turns, has_image=bool(about.image))
+    roles = [turn.role for turn in turns]
+    if not turns or roles != ["human", "assistant"] * (len(roles) // 2):
+        raise Refused("bad_turns", f"turns by {', '.join(roles[:6])}" if turns else "a conversation of no turns")
+    for number, turn in enumerate(turns, 1):
+        if not turn.text:
+            raise Refused("empty_turn", f"turn {number} of {len(turns)} says nothing")
+    # As `replace` would, in a third of the time; this runs for every row, twice.
+    return Talk(
+        turns=turns,
+        image=about.image,
+        name=about.name,
+        side=side,
+        kind=about.kind,
+        split=about.split,
+        status=about.status,
+        caption=about.caption,
+        source_id=about.source_id,
+    )
+
+
+def _without_mark(turns: tuple[Turn, ...], *, has_image: bool) -> tuple[tuple[Turn, ...], Side]:
+    marks = [turn.text.count(MARK) for turn in turns]
+    if not any(marks):
+        return turns, ""
+    first = turns[0].text
+    at_start, at_end = first.startswith(MARK), first.endswith(MARK)
+    if not has_image:
+        raise Refused("stray_mark", f"{MARK} in a row without an image")
+    if sum(marks) > 1 or not (at_start or at_end):
+        raise Refused("stray_mark", f"{MARK} stands {sum(marks)} times, or in the midst of a text")
+    bare = first.removeprefix(MARK) if at_start else first.removesuffix(MARK)
+    return (Turn(turns[0].role, bare.strip()), *turns[1:]), "before" if at_start else "after"

@@ -1,0 +1,159 @@
+"""Mixtures: sources of conversations, sampled and shuffled into one instruction set (LLaVA-1.5's data mixture).
+
+Two readings. The first makes numbers of all rows (`mixture_survey`); over these it is decided which are taken and in
+which order (`datasets.mixture_choice`, `mixture_shares`). The second carries the taken ones to their places, by way of
+drawers on disk (`mixture_order`). So memory is a few numbers a row, whatever the rows hold. The same config, seed and
+sources give the same bytes.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pairwright.datasets.atomic import replacing, write_bytes
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.exports.writing import ExportOptions
+from pairwright.datasets.mixture_choice import Distinct, Ranks, chance_of, distinct_rows, ranks
+from pairwright.datasets.mixture_order import Drawers, drawers
+from pairwright.datasets.mixture_shares import Wanted, shares
+from pairwright.datasets.mixture_talks import Talk
+from pairwright.datasets.mixture_writing import MixtureRow, layout_of, pack, row_id, unpack, write_mixture
+from pairwright.datasets.recode import Recoding
+from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.mixture_config import MixtureConfig
+from pairwright.flows.mixture_report import Given, MixtureReport
+from pairwright.flows.mixture_survey import EVERY, Survey, Surveyed, Watch
+
+
+@dataclass(frozen=True)
+class MixtureRequest:
+    """What to mix.
+
+    Attributes:
+        config: sources and shares.
+        out: file or folder; its ending names the layout.
+        to: layout, where the ending leaves a choice; empty for the ending's first.
+        dry_run: only tell what would be taken.
+    """
+
+    config: MixtureConfig
+    out: Path
+    to: str = ""
+    dry_run: bool = False
+
+
+def mix(request: MixtureRequest, watch: Watch) -> MixtureReport:
+    """Mix, and write OUT with its report and its rejected rows beside it.
+
+    Raises:
+        UsageError: for an output of no known kind, or more rows asked of a source than it has.
+        InputError: for sources that cannot be read, hold nothing, or changed while they were read.
+    """
+    config, out = request.config, request.out
+    layout = layout_of(out, request.to)
+    with _rejects(request) as write:
+        survey = Survey(config.seed, write, watch)
+        surveyed = {section.name: survey.read(section) for section in config.sources}
+    for one in surveyed.values():
+        refuse_overwriting(out, one.section.path, *map(str, one.source.files))
+    root = _image_root(config, survey)
+    sources = {name: one.identities for name, one in surveyed.items()}
+    distinct = distinct_rows(sources)
+    asked, take = _shares(config, distinct)
+    report = MixtureReport(config, out, root, tuple(surveyed.values()), distinct, asked, take)
+    if request.dry_run:
+        return report
+    rows, mean = sum(take.values()), _mean_size(surveyed.values())
+    with drawers(out, rows, int(rows * mean)) as store:
+        place = ranks(sources, distinct, take)
+        for name, one in surveyed.items():
+            report.given[name] = _carry(one, place[name], config.seed, store, watch)
+        options = ExportOptions(config.seed, recoding=Recoding(config.image_format))
+        written = write_mixture(
+            lambda: _watched(map(unpack, store.rows()), watch), layout, out, root or Path(os.sep), options
+        )
+    report.files = written.files
+    write_bytes(report.path, report.as_bytes())
+    return report
+
+
+@contextmanager
+def _rejects(request: MixtureRequest) -> Iterator[Callable[[bytes], object] | None]:
+    """Give what writes broken rows, where a source sets them aside; a file of an earlier run goes."""
+    path = rejected_file(request.out)
+    if request.dry_run:
+        yield None
+    elif any(source.on_error == "skip" for source in request.config.sources):
+        with replacing(path) as temporary, temporary.open("wb") as handle:
+            yield handle.write
+    else:
+        path.unlink(missing_ok=True)
+        yield None
+
+
+def rejected_file(out: Path) -> Path:
+    """Return where the broken rows of OUT's sources stand, when some source sets them aside."""
+    return out.with_name(f"{out.stem}.rejected.jsonl")
+
+
+def _image_root(config: MixtureConfig, survey: Survey) -> Path | None:
+    """Return the folder below which the output names images; None when none lies in a file of its own."""
+    common = survey.folder.folder
+    if not config.image_root:
+        return Path(common) if common else None
+    root = os.path.normpath(config.image_root)
+    if common and os.path.commonpath([root, common]) != root:
+        raise UsageError(f"image_root {root}: images lie outside it, in {common}. Name a folder above all of them.")
+    return Path(root)
+
+
+def _shares(config: MixtureConfig, distinct: Mapping[str, Distinct]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the rows asked of each source, and those taken after ``keep``."""
+    wanted = [Wanted(source.name, source.count, source.ratio) for source in config.sources]
+    there = {name: len(one.places) for name, one in distinct.items()}
+    asked = shares(wanted, there, rows=config.rows)
+    return asked, shares(wanted, there, rows=config.rows, keep=config.keep)
+
+
+def _mean_size(surveyed: Iterable[Surveyed]) -> float:
+    rows, size = 0, 0
+    for one in surveyed:
+        rows, size = rows + len(one.identities), size + one.size
+    return size / max(1, rows)
+
+
+def _carry(one: Surveyed, place: Ranks, seed: int, store: Drawers, watch: Watch) -> Given:
+    """Put the taken rows of a source into the drawers, and count what they hold."""
+    given = Given()
+    order, count = one.identities.order, 0
+    for _, judged in one.source.talks():
+        if not isinstance(judged, Talk):
+            continue
+        if count >= len(place):
+            raise _changed(one)
+        if place[count] >= 0:
+            if chance_of(judged, seed)[1] != order[count]:
+                raise _changed(one)
+            given.count(judged)
+            store.put(int(place[count]), pack(MixtureRow(row_id(one.name, judged), one.name, judged)))
+            if given.rows % EVERY == 0:
+                watch(f"taking from {one.name}", given.rows)
+        count += 1
+    if count != len(place):
+        raise _changed(one)
+    return given
+
+
+def _changed(one: Surveyed) -> InputError:
+    return InputError(
+        "the source changed while it was read", where=one.section.path, mend="Start again when nothing writes to it."
+    )
+
+
+def _watched(rows: Iterator[MixtureRow], watch: Watch) -> Iterator[MixtureRow]:
+    for number, row in enumerate(rows, 1):
+        if number % EVERY == 0:
+            watch("writing", number)
+        yield row

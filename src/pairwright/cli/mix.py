@@ -1,0 +1,121 @@
+"""``pairwright mix``: several sources of conversations into one instruction set."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pairwright.cli.console import Progress, columns, emit
+from pairwright.cli.reading import JsonOption
+
+if TYPE_CHECKING:
+    from pairwright.flows.mixture_report import MixtureReport
+
+_LONGEST_NAME = 18  # so that the table fits 80 columns
+
+
+def mix(
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file with `sources:`.")],
+    *,
+    out: Annotated[
+        Path, typer.Option("--out", help="LLaVA .json or .jsonl, .parquet, or a folder of shards (no ending).")
+    ],
+    to: Annotated[
+        Literal["llava", "openai", "parquet", "webdataset"] | None,
+        typer.Option("--to", help="Layout, where the ending leaves a choice: openai is a .jsonl too."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the config's.")] = None,
+    keep: Annotated[
+        float | None,
+        typer.Option("--keep", min=0, max=1, help="Share of the mixture to keep, instead of the config's."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the table; write nothing.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Mix conversations of several sources: sampled, shuffled, no row twice.
+
+    Beside OUT stands a report (.mixture.json): the table, the seed, and check sums of what was read and written.
+
+    \b
+    Example of a CONFIG:
+      sources:
+        - path: llava_instruct.json
+          image_root: coco/train2017
+        - path: vqa.jsonl
+          columns: {question: q, answer: a}
+          prompt: short
+          count: 2000
+
+    \b
+    Examples:
+      pairwright mix mixture.yaml --out instructions.json
+      pairwright mix mixture.yaml --keep 0.5 --out half.json
+    """
+    from pairwright.datasets.errors import UsageError
+    from pairwright.flows.mixture_config import load_mixture
+    from pairwright.flows.mixtures import MixtureRequest
+    from pairwright.flows.mixtures import mix as run
+
+    if keep == 0:
+        raise UsageError("--keep 0: keeps nothing. Give a share above 0.")
+    given = {name: value for name, value in (("seed", seed), ("keep", keep)) if value is not None}
+    settings = load_mixture(config).model_copy(update=given)
+    progress = Progress()
+    report = run(MixtureRequest(settings, out, to or "", dry_run), lambda what, done: progress(what, done, 0))
+    progress.end()
+    result: dict[str, Any] = {
+        "rows": report.rows,
+        "image_root": str(report.image_root or ""),
+        "sources": report.sources(),
+        "files": [str(path) for path in report.files],
+        "report": "" if dry_run else str(report.path),
+    }
+    emit(result, list(_lines(report, dry_run=dry_run)), as_json=as_json)
+
+
+def _lines(report: "MixtureReport", *, dry_run: bool) -> Iterator[str]:
+    sources = report.sources()
+    yield from _table(sources, report.rows)
+    yield ""
+    for source in sources:
+        yield from _told(source)
+    if report.image_root:
+        yield f"images are named below {report.image_root}"
+    if not dry_run:
+        yield f"{report.rows:,} rows -> {report.out}, {report.path.name}"
+
+
+def _table(sources: list[dict[str, Any]], rows: int) -> list[str]:
+    written = "turns" in sources[0]
+    head = ["source", "found", "asked", "taken", "share", "duplicates", *(("turns", "words") if written else ())]
+    table: list[list[object]] = [list(head)]
+    for source in sources:
+        name = source["name"]
+        short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+        numbers = [short, source["found"], source["asked"], source["taken"], f"{source['share']:6.1%}"]
+        held = (source["turns"], f"{source['mean_answer_words']:5.1f}") if written else ()
+        table.append([*numbers, sum(source["duplicates"].values()), *held])
+    totals = [sum(source[name] for source in sources) for name in ("found", "asked")]
+    twice = sum(sum(source["duplicates"].values()) for source in sources)
+    table.append(["all", *totals, rows, f"{1:6.1%}", twice, *_held(sources, written=written)])
+    return columns(table, indent="")
+
+
+def _held(sources: list[dict[str, Any]], *, written: bool) -> tuple[object, ...]:
+    if not written:
+        return ()
+    turns = sum(source["turns"] for source in sources)
+    words = sum(source["mean_answer_words"] * source["turns"] for source in sources)
+    return turns, f"{words / turns if turns else 0:5.1f}"
+
+
+def _told(source: dict[str, Any]) -> Iterator[str]:
+    """Yield what became of the rows of a source that could not be taken."""
+    for what, reasons in (("refused", source["refused"]), ("left out", source["left_out"])):
+        if reasons:
+            listed = ", ".join(f"{reason} {number:,}" for reason, number in reasons.items())
+            yield f"{source['name']}: {sum(reasons.values()):,} {what} ({listed})"
+    for other, number in source["duplicates"].items():
+        whose = "itself" if other == source["name"] else other
+        yield f"{source['name']}: {number:,} duplicates of rows in {whose}"
