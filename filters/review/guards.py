@@ -33,7 +33,10 @@ HEADERS = {
 }
 TOKEN = "token"  # noqa: S105 - the name of the query's field, no secret
 
-_WELCOME = '<!doctype html><meta http-equiv="refresh" content="0; url=/"><title>Review</title><a href="/">Go on</a>'
+_WELCOME = (
+    '<!doctype html><meta http-equiv="refresh" content="0; url=/"><link rel="icon" href="data:,">'
+    '<title>Review</title><a href="/">Go on</a>'
+)
 
 
 class Guard:
