@@ -5,7 +5,8 @@
 travels in ``extra`` and is written back. Files: `candidate_files.py`.
 
 The *positive* of a row is the text that the negative competes with: ``positive`` (a hard positive, in both-sides
-pairs) where there is one, else the caption. A row that comes in rejected stays as it is.
+pairs) where there is one, else the caption. A row that comes in rejected stays as it is. SHUFFLE is for training only:
+such rows come in as rejected, with the reason `for_training`.
 """
 
 import hashlib
@@ -17,6 +18,7 @@ from typing import Any
 import polars as pl
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.exports.writing import TRAINING_FORMS
 from pairwright.datasets.records import compact_json
 from pairwright.datasets.tables import EDIT, SCORE, STATES, column
 from pairwright.filters.groups import text_group
@@ -41,6 +43,7 @@ SCHEMA = pl.Schema(
         "extra": pl.String(),
     }
 )
+FOR_TRAINING = "for_training"  # why a row of a type that no benchmark holds is rejected
 _TEXTS = ("id", "key", "image", "positive", "form", "target", "reason")
 _ALIASES = {"negative_caption": "negative", "positive_caption": "positive", "filename": "image"}
 
@@ -150,6 +153,8 @@ def _checked(given: Mapping[str, Any], place: str) -> dict[str, Any]:
     row["status"] = _text(known.pop("status", "kept"), "status", place) or "kept"
     if row["status"] not in STATES:
         raise _wrong(f"status {row['status']!r}", place, f"It is one of: {', '.join(STATES)}.")
+    if row["form"] in TRAINING_FORMS and row["status"] == "kept":
+        row |= {"status": "rejected", "reason": FOR_TRAINING}
     for name in ("caption", "negative"):
         row[name] = _text(known.pop(name, ""), name, place)
         came_to_nothing = name == "negative" and row["status"] == "rejected"

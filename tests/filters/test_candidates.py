@@ -169,3 +169,16 @@ def test_a_table_of_somebody_elses_is_read_when_it_has_the_two_texts(tmp_path: P
 )
 def test_a_type_is_named_by_form_and_target(form: str, target: str, name: str) -> None:
     assert type_name(form, target) == name
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_shuffled_rows_are_for_training_and_come_in_rejected(tmp_path: Path, ending: str) -> None:
+    rows = [
+        {"caption": "a dog", "negative": "dog a", "form": "shuffle"},
+        {"caption": "a dog", "negative": "a cat", "form": "replace", "target": "object"},
+    ]
+    kept = frame_of(rows).with_columns(status=pl.lit("kept"), reason=pl.lit(""))
+    write_candidates(kept, tmp_path / f"rows.{ending}")
+    found = read_candidates(tmp_path / f"rows.{ending}")
+    assert found["status"].to_list() == ["rejected", "kept"]
+    assert found["reason"].to_list() == ["for_training", ""]

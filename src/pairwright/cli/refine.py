@@ -42,13 +42,15 @@ def refine(
     """
     from pairwright.datasets.reading import ReadOptions, read_pairs
     from pairwright.filters.candidate_files import read_candidates, write_candidates
-    from pairwright.filters.candidates import refine_candidates, usable_corpus
+    from pairwright.filters.candidates import FOR_TRAINING, refine_candidates, usable_corpus
     from pairwright.filters.groups import corpus_of
     from pairwright.filters.refinement import RefineOptions
     from pairwright.flows.annotation_files import refuse_overwriting
 
     refuse_overwriting(out, str(input_), corpus)
     frame = read_candidates(input_)
+    if shuffled := frame.filter(reason=FOR_TRAINING).height:
+        note(f"{shuffled:,} SHUFFLE rows are for training only: rejected as {FOR_TRAINING}.")
     pool = None
     if corpus:
         options = ReadOptions(input=corpus, on_error="skip", verify_images="off")
@@ -62,7 +64,9 @@ def refine(
     write_candidates(rows, out, only_kept=only_kept)
     result: dict[str, Any] = {**outcome.as_json(), "out": str(out)}
     emit(result, _lines(result), as_json=as_json)
-    if not result["kept"]:
+    if not result["in"]:
+        note("No row was left to refine: all came in rejected, or there were none.")
+    elif not result["kept"]:
         note("Nothing was left to keep: the rows all lean one way. Fewer --cells keep more of a small set.")
     if not result["kept"] or any(attack["after"] > target for attack in result["attacks"].values()):
         raise typer.Exit(3)
