@@ -20,6 +20,7 @@ from pairwright.cli import (
     evaluate,
     export,
     fetch,
+    filter_pairs,
     generate,
     index,
     init,
@@ -51,6 +52,7 @@ app.command("build", short_help="Build a dataset as a config says.")(build.build
 app.add_typer(index.app, name="index")
 app.command("retrieve", short_help="Search an index with queries.")(retrieve.retrieve)
 app.command("fetch", short_help="Download the images of pairs.")(fetch.fetch)
+app.command("filter", short_help="Leave out pairs.")(filter_pairs.filter_pairs)
 app.add_typer(generate.app, name="generate")
 app.command("refine", short_help="Drop negatives that text alone betrays.")(refine.refine)
 app.command("validate", short_help="Find negatives that are true after all.")(validate.validate)

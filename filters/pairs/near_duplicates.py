@@ -1,0 +1,67 @@
+"""Near-duplicate captions: MinHash finds who may be alike, the words themselves decide.
+
+Two captions are near-duplicates when the Jaccard similarity of their shingles reaches the threshold; shingles are single
+words and runs of two, in lower case without punctuation, so that word order counts a little. Of several that are alike
+the first one stays. Captions of one image are not compared with each other: they are meant to be alike.
+
+Locality-sensitive hashing (datasketch) gives the candidates; it may miss a pair near the threshold, never invent one.
+Memory: about 2.5 kB a caption that stays.
+"""
+
+import hashlib
+from itertools import pairwise
+from typing import Final
+
+from datasketch import MinHash, MinHashLSH
+
+from pairwright.generators.language.vocabulary import normal_form
+
+PERMUTATIONS: Final = 128
+_SEED: Final = 1
+
+
+class NearDuplicates:
+    """What was said so far.
+
+    Args:
+        threshold: Jaccard similarity in 0-1 from which two captions are alike.
+    """
+
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
+        self._index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+        self._shingles: list[frozenset[str]] = []
+        self._images: list[str] = []
+
+    def is_new(self, caption: str, image: str) -> bool:
+        """Take a caption, and return whether none of another image that stays is like it.
+
+        Args:
+            caption: the text.
+            image: a name that captions of one image share.
+        """
+        shingles = _shingles(caption)
+        if not shingles:
+            return True
+        sketch = MinHash(PERMUTATIONS, seed=_SEED, hashfunc=_hash)
+        sketch.update_batch([shingle.encode() for shingle in sorted(shingles)])
+        alike = (at for at in self._index.query(sketch) if self._images[at] != image)
+        if any(_jaccard(self._shingles[at], shingles) >= self._threshold for at in alike):
+            return False
+        self._index.insert(len(self._shingles), sketch)
+        self._shingles.append(shingles)
+        self._images.append(image)
+        return True
+
+
+def _shingles(caption: str) -> frozenset[str]:
+    words = normal_form(caption).split()
+    return frozenset([*words, *(f"{one} {other}" for one, other in pairwise(words))])
+
+
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other)
+
+
+def _hash(data: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(data, digest_size=4).digest(), "little")

@@ -1,0 +1,100 @@
+"""``pairwright filter``: leave out pairs by caption, image, likeness or concept."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pairwright.cli.console import Progress, columns, emit, note
+from pairwright.cli.reading import (
+    ColumnsOption,
+    ExplodeOption,
+    FormatOption,
+    ImageRootOption,
+    InputArgument,
+    JsonOption,
+    OnErrorOption,
+    SeedOption,
+    columns_option,
+)
+
+
+def filter_pairs(
+    input_: InputArgument,
+    *,
+    out: Annotated[Path, typer.Option("--out", help="Parquet file of the pairs that are left.")],
+    min_words: Annotated[int, typer.Option(min=0, help="Of a caption.")] = 0,
+    max_words: Annotated[int, typer.Option(min=0, help="Of a caption.")] = 0,
+    min_side: Annotated[int, typer.Option(min=0, help="Pixels of an image's shorter side.")] = 0,
+    max_aspect: Annotated[float, typer.Option(min=0, help="Longer side by shorter side.")] = 0.0,
+    near_duplicates: Annotated[
+        float, typer.Option(min=0, max=1, help="Likeness to an earlier caption, such as 0.8.")
+    ] = 0.0,
+    min_clip_score: Annotated[float, typer.Option(min=0, max=1, help="Cosine of image and caption, such as 0.25.")] = 0,
+    clip_model: Annotated[str, typer.Option(help="Folder, hub name or ARCH::pretrained.")] = "",
+    device: Annotated[str, typer.Option(help="Of the model: cpu, cuda; guessed when left out.")] = "",
+    concept_floor: Annotated[int, typer.Option(min=0, help="Captions that a noun phrase needs to count: 3.")] = 0,
+    concept_cap: Annotated[int, typer.Option(min=0, help="Captions taken for a noun phrase: 100.")] = 0,
+    mapping: ColumnsOption = "",
+    format_: FormatOption = "",
+    explode: ExplodeOption = False,
+    image_root: ImageRootOption = "",
+    on_error: OnErrorOption = "stop",
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Leave out pairs: short or long captions, small images, near-duplicates, unfitting or too common ones.
+
+    A filter that is not named does nothing. What went is in OUT's .rejected.parquet, each pair with its reason.
+
+    \b
+    Examples:
+      pairwright filter captions.jsonl --min-words 3 --near-duplicates 0.8 --out pairs.parquet
+      pairwright filter '{00000..00099}.tar' --min-side 224 --max-aspect 3 --out pairs.parquet
+      pairwright filter cc3m.parquet --concept-floor 3 --concept-cap 100 --out covered.parquet
+    """
+    from pairwright.datasets.reading import ReadOptions
+    from pairwright.filters.pairs.shapes import Bounds
+    from pairwright.flows.filtering import FilterRequest, run_filters
+
+    looks = bool(min_side or max_aspect)
+    read = ReadOptions(
+        input=input_,
+        format=format_,
+        columns=columns_option(mapping),
+        explode=explode,
+        image_root=image_root,
+        on_error=on_error,
+        verify_images="header" if looks else "off",
+    )
+    request = FilterRequest(
+        read,
+        out,
+        Bounds(min_words, max_words, min_side, max_aspect),
+        near_duplicates,
+        min_clip_score,
+        clip_model,
+        device,
+        concept_floor,
+        concept_cap,
+        seed,
+    )
+    progress = Progress()
+    result = run_filters(request, progress)
+    progress.end()
+    emit(result, _lines(result), as_json=as_json)
+    if result.get("unknown_size"):
+        note(f"{result['unknown_size']:,} images of unknown size passed.")
+    if not result["kept"]:
+        note("Nothing was left to keep.")
+        raise typer.Exit(3)
+
+
+def _lines(result: dict[str, Any]) -> list[str]:
+    table: list[list[object]] = [["pairs in", result["in"]], ["kept", result["kept"]]]
+    table += [[reason, count] for reason, count in result["rejected"].items()]
+    lines = columns(table, indent="")
+    if concepts := result.get("concepts"):
+        told = f"{concepts['phrases']:,} noun phrases; {concepts['counted']:,} are frequent enough, and each of these is kept"
+        lines += ["", f"{told} in some caption. {concepts['capped']:,} were capped."]
+    return [*lines, "", f"{result['out']}, {result['rejected_out']} in {result['seconds']} s"]
