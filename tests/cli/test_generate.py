@@ -53,7 +53,7 @@ def test_a_quota_that_cannot_be_met_is_told_in_a_line(pool: Path) -> None:
     said = call("generate", "negatives", pool, "--out", "n.jsonl", *given)
     (line,) = [line for line in said.splitlines() if line.startswith("replace-relation: ")]
     assert line.startswith("replace-relation: 1,000 asked, ")
-    assert line.endswith(" given; each word once")
+    assert line.endswith(" given; at most 1 row a word")
 
 
 def test_one_type_of_a_quota_is_named_before_all(pool: Path) -> None:
@@ -90,6 +90,13 @@ def test_one_sugarcrepe_file_of_several_types_tells_them_and_refine_reads_them(p
     assert {(row["form"], row["target"]) for row in rows} == {("replace", "object"), ("replace", "relation")}
     told = json.loads(call("refine", "n.json", "--out", "r.jsonl", "--cells", 2, "--json"))
     assert set(told["by_type"]) == {"replace-object", "replace-relation"}
+
+
+def test_rows_that_are_skipped_are_told(tmp_path: Path) -> None:
+    (tmp_path / "some.jsonl").write_text('{"caption": "A dog on a bed."}\n{"caption": ""}\n{"capt')
+    said = call("generate", "positives", "some.jsonl", "--out", "p.jsonl", "--on-error", "skip")
+    assert "Skipped: 2 broken rows (broken_json 1, empty_caption 1)" in said
+    assert "\n1 caption in " in said
 
 
 def test_what_is_printed_fits_a_terminal_of_eighty_columns(scenes: Path) -> None:

@@ -1,6 +1,7 @@
 """What ``pairwright generate`` prints: what became of each type, which words were put in how often, and where.
 
-Tables are at most 80 columns wide. Words and places are told of texts with one edit; conversations have none.
+Tables are at most 80 columns wide. Words and places are told of edited texts, of types with enough rows for shares to
+mean something; ``--json`` tells all.
 """
 
 import textwrap
@@ -11,19 +12,31 @@ from pairwright.cli.console import columns
 
 _WIDTH = 80
 _GAP = "  "
+_ENOUGH = 20  # rows of a type
 
 
 def result_lines(result: Mapping[str, Any]) -> list[str]:
     """Return the result of a generator (`flows.generating.Work.result`) as lines."""
-    kept = {kind: each for kind, each in result["account"].items() if each["kept"]}
+    kept = {kind: each for kind, each in result["account"].items() if each["kept"] >= _ENOUGH}
     return [
         *_types(result["types"], result["account"]),
         "",
         *_limits(result["limits"]),
         *_words(kept),
         *_places(kept),
-        f"{result['captions']:,} captions in {result['seconds']} s -> {result['out']}",
+        *_broken(result["broken"]),
+        f"{counted(result['captions'], 'caption')} in {result['seconds']} s -> {result['out']}",
     ]
+
+
+def counted(number: int, what: str) -> str:
+    """Return ``1 caption``, ``2,000 captions``."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _broken(reasons: Mapping[str, int]) -> list[str]:
+    """Return a line about the rows of the input that were skipped, if any."""
+    return [f"Skipped: {counted(sum(reasons.values()), 'broken row')} ({_reasons(reasons)})"] if reasons else []
 
 
 def _types(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str]:
@@ -33,7 +46,7 @@ def _types(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str
     for kind, counts in types.items():
         with_text = account[kind]["made"] if kind in account else counts["made"]
         rows.append([kind, *([counts["made"]] if account else []), with_text, counts["kept"]])
-    reasons = ["rejected", *(_counted(counts["rejected"]) for counts in types.values())]
+    reasons = ["rejected", *(_reasons(counts["rejected"]) for counts in types.values())]
     return _last_wrapped(rows, reasons)
 
 
@@ -49,7 +62,7 @@ def _limited(kind: str, told: Mapping[str, Any]) -> str:
     if given == available if asked is None else given == asked:
         return ""
     quota = "" if asked is None else f"{asked:,} asked, "
-    cap = "" if given == available else "; each word once" if most == 1 else f"; at most {most:,} rows a word"
+    cap = "" if given == available else f"; at most {counted(most, 'row')} a word"
     return f"{kind}: {quota}{available:,} available, {given:,} given{cap}"
 
 
@@ -83,7 +96,7 @@ def _places(account: Mapping[str, Any]) -> Iterator[str]:
     yield ""
 
 
-def _counted(reasons: Mapping[str, int]) -> str:
+def _reasons(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
 
 
