@@ -1,8 +1,9 @@
 """Texts that reviewers wrote go through the checks on every written row (`generators.edit_checks`), as a model's do.
 
-A clean edit is put into the format of its caption, gets its spans, and the type that it is. A text that may be true of
-the image, or repeats another, is turned away with the reason of the check. Any other flaw (two places edited, a word
-that no dictionary has) is the reviewer's good right: the text is taken as it was written, without spans.
+A clean edit is put into the format of its caption, gets its spans, and the type that it is. A text that says what
+captions of the image say, or repeats another, is turned away with the reason of the check. What else the checks find
+(two places edited, a word that no dictionary has, one that means about the same) is the reviewer's good right, who saw
+the image: the text is taken without spans, with no more than its first capital and final mark put right.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,8 +16,10 @@ from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.triples import TYPES, UNTRUE, Remembering, Triples
+from pairwright.generators.triples import TYPES, Remembering, Triples
 
+_REFUSED = frozenset({"no_edit", "identical", "duplicate", "true_of_image"})
+_MARKS = " .!?"
 _POOL = 100_000  # captions that tell which words are used
 
 
@@ -82,4 +85,12 @@ def _checked(each: Written, triples: Triples, tagger: Remembering) -> Fixed:
     read = triples.read(Caption(pair, tagger.tag([each.caption])[0]), each.text, told, each.taken)
     if not read.reason:
         return Fixed(read.text, read.type, read.edits)
-    return Fixed(each.text, each.type, reason=read.reason if read.reason in UNTRUE else "")
+    if read.reason in _REFUSED:
+        return Fixed(each.text, each.type, reason=read.reason)
+    return Fixed(_formatted(each.text, each.caption), each.type)
+
+
+def _formatted(text: str, caption: str) -> str:
+    """Return a text with the first capital and the final mark of its caption, which would give it away."""
+    bare, ending = text.rstrip(_MARKS), caption[len(caption.rstrip(_MARKS)) :]
+    return (bare[:1].upper() if caption[:1].isupper() else bare[:1]) + bare[1:] + ending

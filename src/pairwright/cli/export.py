@@ -1,12 +1,16 @@
 """``pairwright export``: write a build or shards in another tool's layout."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.reading import JsonOption
+from pairwright.cli.review import tell_uncounted
+
+if TYPE_CHECKING:
+    from pairwright.datasets.exports.source import Source
 
 
 def export(
@@ -23,6 +27,12 @@ def export(
     rationales: Annotated[
         Path | None,
         typer.Option("--rationales", help="A .parquet of `generate rationales`, to go with the samples of its keys."),
+    ] = None,
+    decisions: Annotated[
+        Path | None,
+        typer.Option(
+            "--decisions", help="Decisions of `review` on INPUT: leave out what was rejected, take what was fixed."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,14 +52,30 @@ def export(
     from pairwright.datasets.tables import EXAMPLES
 
     options = replace(NO_OPTIONS, seed=seed)
+    source = input_ if decisions is None else _reviewed(input_, decisions)
     if rationales is None:
-        written, left = write(input_, to, out, options), 0
+        written, left = write(source, to, out, options), 0
     else:
         examples, matched = EXAMPLES.read(rationales), set[str]()
-        written = write(with_examples(open_source(input_), examples, matched), to, out, options)
+        given = open_source(source) if isinstance(source, Path) else source
+        written = write(with_examples(given, examples, matched), to, out, options)
         left = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
     files = [str(path) for path in written.files]
     lines = columns([["rows", written.rows], *(["file", path] for path in files)], indent="")
     if left:
         note(f"{left:,} rationales belong to no sample of {input_}.")
     emit({"rows": written.rows, "files": files, "rationales_left": left}, lines, as_json=as_json)
+
+
+def _reviewed(input_: Path, decisions: Path) -> "Source":
+    """Return the samples of INPUT as reviewers want them."""
+    from pairwright.datasets.exports.source import open_source
+    from pairwright.filters.review.applying import apply_to_source, outcomes
+    from pairwright.filters.review.decisions import read_decisions
+    from pairwright.filters.review.rows import read_rows
+    from pairwright.filters.review.verdicts import judge
+
+    rows = read_rows(input_)
+    judged = judge(rows.frame, read_decisions(decisions))
+    tell_uncounted(judged.uncounted)
+    return apply_to_source(open_source(input_), outcomes(rows, judged))

@@ -31,6 +31,7 @@ from pairwright.cli import (
     prompts,
     refine,
     retrieve,
+    review,
     validate,
     verify,
 )
@@ -57,6 +58,7 @@ app.add_typer(generate.app, name="generate")
 app.command("refine", short_help="Drop negatives that text alone betrays.")(refine.refine)
 app.command("validate", short_help="Find negatives that are true after all.")(validate.validate)
 app.command("evaluate", short_help="Tell how a model fares, from its scores.")(evaluate.evaluate)
+app.command("review", short_help="Judge negatives by eye.")(review.review)
 app.command("mix", short_help="Mix conversations of several sources.")(mix.mix)
 app.command("export", short_help="Write another tool's layout.")(export.export)
 app.command("inspect", short_help="Look at a dataset.")(inspect.inspect)

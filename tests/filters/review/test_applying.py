@@ -140,8 +140,13 @@ def test_fixes_that_may_be_true_are_turned_away_and_others_are_the_reviewers_rig
         [Written("A red bus by a tree.", others, "replace-object", text) for text in texts], ["a red bus"]
     )
     assert [bool(each.reason) for each in found] == [bool(reason) for reason in texts.values()]
-    assert found[2].text == "a red car and two men at night"
+    assert found[2].text == "A red car and two men at night."
     assert found[2].edits == ()
+
+
+def test_a_reviewer_is_believed_where_a_dictionary_takes_two_words_for_one() -> None:
+    (found,) = check_fixes([Written("A white bus.", (), "replace-attribute", "a grey bus")], ["a white bus"])
+    assert (found.text, found.reason) == ("A grey bus.", "")
 
 
 def test_nothing_is_loaded_when_nobody_wrote_anything() -> None:
