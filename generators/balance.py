@@ -110,12 +110,15 @@ def line_of(row: Annotation) -> Line:
 
 
 def judge(lines: Iterable[Line], limits: Limits) -> Verdict:
-    """Return which rows have to go such that the others are within the limits, and as many as can be."""
+    """Return which rows have to go such that the others are within the limits, and as many as can be.
+
+    The verdict tells of all types that rows or the quotas name.
+    """
     by_type: defaultdict[str, list[Line]] = defaultdict(list)
     for line in lines:
         by_type[line.type].append(line)
     gone: dict[str, str] = {}
-    types: dict[str, Given] = {}
+    types = {kind: Given(quota, 0, 0, None, 0) for kind, quota in limits.quota.items()}
     for kind, rows in by_type.items():
         quota = limits.quota.get(kind)
         left, most = _size(rows, len(rows) if quota is None else min(quota, len(rows)), limits.share)

@@ -113,6 +113,11 @@ def test_a_quota_that_the_cap_does_not_allow_is_told() -> None:
     assert told.as_json() == {"asked": 50, "available": 100, "given": 20, "most": 10, "used": 10}
 
 
+def test_a_quota_of_a_type_that_was_not_made_is_told() -> None:
+    told = judge([], Limits({"a": 50})).types["a"]
+    assert (told.asked, told.available, told.given) == (50, 0, 0)
+
+
 def test_in_a_set_too_small_for_its_share_each_word_stands_once() -> None:
     made = [("a", word) for word in ["cat", "cat", "cow"]]
     told = judge(lines_of(made), Limits(share=0.05)).types["a"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -95,9 +95,9 @@ def negatives(
     """
     from pairwright.flows.generating import Request
     from pairwright.generators.balance import Limits
-    from pairwright.generators.negatives import TYPES
+    from pairwright.generators.negatives import FOR_BENCHMARKS, TYPES
 
-    options: dict[str, object] = {"per_type": per_type, **_listed("types", types)}
+    options: dict[str, Any] = {"per_type": per_type, **_listed("types", types)}
     if method == "llm":
         if both_sides:
             raise UsageError("--both-sides is made by rules. Leave it out, or --method llm.")
@@ -107,7 +107,7 @@ def negatives(
             raise UsageError("--variant says how a model is asked. It needs --method llm.")
         options["both_sides"] = both_sides
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    limits = Limits(_quota(quota, TYPES), max_word_share)
+    limits = Limits(_quota(quota, TYPES, options.get("types", FOR_BENCHMARKS)), max_word_share)
     request = Request(f"{method}-negatives", options, seed, read, pool, out, limits)
     _run(request, method, asked, as_json=as_json)
 
@@ -148,8 +148,9 @@ def positives(
     from pairwright.generators.positives import TYPES
 
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    limits = Limits(_quota(quota, TYPES), max_word_share)
-    request = Request(f"{method}-positives", _listed("types", types), seed, read, pool, out, limits)
+    options = _listed("types", types)
+    limits = Limits(_quota(quota, TYPES, options.get("types", TYPES)), max_word_share)
+    request = Request(f"{method}-positives", options, seed, read, pool, out, limits)
     _run(request, method, asked, as_json=as_json)
 
 
@@ -262,8 +263,10 @@ def _parts(written: str) -> dict[str, float]:
     return parts
 
 
-def _quota(written: str, types: Sequence[str]) -> dict[str, int]:
-    """Return ``1000`` or ``replace-object=1000,swap-object=50`` as the most of each type; one named counts before all.
+def _quota(written: str, types: Sequence[str], made: Sequence[str]) -> dict[str, int]:
+    """Return ``1000`` or ``replace-object=1000,swap-object=50`` as the most of each type that is made.
+
+    A type that is named counts before the number of all.
 
     Raises:
         UsageError: when it is not written so.
@@ -276,10 +279,10 @@ def _quota(written: str, types: Sequence[str]) -> dict[str, int]:
                 f"--quota {written!r}: write 1000, or TYPE=1000 with a type of {', '.join(types)}; "
                 "or both, such as 1000,swap-object=50."
             )
-        quota |= {kind: int(number)} if sign else dict.fromkeys(types, int(number))
+        quota |= {kind: int(number)} if sign else dict.fromkeys(made, int(number))
     return quota
 
 
-def _listed(name: str, written: str) -> dict[str, object]:
+def _listed(name: str, written: str) -> dict[str, Any]:
     items = tuple(item.strip() for item in written.split(",") if item.strip())
     return {name: items} if items else {}
