@@ -1,4 +1,4 @@
-"""Edited texts written with quotas and caps: rows are set aside on the disk until all are there, then judged together."""
+"""Texts written with quotas and caps: rows are set aside on the disk until all are there, then judged together."""
 
 import pickle
 import tempfile
@@ -9,7 +9,7 @@ from typing import IO
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.annotation_files import Write, open_writer
-from pairwright.generators.balance import Limits, Line, Verdict, balanced, judge, limited_kind, line_of
+from pairwright.generators.balance import Limits, Line, Verdict, balanced, is_limited, judge, line_of
 
 
 @contextmanager
@@ -41,12 +41,11 @@ def open_balanced(
         if limits == Limits():
             yield put
             return
-        kind = limited_kind(generator)
         lines: list[Line] = []
         with tempfile.TemporaryFile(dir=path.absolute().parent) as spool:
 
             def set_aside(pair: Pair, rows: Sequence[Annotation]) -> None:
-                lines.extend(line_of(row) for row in rows if row.kind == kind and row.status == "kept")
+                lines.extend(line_of(row) for row in rows if is_limited(row, generator) and row.status == "kept")
                 pickle.dump((pair, list(rows)), spool)
 
             yield set_aside

@@ -31,7 +31,17 @@ from pairwright.flows.sections import (
 
 STAGES = (
     *("pairs", "index", "retrieve", "fetch", "tag", "words"),
-    *("negatives", "balance", "positives", "balance-positives", "conversations", "refine", "shards", "sizes"),
+    *(
+        "negatives",
+        "balance",
+        "positives",
+        "balance-positives",
+        "conversations",
+        "balance-conversations",
+        "refine",
+        "shards",
+        "sizes",
+    ),
 )
 
 

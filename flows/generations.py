@@ -5,7 +5,7 @@ from typing import Any
 
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig
-from pairwright.flows.sections import NegativesSection, PositivesSection
+from pairwright.flows.sections import ConversationsSection, NegativesSection, PositivesSection
 from pairwright.flows.stages.generate import Generation
 
 
@@ -38,8 +38,16 @@ def generations(config: BuildConfig) -> list[Generation]:
     return stages + [stage(extra.name, extra.name, extra.options, to_refine=to_refine) for extra in config.generators]
 
 
-def limited_section(config: BuildConfig, stage: str) -> NegativesSection | PositivesSection | None:
-    """Return the section that limits what a stage made; None where there is none."""
+def limited_section(
+    config: BuildConfig, stage: str
+) -> NegativesSection | PositivesSection | ConversationsSection | None:
+    """Return the section that limits what a stage made; None where there is none.
+
+    A model is asked for no more conversations than are wanted, so there is nothing to limit afterwards.
+    """
+    talks = config.conversations
+    if stage == "conversations":
+        return talks if talks and talks.counts and talks.method == "templates" else None
     if stage == "negatives":
         return config.negatives
     return config.positives if stage == "positives" else None

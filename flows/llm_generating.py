@@ -15,6 +15,7 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.reading import read_pairs
 from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
+from pairwright.flows.counting import asked_and_given, counted
 from pairwright.flows.generating import Request, Work, materials, tagged_pairs
 from pairwright.flows.llm import Asking
 from pairwright.flows.talking import Talks
@@ -48,9 +49,9 @@ def run_llm_generator(
     work = Work.of(request.generator)
     captions = sum(len(batch.pairs) for batch in read_pairs(request.read))
     tagger = load_tagger()
-    maker = build_llm_generator(
-        request.generator, asking.materials(materials(request, tagger, note), tagger), request.options
-    )
+    keys = (pair.key for batch in read_pairs(request.read) for pair in batch.pairs)
+    options = counted(request.options, keys, request.seed)
+    maker = build_llm_generator(request.generator, asking.materials(materials(request, tagger, note), tagger), options)
     run = asking.identity(maker, request.options, request.seed)
     partial = request.out.with_suffix(f".partial{request.out.suffix}")
     stopped: BaseException | None = None
@@ -71,6 +72,8 @@ def run_llm_generator(
     partial.replace(request.out)
     if summary := failed.summary(work.captions):
         note(summary)
+    if request.options.get("counts"):
+        work.judged(asked_and_given(request.options, work.tally))
     totals = {"captions_per_second": round(session.totals().rate, 1)}
     reasons = dict(sorted(failed.counts.items()))
     return {

@@ -14,6 +14,7 @@ from pairwright.datasets.reading import read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.flows.chosen import chosen_pairs
 from pairwright.flows.config import BuildConfig
+from pairwright.flows.counting import counted
 from pairwright.flows.generating import Request, materials
 from pairwright.flows.generations import choice_of, generations
 from pairwright.flows.inputs import read_options
@@ -45,7 +46,8 @@ def plan_llm_generator(request: Request, asking: Asking, note: Callable[[str], N
     asking.settings()  # what cannot work is told first
     tagger = load_tagger()
     made = asking.materials(materials(request, tagger, note), tagger)
-    maker = build_llm_generator(request.generator, made, request.options)
+    keys = (pair.key for batch in read_pairs(request.read) for pair in batch.pairs)
+    maker = build_llm_generator(request.generator, made, counted(request.options, keys, request.seed))
     pairs = (pair for batch in read_pairs(request.read) for pair in batch.pairs)
     return plan_maker(maker, sample_of(pairs, seed=request.seed), tagger, asking, request.seed)
 
@@ -69,7 +71,8 @@ def plan_build(config: BuildConfig, out: Path) -> list[StagePlan]:
     sample = sample_of(_pairs_of(config, out), seed=config.seed)
     plans = []
     for this in stages:
-        maker = build_llm_generator(this.generator, made, this.options)
+        keys = (pair.key for pair in _pairs_of(config, out))
+        maker = build_llm_generator(this.generator, made, counted(this.options, keys, config.seed))
         plans.append(replace(plan_maker(maker, sample, tagger, asking, config.seed), stage=this.stage))
     return plans
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pairwright.generators.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 from pairwright.indexes.sidecar import IndexOptions
 
 NegativeType = Literal[
@@ -179,6 +180,9 @@ class PositivesSection(MadeSection):
         return {"types": self.types}
 
 
+_OF_TEMPLATES = ("vocabulary", "most_turns", "short_prompt", "choice_prompt", "prompt_place", "prompt_turns")
+
+
 class ConversationsSection(Section):
     """Conversations from captions and boxes, by templates or by a model."""
 
@@ -194,10 +198,26 @@ class ConversationsSection(Section):
         (), description="labels that the source annotates exhaustively, needed for the answer no; coco: COCO's 80"
     )
     most_turns: int = Field(24, ge=0, description="by templates: turns of a conversation; 0: all that can be proved")
+    short_prompt: str = Field(SHORT_FORMAT, description="what asks for a word or phrase, in type short; off: nothing")
+    choice_prompt: str = Field(CHOICE_FORMAT, description="what asks for the letter, in type choice; off: nothing")
+    prompt_place: PromptPlace = Field(
+        "below", description="of these prompts: below question and options, behind the question, or above it"
+    )
+    prompt_turns: PromptTurns = Field("each", description="which turns have these prompts: each, or the first only")
     ratios: dict[ConversationType, float] = Field(
         {}, description="by a model: one type a pair, drawn by these parts, such as {conversation: 58, detail: 23, ...}"
     )
+    counts: dict[ConversationType, Annotated[int, Field(ge=0)]] = Field(
+        {},
+        description="how many of each type, such as {conversation: 58000, ...}; only these types when types is empty. "
+        "By templates: of what was made, so many are kept; by a model: so many pairs are asked about",
+    )
     see_image: bool = Field(default=False, description="by a model that sees: the image is sent as well")
+
+    @field_validator("short_prompt", "choice_prompt", mode="before")
+    @classmethod
+    def _yaml_reads_off_as_false(cls, value: object) -> object:
+        return "" if value in (False, "off") else value
 
     @model_validator(mode="after")
     def _fits_its_method(self) -> "ConversationsSection":
@@ -206,19 +226,28 @@ class ConversationsSection(Section):
             if self.method == "llm"
             else ("conversation", "brief", "short", "choice")
         )
-        if wrong := [kind for kind in self.types if kind not in known]:
+        if wrong := [kind for kind in (*self.types, *self.counts) if kind not in known]:
             raise ValueError(f"{wrong[0]} is not made with method {self.method}; there are {', '.join(known)}")
         if self.method == "templates" and (self.ratios or self.see_image):
             raise ValueError("ratios and see_image say how a model is asked; they need method: llm")
+        changed = [name for name in _OF_TEMPLATES if getattr(self, name) != type(self).model_fields[name].default]
+        if self.method == "llm" and changed:
+            raise ValueError(f"{changed[0]} says how templates are filled; it needs method: templates")
+        if self.types and (unasked := set(self.counts) - set(self.types)):
+            raise ValueError(f"counts: {min(unasked)} is not among the types")
+        if self.counts and self.ratios:
+            raise ValueError("give counts or ratios, not both")
         return self
 
     def options(self) -> dict[str, Any]:
         """Return the maker's options."""
-        types = {"types": self.types} if self.types else {}
+        asked = self.types or tuple(self.counts)
+        types = {"types": asked} if asked else {}
         if self.method == "llm":
             ratios = {str(kind): part for kind, part in self.ratios.items()}
-            return {**types, "ratios": ratios, "see_image": self.see_image}
-        return {**types, "vocabulary": self.vocabulary, "most_turns": self.most_turns}
+            counts = {str(kind): count for kind, count in self.counts.items()}
+            return {**types, "ratios": ratios, "counts": counts, "see_image": self.see_image}
+        return {**types, **{name: getattr(self, name) for name in _OF_TEMPLATES}}
 
 
 class GeneratorSection(Section):

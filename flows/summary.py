@@ -149,7 +149,8 @@ def _types(stages: Mapping[str, Any]) -> dict[str, Any]:
         for name, counts in told["facts"].get("by_type", {}).items():
             if "made" in counts:
                 types[f"{stage}: {name}"] = {**counts, "rejected": dict(counts["rejected"])}
-    away = (("balance", "balanced_away"), ("balance-positives", "balanced_away"), ("refine", "refined_away"))
+    balances = ("balance", "balance-positives", "balance-conversations")
+    away = (*((stage, "balanced_away") for stage in balances), ("refine", "refined_away"))
     for stage, fact in away:
         for name, gone in stages.get(stage, {}).get("facts", {}).get(fact, {}).items():
             types[name]["kept"] -= gone

@@ -23,8 +23,8 @@ from pairwright.generators.protocols import LLMGenerator
 TaggedPair = tuple[Pair, Sequence[Token]]
 
 NOTHING_TO_DO = frozenset(
-    {"no_edit", "no_candidate", "no_and", "no_image", "no_context"}
-)  # reasons that lie in the caption, whoever is asked
+    {"no_edit", "no_candidate", "no_and", "no_image", "no_context", "over_quota"}
+)  # reasons that lie in the caption or in what was asked for, whoever is asked
 
 
 @dataclass

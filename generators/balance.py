@@ -34,6 +34,12 @@ def limited_kind(generator: str) -> str:
     return _KINDS.get(generator.rpartition("-")[2], "")  # "rules-negatives", "llm-positives"
 
 
+def is_limited(row: Annotation, generator: str) -> bool:
+    """Say whether limits on what a generator made are for this row: of its kind, or any of its conversations."""
+    kind = limited_kind(generator)
+    return row.kind == kind if kind else bool(row.turns)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What a set may hold.

@@ -4,8 +4,8 @@ Kinds, as LLaVA and LLaVA-1.5 have them, but without a model:
 
 - *brief*: the naive expansion, an instruction of ours with the caption as the answer;
 - *conversation*: several grounded turns about one image, answered in sentences;
-- *short*: the same kinds of questions, each with the prompt for an answer in a word or phrase;
-- *choice*: questions with four options, each with the prompt for the option's letter. Options are shuffled so that in
+- *short*: the same kinds of questions, with the prompt for an answer in a word or phrase;
+- *choice*: questions with four options, with the prompt for the option's letter. Options are shuffled so that in
   every conversation each letter is right as often as any other, give or take one.
 
 What is asked (`grounding`, `box_facts`, `caption_facts`): presence, numbers, colours, what somebody does, where things
@@ -21,6 +21,7 @@ and size are those of the picture.
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
@@ -30,6 +31,7 @@ from pairwright.generators.facts import Fact
 from pairwright.generators.grounding import Grounding
 from pairwright.generators.label_sets import labels_of
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.questions import PromptPlace, PromptTurns
 
 NAME = "template-conversations"
 VERSION = 2
@@ -37,6 +39,7 @@ TYPES = ("conversation", "brief", "short", "choice")
 LETTERS = "ABCD"
 
 _Made = tuple[Turn, ...]
+_Question = tuple[str, tuple[str, ...]]  # what is asked, and the lines of its options
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +51,11 @@ class ConversationOptions:
         vocabulary: labels (singular) that the source marks in every image where they occur; ``coco`` stands for COCO's
             80 categories.
         most_turns: question-answer turns of a conversation at most; 0 for all that can be proved.
-        short_prompt: what stands below a question of kind short; empty: nothing.
-        choice_prompt: what stands below the options of kind choice; empty: nothing.
+        short_prompt: what asks for a word or phrase, in kind short; empty: nothing.
+        choice_prompt: what asks for the option's letter, in kind choice; empty: nothing.
+        prompt_place: where such a prompt stands: on a line of its own below question and options, on the line of the
+            question behind it, or on a line of its own above it.
+        prompt_turns: whether it stands in each turn, or only in the first, as in LLaVA-1.5's own mixture.
         seed: written into the origin of each row.
     """
 
@@ -58,6 +64,8 @@ class ConversationOptions:
     most_turns: int = 24
     short_prompt: str = questions.SHORT_FORMAT
     choice_prompt: str = questions.CHOICE_FORMAT
+    prompt_place: PromptPlace = "below"
+    prompt_turns: PromptTurns = "each"
     seed: int = 0
 
 
@@ -65,7 +73,7 @@ class TemplateConversations:
     """The rule generator (`protocols.RuleGenerator`) of template conversations.
 
     Raises:
-        UsageError: the options name an unknown type or a negative number of turns.
+        UsageError: the options name an unknown type, place or turns, or a negative number of turns.
     """
 
     name = NAME
@@ -78,6 +86,12 @@ class TemplateConversations:
             raise UsageError(f"no such type of conversation: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
         if self.options.most_turns < 0:
             raise UsageError(f"most_turns must be 0 (no limit) or more, not {self.options.most_turns}.")
+        for name, value, known in (
+            ("prompt_place", self.options.prompt_place, get_args(PromptPlace)),
+            ("prompt_turns", self.options.prompt_turns, get_args(PromptTurns)),
+        ):
+            if value not in known:
+                raise UsageError(f"{name} must be one of {', '.join(known)}, not {value!r}.")
         self._vocabulary = labels_of(self.options.vocabulary)
         self._makers: dict[str, Callable[[Pair, Sequence[Token], random.Random], _Made]] = {
             "conversation": self._conversation,
@@ -120,16 +134,22 @@ class TemplateConversations:
         grounding = Grounding.of(pair, tokens, self._vocabulary)
         asked = [[fact for fact in facts if fact.says or fact.short] for facts in grounding.facts(rng)]
         facts = self._chosen(asked, rng)
-        return _turns((_below(fact.question(rng), self.options.short_prompt), fact.brief()) for fact in facts)
+        return self._prompted((((fact.question(rng), ()), fact.brief()) for fact in facts), self.options.short_prompt)
 
     def _choice(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Made:
         grounding = Grounding.of(pair, tokens, self._vocabulary)
         asked = [[fact for fact in facts if len(fact.wrong) >= len(LETTERS) - 1] for facts in grounding.facts(rng)]
         facts = self._chosen([*asked, grounding.which_present(rng)], rng)
         right = [letter for _ in range(0, len(facts), len(LETTERS)) for letter in rng.sample(LETTERS, len(LETTERS))]
+        asked_for = ((_with_options(fact, letter, rng), letter) for fact, letter in zip(facts, right, strict=False))
+        return self._prompted(asked_for, self.options.choice_prompt)
+
+    def _prompted(self, said: Iterable[tuple[_Question, str]], prompt: str) -> _Made:
+        """Return the turns with the prompt for their form of answer where the options want it."""
+        only_first = self.options.prompt_turns == "first"
         return _turns(
-            (_below(_with_options(fact, letter, rng), self.options.choice_prompt), letter)
-            for fact, letter in zip(facts, right, strict=False)
+            (_asked(question, "" if only_first and number else prompt, self.options.prompt_place), answer)
+            for number, (question, answer) in enumerate(said)
         )
 
     def _chosen(self, kinds: Sequence[Sequence[Fact]], rng: random.Random) -> list[Fact]:
@@ -170,13 +190,17 @@ def _turns(said: Iterable[tuple[str, str]]) -> _Made:
     return tuple(turn for asked in answers.items() for turn in (Turn("human", asked[0]), Turn("assistant", asked[1])))
 
 
-def _below(question: str, prompt: str) -> str:
-    return f"{question}\n{prompt}" if prompt else question
+def _asked(question: _Question, prompt: str, place: PromptPlace) -> str:
+    asked, options = question
+    line = f"{asked} {prompt}" if prompt and place == "behind" else asked
+    above = [prompt] if prompt and place == "above" else []
+    below = [prompt] if prompt and place == "below" else []
+    return "\n".join((*above, line, *options, *below))
 
 
-def _with_options(fact: Fact, letter: str, rng: random.Random) -> str:
-    """Return the question with four options below it, the right one at ``letter``."""
+def _with_options(fact: Fact, letter: str, rng: random.Random) -> _Question:
+    """Return the question and its four options, the right one at ``letter``."""
     options = rng.sample(fact.options(), len(LETTERS) - 1)
     options.insert(LETTERS.index(letter), fact.brief())
-    lines = (f"{name}. {option}" for name, option in zip(LETTERS, options, strict=True))
-    return "\n".join((fact.question(rng), *lines))
+    lines = tuple(f"{name}. {option}" for name, option in zip(LETTERS, options, strict=True))
+    return fact.question(rng), lines

@@ -2,7 +2,8 @@
 
 Three types, each with a prompt of its name: *conversation* (several turns), *detail* (a long description, the answer to
 a question drawn from the prompt's list) and *reasoning* (one question that takes thought). A pair is asked for every
-type in `LLMConversationOptions.types`, or for one of them, drawn by `ratios` (the paper's: `type_mix.PAPER`).
+type in `LLMConversationOptions.types`, for one of them, drawn by `ratios` (the paper's: `type_mix.PAPER`), or only for
+those whose count it belongs to (`only`).
 
 Answers become turns, which are checked (`turn_checks`), asked for once more where something is wrong, and then kept or
 rejected with the reason. What a kept conversation names without support from captions and boxes is scored, not judged:
@@ -63,6 +64,7 @@ class LLMConversationOptions:
     Attributes:
         types: of `TYPES`.
         ratios: type -> its part; one type a pair is drawn from them. Empty: every type for every pair.
+        only: type -> keys of the pairs that are asked for it; for a type that it does not name, all are.
         see_image: send the image as well, for models that see.
         limits: how much of an image is told.
         seed: written into the origin of each row.
@@ -70,6 +72,7 @@ class LLMConversationOptions:
 
     types: tuple[str, ...] = TYPES
     ratios: Mapping[str, float] = field(default_factory=dict)
+    only: Mapping[str, frozenset[str]] = field(default_factory=dict)
     see_image: bool = False
     limits: ContextLimits = field(default_factory=ContextLimits)
     seed: int = 0
@@ -136,13 +139,16 @@ class LLMConversations:
         """Return the talk about ``pair``: one annotation for each type that it is asked for, kept or rejected."""
         del tokens  # the support of things is sought in all captions
         types = (drawn_type(self.options.ratios, rng),) if self.options.ratios else tuple(self._prompts)
+        asked_for = [kind for kind in types if pair.key in self.options.only.get(kind, (pair.key,))]
+        rows = [self._row(pair, kind, (), Answer(None, "over_quota")) for kind in types if kind not in asked_for]
+        if not asked_for:
+            return rows
         context = ImageContext.of(pair, self.options.limits)
         try:
             images = (self._images.read(pair.image),) if self._images is not None else ()
         except (UnusableImage, InputError):
-            return [self._row(pair, kind, (), Answer(None, "no_image")) for kind in types]
-        rows = []
-        for kind in types:
+            return [*rows, *(self._row(pair, kind, (), Answer(None, "no_image")) for kind in asked_for)]
+        for kind in asked_for:
             task = _Task(self._prompts[kind], self._model, pair.key, attempt, context, images, rng)
             turns, answer = yield from _ASKING[kind](task)
             rows.append(self._row(pair, kind, turns, answer, context))

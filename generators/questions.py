@@ -6,6 +6,11 @@ label in singular and plural, `a_noun` carries its article, `thing` and `other` 
 "two dogs"), `verb` is "is" or "are", `answer_relation` is "to the left of" and the like.
 """
 
+from typing import Literal
+
+PromptPlace = Literal["below", "behind", "above"]  # of the question: where a prompt for a form of answer stands
+PromptTurns = Literal["each", "first"]
+
 BRIEF = (
     "Describe the image briefly.",
     "Give a short description of the image.",

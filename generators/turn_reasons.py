@@ -19,7 +19,6 @@ class TurnReason:
 REASONS: Mapping[str, TurnReason] = {
     "no_context": TurnReason("nothing can be asked that captions or boxes prove"),
     "no_image": TurnReason("the image was to be shown, and the pair has none that can be read"),
-    "over_count": TurnReason("as many of its kind as were asked for are there already"),
     "empty_turn": TurnReason("a question or an answer is empty", "A question or an answer is empty."),
     "too_few_turns": TurnReason("there are fewer turns than asked for", "There are too few turns."),
     "too_many_turns": TurnReason("there are more turns than asked for", "There are too many turns."),

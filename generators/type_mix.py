@@ -1,18 +1,19 @@
-"""How many rows of each type: drawn pair by pair by ratio, or cut to counts over a finished set.
+"""How many rows of each type a model is asked for: drawn pair by pair by ratio, or counted out over the whole set.
 
-A ratio is a matter of one pair and its own chance, so it costs nothing and needs no second pass; the counts that come
-out differ from it by chance. Counts are exact, and a matter of the whole set: everything is made, and the surplus is
-rejected as ``over_count``, in the order of keys, so the order in which rows were made changes nothing.
+A ratio is a matter of one pair and its own chance, so it costs no second pass; the counts that come out differ from it
+by chance. A count names the pairs beforehand, so that no answer is paid for and then thrown away: as many as are asked
+for, chosen by a hash, each type on its own. What is given may be fewer, since answers are checked.
+
+Templates cost nothing: they are made for all pairs, and `balance` keeps as many as are asked for.
 """
 
+import heapq
 import random
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from hashlib import blake2b
 from itertools import accumulate
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation
 
 PAPER: Mapping[str, float] = {"conversation": 58, "detail": 23, "reasoning": 77}  # LLaVA-Instruct-158K
 
@@ -37,28 +38,21 @@ def drawn_type(ratios: Mapping[str, float], rng: random.Random) -> str:
     return next(name for name, upto in zip(ratios, sums, strict=True) if at < upto)
 
 
-def cut_to_counts(rows: Iterable[Annotation], counts: Mapping[str, int]) -> list[Annotation]:
-    """Return all rows in their order, of the kept ones at most ``counts[kind]`` of a kind: those of the lowest keys.
+def counted_out(keys: Iterable[str], counts: Mapping[str, int], seed: int) -> dict[str, frozenset[str]]:
+    """Return for each type the keys of the pairs to ask about, the same for any order of ``keys``.
 
     Args:
-        rows: annotations of a whole set.
-        counts: kind -> how many; kinds that it does not name are not cut.
-
-    Raises:
-        UsageError: when a count is negative.
+        keys: of all pairs.
+        counts: type to how many pairs, 0 or more; all pairs when there are fewer.
+        seed: another one chooses other pairs.
     """
-    if any(count < 0 for count in counts.values()):
-        raise UsageError(f"counts are 0 or more; these are {dict(counts)}.")
-    given = list(rows)
-    room = Counter(counts)
-    surplus: set[int] = set()
-    for at in sorted(range(len(given)), key=lambda at: (given[at].key, given[at].id)):
-        row = given[at]
-        if row.status != "kept" or row.kind not in counts:
-            continue
-        room[row.kind] -= 1
-        if room[row.kind] < 0:
-            surplus.add(at)
-    return [
-        replace(row, status="rejected", reason="over_count") if at in surplus else row for at, row in enumerate(given)
-    ]
+    lowest: dict[str, list[tuple[int, str]]] = {kind: [] for kind in counts}
+    for key in keys:
+        for kind, count in counts.items():
+            place = -int.from_bytes(blake2b(f"{seed} {kind} {key}".encode(), digest_size=8).digest())
+            held = lowest[kind]
+            if len(held) < count:
+                heapq.heappush(held, (place, key))
+            else:
+                heapq.heappushpop(held, (place, key))
+    return {kind: frozenset(key for _, key in held) for kind, held in lowest.items()}

@@ -12,7 +12,8 @@ from pathlib import Path
 from threading import Event
 
 from pairwright.datasets.tables import PAIRS
-from pairwright.flows.chosen import chosen_flags, chosen_pairs
+from pairwright.flows.chosen import chosen_flags, chosen_frame, chosen_pairs
+from pairwright.flows.counting import asked_and_given, counted
 from pairwright.flows.layout import failed_path, pairs_path, tokens_path
 from pairwright.flows.llm import Asking
 from pairwright.flows.progress import Progress
@@ -53,9 +54,9 @@ class AskingStage:
         this, asking = self.this, self.asking
         before = replace(asking.bill)  # of the stages before this one
         tagger = load_tagger()
-        maker = build_llm_generator(
-            this.generator, asking.materials(materials_of(root, this.seed), tagger), this.options
-        )
+        keys = (key for part in parts for key in chosen_frame(root, part, this.choice)["key"])
+        options = counted(this.options, keys, this.seed)
+        maker = build_llm_generator(this.generator, asking.materials(materials_of(root, this.seed), tagger), options)
         run = asking.identity(maker, this.options, this.seed)
         chosen = {part: sum(chosen_flags(root, PAIRS.read(pairs_path(root, part)), this.choice)) for part in parts}
         outputs, tally = [failed_path(root, this.stage)], Tally()
@@ -79,7 +80,10 @@ class AskingStage:
             sum(each["kept"] for each in made.values()),
             tally.reasons(),
         )
-        return Outcome(outputs, counts, {"generator": f"{maker.name}/{maker.version}", "by_type": made, "llm": told})
+        facts = {"generator": f"{maker.name}/{maker.version}", "by_type": made, "llm": told}
+        if this.options.get("counts"):
+            facts["limits"] = asked_and_given(this.options, tally).as_json()
+        return Outcome(outputs, counts, facts)
 
 
 def has_failed_rows(root: Path, stage: str) -> bool:

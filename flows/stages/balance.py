@@ -1,4 +1,6 @@
-"""Stages ``balance`` (hard negatives) and ``balance-positives``: quotas by type and a cap on each new word, over a build.
+"""Stages ``balance`` (hard negatives), ``balance-positives`` and ``balance-conversations``: quotas by type, over a build.
+
+Of edited texts they cap each new word as well.
 
 They tell, too, what was asked for and made by type, which words were put in, and where: the facts of the stages.
 """
@@ -10,9 +12,9 @@ from pathlib import Path
 from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.layout import rejected_path
 from pairwright.flows.receipts import Counts, Outcome
-from pairwright.flows.sections import NegativesSection, PositivesSection
+from pairwright.flows.sections import ConversationsSection, NegativesSection, PositivesSection
 from pairwright.flows.stages.generate import Generation
-from pairwright.generators.balance import Account, Limits, balanced, judge, limited_kind, line_of
+from pairwright.generators.balance import Account, Limits, balanced, is_limited, judge, limited_kind, line_of
 from pairwright.generators.tally import tallied_as
 
 
@@ -21,8 +23,10 @@ def balance_stage(of: str) -> str:
     return "balance" if of == "negatives" else f"balance-{of}"
 
 
-def limits_of(section: NegativesSection | PositivesSection) -> Limits:
+def limits_of(section: NegativesSection | PositivesSection | ConversationsSection) -> Limits:
     """Return what a set may hold, as the config says."""
+    if isinstance(section, ConversationsSection):
+        return Limits({str(kind): most for kind, most in section.counts.items()})
     quota = section.quota
     each = dict.fromkeys(section.types, quota) if isinstance(quota, int) else quota
     return Limits({str(kind): most for kind, most in each.items()}, section.max_word_share)
@@ -38,11 +42,11 @@ def balance_made(root: Path, parts: list[str], this: Generation, limits: Limits)
         limits: of the set.
     """
     drafts = [this.place(root, part) for part in parts]
-    kind = limited_kind(this.generator)
-    verdict = judge((line_of(row) for path in drafts for row in ANNOTATIONS.read(path) if row.kind == kind), limits)
+    made = (row for path in drafts for row in ANNOTATIONS.read(path))
+    verdict = judge((line_of(row) for row in made if is_limited(row, this.generator)), limits)
     after = replace(this, to_balance=False)
-    account, reasons, outputs, away = Account(kind), Counter[str](), [], Counter[str]()
-    made = 0
+    account, reasons, outputs, away = Account(limited_kind(this.generator)), Counter[str](), [], Counter[str]()
+    attempts = 0
     for part, path in zip(parts, drafts, strict=True):
         rows = list(balanced(ANNOTATIONS.read(path), verdict.gone))
         rejected = [row for row in rows if row.status == "rejected"]
@@ -50,9 +54,9 @@ def balance_made(root: Path, parts: list[str], this: Generation, limits: Limits)
         ANNOTATIONS.write([row for row in rows if row.status == "kept"], outputs[-2])
         ANNOTATIONS.write(rejected, outputs[-1])
         account.add(rows)
-        made += len(rows)
+        attempts += len(rows)
         reasons.update(row.reason for row in rejected)
         away.update(f"{this.stage}: {tallied_as(row)}" for row in rejected)
     facts = {"account": account.as_json(), "limits": verdict.as_json(), "balanced_away": dict(sorted(away.items()))}
-    counts = Counts(this.stage.removesuffix("s"), made, made - reasons.total(), dict(sorted(reasons.items())))
+    counts = Counts(this.stage.removesuffix("s"), attempts, attempts - reasons.total(), dict(sorted(reasons.items())))
     return Outcome(outputs, counts, facts)

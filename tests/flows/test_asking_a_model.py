@@ -317,9 +317,37 @@ def test_conversations_of_a_model_go_into_a_build(server: Server, captions: Path
     assert manifest["contents"]["texts"]["turns"] == 6
 
 
+def test_counts_of_conversations_are_asked_for_and_no_more(server: Server, captions: Path) -> None:
+    turns = [{"question": f"Where is the {thing}?", "answer": "It is on a bed."} for thing in ("dog", "animal")]
+    server.change(rules=[{"json": {"turns": turns}}])
+    asked = {"method": "llm", "counts": {"conversation": 5}}
+    manifest = built(captions, captions.parent / "build", generators=[], conversations=asked)
+    stage = manifest["stages"]["conversations"]
+    assert (stage["candidates"], stage["kept"], stage["rejected"]) == (12, 5, {"over_quota": 7})
+    assert stage["facts"]["llm"]["in_all"]["answers"] == 5
+    told = stage["facts"]["limits"]["conversation"]
+    assert (told["asked"], told["available"], told["given"]) == (5, 5, 5)
+    section = {"types": ("conversation",), "counts": {"conversation": 5}}
+    by_verb = Request("llm-conversations", section, 0, request(captions).read, "", captions.parent / "c.jsonl")
+    done = run_llm_generator(by_verb, asking(captions.parent), lambda _: None, lambda _: None)
+    assert done["limits"]["conversation"]["given"] == 5
+    assert done["llm"]["in_all"]["answers"] == 5
+    assert done["failed"]["rows"] == 0
+
+
 @pytest.mark.parametrize(
     "section",
-    [{"types": ["detail"]}, {"method": "llm", "types": ["short"]}, {"see_image": True}, {"ratios": {"detail": 1}}],
+    [
+        {"types": ["detail"]},
+        {"method": "llm", "types": ["short"]},
+        {"see_image": True},
+        {"ratios": {"detail": 1}},
+        {"method": "llm", "short_prompt": "Be brief."},
+        {"counts": {"detail": 1}},
+        {"counts": {"brief": -1}},
+        {"types": ["brief"], "counts": {"conversation": 1}},
+        {"method": "llm", "ratios": {"detail": 1}, "counts": {"detail": 1}},
+    ],
 )
 def test_conversations_that_a_method_does_not_make_are_refused(section: dict[str, Any]) -> None:
     config = {"name": "x", "input": {"path": "x"}, "llm": {"model": "m"}, "conversations": section}

@@ -174,3 +174,43 @@ def test_a_json_line_of_a_both_sides_negative_holds_its_positive_and_can_be_refi
     assert all(row["positive"] not in {"", row["caption"], row["negative"]} for row in kept)
     refined = CliRunner().invoke(app, ["refine", str(out), "--out", str(out.with_name("refined.jsonl")), "--json"])
     assert json.loads(refined.stdout)["in"] == len(kept)
+
+
+def test_as_many_conversations_are_left_as_were_asked_for(captions: Path) -> None:
+    config = {
+        "name": "x",
+        "input": {"path": str(captions)},
+        "conversations": {"counts": {"brief": 9, "conversation": 100}},
+        "workers": 1,
+        "part_size": 7,
+    }
+    out = captions.parent / "build"
+    manifest = build(parse_config(config, where="test"), out, prefect=False)
+    rows = [row for part in sorted((out / "annotations").glob("conversations-*")) for row in ANNOTATIONS.read(part)]
+    kinds = Counter(row.kind for row in rows)
+    limits = manifest["stages"]["balance-conversations"]["facts"]["limits"]
+    assert kinds["brief"] == 9
+    assert (limits["brief"]["asked"], limits["brief"]["available"], limits["brief"]["given"]) == (9, 40, 9)
+    assert limits["conversation"]["given"] == kinds["conversation"] == limits["conversation"]["available"]
+    assert manifest["types"]["conversations: brief"]["rejected"] == {"balanced_away": 31}
+    assert manifest["contents"]["texts"]["conversations"] == kinds.total()
+
+
+def test_counts_of_conversations_hold_from_the_command_line(captions: Path) -> None:
+    out = captions.with_name("talks.jsonl")
+    options = ["--types", "brief", "--counts", "brief=7", "--json"]
+    done = CliRunner().invoke(app, ["generate", "conversations", str(captions), "--out", str(out), *options])
+    told = json.loads(done.stdout)
+    assert told["types"]["brief"] == {"made": 40, "kept": 7, "rejected": {"over_quota": 33}}
+    assert told["limits"]["brief"]["given"] == 7
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    kept = {row["key"] for row in rows if row["status"] == "kept"}
+    assert kept == set(sorted(row["key"] for row in rows)[:7])
+
+
+@pytest.mark.parametrize("counts", ["detail=3", "brief=-1", "brief", "brief=x"])
+def test_counts_that_are_none_are_refused(captions: Path, counts: str) -> None:
+    result = CliRunner().invoke(
+        app, ["generate", "conversations", str(captions), "--out", "x.jsonl", "--counts", counts]
+    )
+    assert "--counts" in str(result.exception)

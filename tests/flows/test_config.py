@@ -34,6 +34,19 @@ def test_a_wrong_config_is_refused_with_its_place(change: dict[str, object], mes
     assert all(line.startswith("build.yaml: ") for line in str(refused.value).splitlines())
 
 
+def test_the_prompts_of_answer_forms_can_be_changed_and_switched_off(tmp_path: Path) -> None:
+    path = tmp_path / "build.yaml"
+    section = (
+        "conversations: {types: [short, choice], short_prompt: off, choice_prompt: One letter., prompt_place: above}"
+    )
+    path.write_text(f"name: birds\ninput: {{path: captions.jsonl}}\n{section}\n")
+    conversations = load_config(path).conversations
+    assert conversations is not None
+    options = conversations.options()
+    assert (options["short_prompt"], options["choice_prompt"]) == ("", "One letter.")
+    assert (options["prompt_place"], options["prompt_turns"]) == ("above", "each")
+
+
 @pytest.mark.parametrize(
     ("text", "message"), [("a: [", r":\d+: not YAML"), ("- 1", "holds no settings"), ("", "holds no settings")]
 )

@@ -325,6 +325,30 @@ def test_short_answers_are_words_or_phrases_under_the_prompt() -> None:
     assert all("\n" not in row.turns[0].text for row in kinds("short", pair_of("a red dog"), short_prompt=""))
 
 
+@pytest.mark.parametrize(
+    ("place", "written"),
+    [
+        ("below", r".+\?\nA\. .+\nB\. .+\nC\. .+\nD\. .+\nOne letter\."),
+        ("behind", r".+\? One letter\.\nA\. .+\nB\. .+\nC\. .+\nD\. .+"),
+        ("above", r"One letter\.\n.+\?\nA\. .+\nB\. .+\nC\. .+\nD\. .+"),
+    ],
+)
+def test_a_prompt_stands_where_it_is_wanted(place: str, written: str) -> None:
+    pair = pair_of("a red dog and a ball", boxes=(DOG, BALL))
+    for row in kinds("choice", pair, choice_prompt="One letter.", prompt_place=place):
+        assert row.turns
+        assert all(re.fullmatch(written, turn.text) for turn in row.turns if turn.role == "human")
+
+
+def test_a_prompt_for_the_first_turn_stands_in_no_other() -> None:
+    pair = pair_of("a red dog and a ball", boxes=(DOG, BALL))
+    for row in kinds("short", pair, short_prompt="One word.", prompt_turns="first"):
+        asked = [turn.text for turn in row.turns if turn.role == "human"]
+        assert asked[0].endswith("\nOne word.")
+        assert len(asked) > 1
+        assert not any("One word." in text for text in asked[1:])
+
+
 def test_choices_have_one_right_option_of_four_and_balanced_letters() -> None:
     pair = pair_of("a red dog and a ball", boxes=(DOG, BALL))
     right: Counter[str] = Counter()

@@ -26,7 +26,7 @@ from pairwright.generators.llm.talks import Outcome, Talk, drive
 from pairwright.generators.llm_conversations import LLMConversationOptions, LLMConversations
 from pairwright.generators.prompt_files import PromptBook
 from pairwright.generators.turn_reasons import REASONS
-from pairwright.generators.type_mix import PAPER, cut_to_counts
+from pairwright.generators.type_mix import PAPER, counted_out
 from tests.generators.llm.asking import settings
 from tests.generators.trial import pair_of
 
@@ -219,13 +219,25 @@ def test_types_are_drawn_by_ratio() -> None:
     assert abs(drawn.count("WrittenTurn") / 600 - 77 / 158) < 0.07
 
 
-def test_counts_keep_the_lowest_keys_whatever_the_order() -> None:
-    made = [replace(rows(GOOD)[0], key=f"{n:032x}", id=f"{n:032x}") for n in range(6)]
-    cut = cut_to_counts(made[::-1], {"conversation": 2})
-    assert [row.status for row in cut] == ["rejected"] * 4 + ["kept"] * 2
-    assert {row.reason for row in cut[:4]} == {"over_count"}
-    assert cut_to_counts(made, {"conversation": 2}) == cut[::-1]
-    assert cut_to_counts(made, {"detail": 0}) == made
+def test_counts_choose_as_many_pairs_for_each_type_whatever_their_order() -> None:
+    keys = [f"{n:032x}" for n in range(60)]
+    counts = {"conversation": 20, "detail": 0, "reasoning": 100}
+    chosen = counted_out(keys, counts, 1)
+    assert {kind: len(those) for kind, those in chosen.items()} == {"conversation": 20, "detail": 0, "reasoning": 60}
+    assert counted_out(keys[::-1], counts, 1) == chosen
+    assert counted_out(keys, counts, 2)["conversation"] != chosen["conversation"]
+    assert counted_out(keys, {"detail": 20}, 1)["detail"] != chosen["conversation"]
+
+
+def test_a_pair_over_its_count_is_not_asked_about() -> None:
+    only = {"conversation": frozenset({PAIR.key}), "detail": frozenset({"other"})}
+    made = rows(GOOD, types=("conversation", "detail"), only=only)
+    assert {(row.kind, row.status, row.reason) for row in made} == {
+        ("conversation", "kept", ""),
+        ("detail", "rejected", "over_quota"),
+    }
+    [row] = rows("never asked", only={"conversation": frozenset()})
+    assert (row.reason, row.origin.request) == ("over_quota", "")
 
 
 def test_another_attempt_asks_anew() -> None:

@@ -21,8 +21,10 @@ from pairwright.cli.reading import (
     SeedOption,
     text_options,
 )
+from pairwright.cli.talk_options import counts_option
 from pairwright.cli.triples import triples
 from pairwright.datasets.errors import UsageError
+from pairwright.generators.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 
 if TYPE_CHECKING:
     from pairwright.flows.generating import Request
@@ -173,10 +175,32 @@ def conversations(
     vocabulary: Annotated[
         str, typer.Option(help="Labels that your boxes annotate exhaustively, by commas, or coco; needed for 'no'.")
     ] = "",
+    most_turns: Annotated[
+        int, typer.Option("--most-turns", min=0, help="Turns of a conversation; 0: all that can be proved.")
+    ] = 24,
+    short_prompt: Annotated[
+        str, typer.Option("--short-prompt", help="In type short, what asks for a word or phrase; off: nothing.")
+    ] = SHORT_FORMAT,
+    choice_prompt: Annotated[
+        str, typer.Option("--choice-prompt", help="In type choice, what asks for the letter; off: nothing.")
+    ] = CHOICE_FORMAT,
+    prompt_place: Annotated[
+        PromptPlace, typer.Option("--prompt-place", help="These prompts: below question and options, behind or above.")
+    ] = "below",
+    prompt_turns: Annotated[
+        PromptTurns, typer.Option("--prompt-turns", help="Which turns have them: each, or the first only.")
+    ] = "each",
     ratios: Annotated[
         str,
         typer.Option(
             metavar="TYPE=N,...", help="With llm: one type a pair, such as conversation=58,detail=23,reasoning=77."
+        ),
+    ] = "",
+    counts: Annotated[
+        str,
+        typer.Option(
+            metavar="TYPE=N,...",
+            help="How many of each type: of what templates made, so many are kept; of a model, so many pairs are asked.",
         ),
     ] = "",
     see_image: Annotated[bool, typer.Option("--see-image", help="With llm: send the image as well.")] = False,
@@ -198,17 +222,38 @@ def conversations(
       pairwright generate conversations captions_and_boxes.jsonl --method llm --model gpt-4o-mini --out conversations.json
     """
     from pairwright.flows.generating import Request
+    from pairwright.generators.balance import Limits
+    from pairwright.generators.conversations import TYPES as BY_TEMPLATES
+    from pairwright.generators.llm_conversations import TYPES as BY_MODEL
 
-    options = {**_listed("types", types), **_listed("vocabulary", vocabulary)}
+    named = tuple(item.strip() for item in types.split(",") if item.strip())
+    wanted = counts_option(counts, named or (BY_MODEL if method == "llm" else BY_TEMPLATES))
+    options = {**_listed("types", types or ",".join(wanted)), **_listed("vocabulary", vocabulary)}
+    if wanted and ratios:
+        raise UsageError("give --counts or --ratios, not both.")
+    filled = {
+        "most_turns": most_turns,
+        "short_prompt": "" if short_prompt == "off" else short_prompt,
+        "choice_prompt": "" if choice_prompt == "off" else choice_prompt,
+        "prompt_place": prompt_place,
+        "prompt_turns": prompt_turns,
+    }
     if method == "llm":
-        if vocabulary:
-            raise UsageError("--vocabulary is for templates. Leave it out, or --method llm.")
-        options |= {"ratios": _parts(ratios), "see_image": see_image}
+        usual = (24, SHORT_FORMAT, CHOICE_FORMAT, "below", "each")
+        if vocabulary or tuple(filled.values()) != usual:
+            raise UsageError(
+                "--vocabulary, --most-turns and the prompts of short and choice are for templates. "
+                "Leave them out, or --method llm."
+            )
+        options |= {"ratios": _parts(ratios), "counts": wanted, "see_image": see_image}
     elif ratios or see_image:
         raise UsageError("--ratios and --see-image say how a model is asked. They need --method llm.")
+    else:
+        options |= filled
     read = text_options(input_, columns_, format_, explode=False, on_error=on_error, image_root=image_root)
     generator = "llm-conversations" if method == "llm" else "template-conversations"
-    _run(Request(generator, options, seed, read, "", out), method, asked, as_json=as_json)
+    limits = Limits({} if method == "llm" else wanted)
+    _run(Request(generator, options, seed, read, "", out, limits), method, asked, as_json=as_json)
 
 
 app.command("rationales", cls=SeveralOutputs)(rationales)
