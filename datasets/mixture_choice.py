@@ -1,7 +1,7 @@
 """Which rows of each source a mixture takes, and in which order: decided over numbers, without the rows.
 
-Each row is three numbers of 64 bits. *content* is a hash of its image's place and its turns: equal ones are the same
-row. *choice* and *order* are chance, a function of seed and row (its turns and what its source calls its image):
+Each row is three numbers of 64 bits. *content* is a hash of its image (the pair's key, or its place) and its turns: equal ones are
+the same row. *choice* and *order* are chance, a function of seed and row (its turns and what its source calls its image):
 a source gives the rows with the smallest *choice*, and the mixture is sorted by *order*. So
 
 - adding, removing or renaming a source changes nothing in what another gives, as long as they share no row;
@@ -52,7 +52,7 @@ class Identities:
     def add(self, talk: Talk, seed: int, *, usable: bool) -> None:
         """Add a row; one that is not usable (its image is missing) keeps its place, and is never taken."""
         choice, order = chance_of(talk, seed)
-        self.content.append(number("content", talk.image, *talk.texts) & _LOW)
+        self.content.append(number("content", talk.key or talk.image, *talk.texts) & _LOW)
         self.choice.append(choice)
         self.order.append(order)
         self.usable.append(usable)

@@ -46,6 +46,7 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("human", "user"), "human"),
     **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bard"), "assistant"),
 }
+_ANNOTATION = {"key", "turns"}
 _EXAMPLE = {"input", "label", "rationale"}
 
 
@@ -56,7 +57,8 @@ class Talk:
     Attributes:
         turns: human and assistant in turn, none empty.
         image: its locator; empty for a conversation without one.
-        name: what the image is called in the source, wherever the source lies: the pair's key where it has one.
+        written: how the source writes the image's place; empty without an image.
+        key: of the image's pair, where the source says so; empty without an image.
         side: where the source put the mark; empty when it put none.
         kind: conversation, detail, short, label, ...; empty when the source does not say.
         split: train or validation, where the source says so.
@@ -67,13 +69,19 @@ class Talk:
 
     turns: tuple[Turn, ...]
     image: str = ""
-    name: str = ""
+    written: str = ""
+    key: str = ""
     side: Side = ""
     kind: str = ""
     split: str = ""
     status: str = ""
     caption: str = ""
     source_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the image is called, wherever the source lies; empty without an image."""
+        return self.key or self.written
 
     @property
     def texts(self) -> list[str]:
@@ -110,6 +118,8 @@ def talks_of_row(fields: Mapping[str, Any], columns: Mapping[str, str], root: st
     if about.status == "rejected":  # our own rows of what came to nothing have no turns
         yield about
         return
+    if fields.keys() >= _ANNOTATION and "image" not in fields:
+        raise Refused("missing_image", "an annotation without its image; mix the build instead, or its rows as .jsonl")
     listed = row.value("conversations")
     if listed is None:
         question, answer = row.value("question"), row.value("answer")
@@ -128,13 +138,14 @@ def talks_of_row(fields: Mapping[str, Any], columns: Mapping[str, str], root: st
 def talks_of_sample(sample: Sample) -> Iterator[Talk]:
     """Yield the conversations of a sample of ours, then its rationales as a student reads them."""
     pair = sample.pair
-    about = Talk((), pair.image, pair.key if pair.image else "", caption=pair.caption, source_id=pair.source_id)
+    key = pair.key if pair.image else ""
+    about = Talk((), pair.image, key=key, caption=pair.caption, source_id=pair.source_id)
     for annotation in sample.annotations:
         if _is_conversation(annotation):
             yield _checked(annotation.turns, replace(about, kind=annotation.kind))
     for example in sample.examples:
         for talk in talks_of_example(replace(example, key="")):
-            yield replace(talk, image=about.image, name=about.name, caption=about.caption)
+            yield replace(talk, image=about.image, key=about.key, caption=about.caption)
 
 
 def talks_of_example(example: Example) -> Iterator[Talk]:
@@ -183,7 +194,8 @@ class _Row:
         return Talk(
             turns=(),
             image=_located(image, self.root),
-            name=(self._text("key") or image) if image else "",
+            written=image,
+            key=self._text("key") if image else "",
             kind=self._text("kind"),
             split=self._text("split"),
             status=self._text("status"),
@@ -216,7 +228,7 @@ def _talk(listed: Any, about: Talk, root: str) -> Talk:
         if not isinstance(said, str):
             said, image = _parts(said, number)
             if image:
-                about = replace(about, image=_located(image, root), name=image)
+                about = replace(about, image=_located(image, root), written=image)
         role = text_of(item.get("from") or item.get("role"), "speaker")
         if role not in _ROLES:
             raise Refused("bad_turns", f"turn {number} is by {role!r}")
@@ -248,7 +260,8 @@ def _checked(turns: tuple[Turn, ...], about: Talk) -> Talk:
     return Talk(
         turns=turns,
         image=about.image,
-        name=about.name,
+        written=about.written,
+        key=about.key,
         side=side,
         kind=about.kind,
         split=about.split,

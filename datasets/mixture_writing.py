@@ -3,11 +3,10 @@
 LLaVA rows are written here, with the mark on the side where the source had it, else on a side at random (a function
 of seed and row). The other layouts are those of the exports, over the same rows as samples: a sample a row.
 
-An image is named below one folder (`image_root`), the trainer's; a URL stays whole; a member of a tar goes by its own
-name, to be unpacked into that folder.
+An image is named below one folder (`image_root`), the trainer's; a URL stays whole; a member of ``shard.tar`` is named
+as if that were unpacked into a folder ``shard`` beside it.
 """
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,11 +15,11 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.chance import number
-from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.errors import UsageError
 from pairwright.datasets.exports import openai_chat, parquet, webdataset_folder
 from pairwright.datasets.exports.source import Source
-from pairwright.datasets.exports.writing import Exported, ExportOptions, write_json_lines, write_json_list
-from pairwright.datasets.images import is_url, split_locator
+from pairwright.datasets.exports.writing import Exported, ExportOptions, name_below, write_json_lines, write_json_list
+from pairwright.datasets.images import is_url
 from pairwright.datasets.mixture_talks import MARK, Talk
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.samples import Sample
@@ -54,15 +53,15 @@ def row_id(source: str, talk: Talk) -> str:
 def pack(row: MixtureRow) -> bytes:
     """Return a row as one line, for `mixture_order`."""
     t = row.talk
-    about = [row.id, row.source, t.image, t.name, t.side, t.kind, t.caption, t.source_id]
+    about = [row.id, row.source, t.image, t.side, t.kind, t.caption, t.source_id]
     return orjson.dumps([*about, t.texts])
 
 
 def unpack(line: bytes) -> MixtureRow:
     """Return the row that `pack` gave this line for."""
-    id_, source, image, name, side, kind, caption, source_id, texts = orjson.loads(line)
+    id_, source, image, side, kind, caption, source_id, texts = orjson.loads(line)
     turns = tuple(Turn("assistant" if place % 2 else "human", text) for place, text in enumerate(texts))
-    talk = Talk(turns, image, name, side, kind, caption=caption, source_id=source_id)
+    talk = Talk(turns, image, side=side, kind=kind, caption=caption, source_id=source_id)
     return MixtureRow(id_, source, talk)
 
 
@@ -109,33 +108,13 @@ def llava_row(row: MixtureRow, image_root: Path, seed: int) -> dict[str, Any]:
     """Return a row in LLaVA's layout, with its source, kind and source's id beside it."""
     talk, made = row.talk, {"id": row.id}
     if talk.image:
-        made["image"] = image_name(talk.image, image_root)
+        made["image"] = talk.image if is_url(talk.image) else name_below(talk.image, image_root)
     turns = [{"from": _SPEAKER[turn.role], "value": turn.text} for turn in talk.turns]
     if talk.image:
         first = turns[0]["value"]
         side = talk.side or ("before" if number(seed, 0, "mixture-mark", VERSION, row.id) & 1 else "after")
         turns[0]["value"] = f"{MARK}\n{first}" if side == "before" else f"{first}\n{MARK}"
     return {**made, "source": row.source, "kind": talk.kind, "source_id": talk.source_id, "conversations": turns}
-
-
-def image_name(locator: str, image_root: Path) -> str:
-    """Return how an image is named in the output.
-
-    Raises:
-        InputError: when it lies outside ``image_root``.
-    """
-    if is_url(locator):
-        return locator
-    _, member = split_locator(locator)
-    if member:
-        return member
-    # Not resolved: datasets are often linked into the image folder.
-    name = os.path.relpath(locator, image_root)
-    if name.startswith(os.pardir + os.sep):
-        raise InputError(
-            f"the image lies outside image_root {image_root}", where=locator, mend="Name a folder above all images."
-        )
-    return name
 
 
 def _sample(row: MixtureRow, seed: int) -> Sample:

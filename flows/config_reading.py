@@ -50,7 +50,8 @@ def messages(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
         elif problem["type"] == "missing":
             yield f"`{place}` is missing. Add it."
         elif problem["type"] == "value_error":  # said by us, in whole; the value may be a secret
-            yield f"`{place}`: {problem['ctx']['error']}. Change it."
+            said = f"{problem['ctx']['error']}"
+            yield f"`{place}`: {said}. Change it." if place else f"{said}."
         else:
             yield f"`{place}` is {problem['input']!r}: {problem['msg'].lower()}. Change it."
 

@@ -58,7 +58,7 @@ class MixtureReport:
     Attributes:
         config: its settings.
         out: what was written, or would be.
-        image_root: absolute folder below which images are named; None when there are none in plain files.
+        image_root: absolute folder below which images are named; None when there are none.
         surveyed: the sources, as listed.
         distinct: of each source, its distinct rows and its duplicates.
         asked: of each source, rows asked.
@@ -100,6 +100,7 @@ class MixtureReport:
             "left_out": dict(sorted(one.left_out.items())),
             "duplicates": self.distinct[name].duplicates,
             "distinct": len(self.distinct[name].places),
+            "images_in_tars": one.in_tars,
             "asked": self.asked[name],
             "taken": self.take[name],
             "share": round(self.take[name] / self.rows, 6) if self.rows else 0.0,

@@ -52,6 +52,7 @@ class Surveyed:
         refused: broken ones by reason.
         left_out: those that its own filters leave out, by reason.
         kinds: of the conversations that the filters leave out.
+        in_tars: conversations whose images lie in tars.
         size: bytes of the rows that can be taken, about.
     """
 
@@ -62,6 +63,7 @@ class Surveyed:
     refused: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
+    in_tars: int = 0
     size: int = 0
 
     @property
@@ -116,10 +118,12 @@ class Survey:
         reason, detail = check.flaw(talk.image)
         if reason:
             self._refuse(done, reject(place, reason, detail))
-        elif talk.image and not is_url(talk.image) and not split_locator(talk.image)[1]:
+        elif talk.image and not is_url(talk.image):
+            path, member = split_locator(talk.image)
+            done.in_tars += bool(member)
             folder = str(done.source.root)
-            inside = done.source.format != "build" and talk.image.startswith(folder + os.sep)
-            self.folder.add(folder if inside else os.path.dirname(talk.image))  # noqa: PTH120 - a hot path
+            inside = not member and done.source.format != "build" and path.startswith(folder + os.sep)
+            self.folder.add(folder if inside else os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - a hot path
         done.identities.add(talk, self.seed, usable=not reason)
         done.size += sum(map(len, talk.texts)) + _BESIDE_TEXT
 

@@ -99,7 +99,7 @@ def rejected_file(out: Path) -> Path:
 
 
 def _image_root(config: MixtureConfig, survey: Survey) -> Path | None:
-    """Return the folder below which the output names images; None when none lies in a file of its own."""
+    """Return the folder below which the output names images; None when there are no images, or URLs only."""
     common = survey.folder.folder
     if not config.image_root:
         return Path(common) if common else None

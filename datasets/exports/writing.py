@@ -1,8 +1,8 @@
 """What the export formats share: options, JSON rows written as they come, names of images, checked turns.
 
 An image is named as a consumer will look for it: a URL stays whole; with ``images`` its bytes are written there as
-``{key}.{ext}`` and the row says that name; with ``image_root`` the row says the path below it; else the row says the
-file name. Two images that would get one name are an error, never a silent mix-up.
+``{key}.{ext}`` and the row says that name; with ``image_root`` the row says the path below it (`name_below`); else the row
+says the file name. Two images that would get one name are an error, never a silent mix-up.
 """
 
 import os
@@ -16,6 +16,7 @@ import orjson
 from pairwright.datasets.atomic import replacing, write_bytes
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import Source, with_image
+from pairwright.datasets.images import split_locator
 from pairwright.datasets.recode import AS_THEY_ARE, Recoding
 from pairwright.datasets.records import Annotation, Turn
 from pairwright.datasets.samples import Sample, image_name
@@ -78,7 +79,7 @@ class ImageNames:
             write_bytes(self.options.images / name, full.image or b"")
             return name
         name = locator if "://" in locator else self._relative(locator)
-        if self.options.image_root is not None and "::" not in locator:
+        if self.options.image_root is not None:
             return name  # below one folder no two images share a name, so none has to be remembered
         if self._locator_of.setdefault(name, locator) != locator:
             raise InputError(
@@ -89,19 +90,30 @@ class ImageNames:
         return name
 
     def _relative(self, locator: str) -> str:
-        root, (path, _, inside) = self.options.image_root, locator.partition("::")
-        if inside or root is None:
-            return image_name(inside or path)
-        # As written first: image folders are often links to where there is room.
-        below = Path(os.path.relpath(path, root))
-        if os.pardir not in below.parts:
-            return below.as_posix()
-        try:
-            return Path(path).resolve().relative_to(root.resolve()).as_posix()
-        except ValueError:
-            raise InputError(
-                f"the image lies outside image_root {root}", where=locator, mend="Name a folder above all images."
-            ) from None
+        if self.options.image_root is not None:
+            return name_below(locator, self.options.image_root)
+        path, _, inside = locator.partition("::")
+        return image_name(inside or path)
+
+
+def name_below(locator: str, root: Path) -> str:
+    """Return an image's name below a folder; a member of ``shard.tar`` is one of a folder ``shard`` beside it.
+
+    Raises:
+        InputError: when the image lies outside ``root``.
+    """
+    path, member = split_locator(locator)
+    path = f"{path.removesuffix('.tar')}/{member}" if member else path
+    # As written first: image folders are often links to where there is room.
+    below = Path(os.path.relpath(path, root))
+    if os.pardir not in below.parts:
+        return below.as_posix()
+    try:
+        return Path(path).resolve().relative_to(root.resolve()).as_posix()
+    except ValueError:
+        raise InputError(
+            f"the image lies outside image_root {root}", where=locator, mend="Name a folder above all images."
+        ) from None
 
 
 def conversations(sample: Sample) -> list[Annotation]:

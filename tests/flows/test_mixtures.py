@@ -12,7 +12,10 @@ from PIL import Image
 
 from pairwright.datasets.errors import ConfigError, InputError, UsageError
 from pairwright.datasets.exports.llava import check_llava
+from pairwright.datasets.records import Annotation, Origin, Turn
+from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.datasets.verify import verify
+from pairwright.flows import mixture_survey
 from pairwright.flows.mixture_config import load_mixture
 from pairwright.flows.mixture_report import MixtureReport
 from pairwright.flows.mixtures import MixtureRequest, mix, rejected_file
@@ -133,6 +136,38 @@ def test_a_row_that_two_sources_hold_is_taken_from_the_first_and_counted(folder:
     assert [source["taken"] for source in report.sources()] == [40, 1, 0]
 
 
+def test_a_pair_is_known_by_its_key_whatever_its_image_is_called(folder: Path) -> None:
+    for name, image in (("one", "coco/train/1.jpg"), ("two", "gqa/1.jpg")):
+        row = {"key": "0" * 32, "image": image, "question": "Q", "answer": "A"}
+        (folder / f"{name}.jsonl").write_text(json.dumps(row))
+    report = mixed(folder, [{"path": "one.jsonl"}, {"path": "two.jsonl"}])
+    assert report.sources()[1]["duplicates"] == {"one": 1}
+
+
+def test_an_annotation_table_names_no_images_and_is_refused(folder: Path) -> None:
+    turns = (Turn("human", "Q"), Turn("assistant", "A"))
+    row = Annotation("0" * 32, "1" * 32, "conversation", Origin("made", 1), turns=turns)
+    ANNOTATIONS.write([row], folder / "table.parquet")
+    with pytest.raises(InputError, match="missing_image: an annotation without its image"):
+        mixed(folder, [{"path": "table.parquet"}])
+
+
+def test_a_source_that_changes_between_its_two_readings_is_an_error(folder: Path) -> None:
+    rows = read(folder / "talks.json")
+    config = folder / "mixture.yaml"
+    config.write_text(yaml.safe_dump({"sources": [TALKS, TEXTS]}))
+
+    def watch(what: str, _done: int) -> None:
+        if what == "reading texts":
+            (folder / "talks.json").write_text(json.dumps(rows[1:]))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mixture_survey, "EVERY", 10)
+        with pytest.raises(InputError, match="changed while it was read"):
+            mix(MixtureRequest(load_mixture(config), folder / "out.json"), watch)
+    assert not (folder / "out.json").exists()
+
+
 def test_pictures_of_one_name_in_two_folders_are_two_rows(folder: Path) -> None:
     rows = json.dumps([llava(1, "1.jpg")])
     for name in ("one.json", "two.json"):
@@ -209,6 +244,10 @@ def test_every_layout_holds_the_same_rows_and_can_be_mixed_again(folder: Path, o
     again = mixed(folder, [{"path": out, "name": "again"}], "again.json")
     texts = {row["conversations"][0]["value"].replace("<image>", "").strip() for row in read(folder / "again.json")}
     assert again.rows == len(texts) == 70
+    if out == "shards":
+        names = {row["image"] for row in read(folder / "again.json")}
+        assert len(names) == 70
+        assert all(name.startswith("00000/") for name in names)  # as if the tar were unpacked beside itself
 
 
 def test_shards_do_not_mix_pictures_and_none(folder: Path) -> None:

@@ -80,8 +80,10 @@ def _lines(report: "MixtureReport", *, dry_run: bool) -> Iterator[str]:
     yield ""
     for source in sources:
         yield from _told(source)
-    if report.image_root:
+    if report.image_root and report.out.suffix:  # shards hold theirs
         yield f"images are named below {report.image_root}"
+        if tars := [source["name"] for source in sources if source["images_in_tars"]]:
+            yield f"{', '.join(tars)}: images lie in tars; unpack each NAME.tar into NAME/ beside it"
     if not dry_run:
         yield f"{report.rows:,} rows -> {report.out}, {report.path.name}"
 
