@@ -5,8 +5,9 @@ A *class* (colour, size, material, ...) holds *concepts*; a concept is a set of 
 when they look at a picture (orange and red, gray and silver). A negative may put in a word of another concept that is
 no neighbour; a mention of any word of a concept counts as a mention of all of them.
 
-*Opposites* are pairs of adjectives without a class around them (open, closed). Both tables are our own. Numbers are
-attributes too (`NUMBERS`).
+*Opposites* are pairs of adjectives without a class around them (open, closed). Where a word has several senses,
+`OPPOSED_OF` names the nouns beside which the pair is one of opposites: a door is open or closed, a field is not. All
+tables are our own. Numbers are attributes too (`phrases.NUMBER_WORDS`).
 """
 
 from dataclasses import dataclass
@@ -60,14 +61,14 @@ SHAPE = {
 }
 GROUND = {
     "snowy": ("snowy", "icy", "snow-covered"),
-    "grassy": ("grassy", "green"),
+    "grassy": ("grassy",),
     "sandy": ("sandy",),
     "rocky": ("rocky",),
     "paved": ("paved",),
 }
 WEATHER = {
-    "sunny": ("sunny", "clear", "bright"),
-    "cloudy": ("cloudy", "overcast", "gray", "grey"),
+    "sunny": ("sunny", "clear"),
+    "cloudy": ("cloudy", "overcast"),
     "rainy": ("rainy", "stormy"),
     "snowy": ("snowy",),
 }
@@ -92,7 +93,10 @@ NEIGHBOURS = frozenset(
         ("large", "medium"), ("small", "medium"), ("rectangular", "square"), ("round", "oval"),
         ("stone", "brick"), ("stone", "concrete"), ("brick", "concrete"), ("stone", "ceramic"),
         ("wood", "wicker"), ("wood", "paper"), ("plastic", "glass"), ("plastic", "leather"), ("glass", "ceramic"),
-        ("cloudy", "rainy"), ("cloudy", "snowy"), ("rocky", "sandy"), ("striped", "plaid"),
+        ("cloudy", "rainy"), ("cloudy", "snowy"), ("rainy", "snowy"), ("striped", "plaid"), ("brick", "ceramic"),
+        ("rocky", "sandy"), ("rocky", "snowy"), ("rocky", "grassy"), ("snowy", "paved"), ("sandy", "grassy"),
+        ("metal", "glass"), ("metal", "plastic"), ("paper", "plastic"),
+        ("leather", "wood"), ("floral", "striped"),
     )
 )  # fmt: skip
 
@@ -106,7 +110,84 @@ OPPOSITES = (
     ("baby", "adult"), ("elderly", "young"), ("smooth", "rough"), ("calm", "choppy"), ("calm", "rough"),
     ("upper", "lower"), ("plain", "patterned"), ("lit", "unlit"), ("seated", "standing"), ("parked", "moving"),
     ("sliced", "whole"), ("carpeted", "tiled"), ("soft", "hard"), ("broken", "intact"), ("furnished", "empty"),
+    ("colorful", "plain"), ("decorative", "plain"), ("ornate", "plain"), ("fancy", "plain"), ("striped", "plain"),
+    ("floral", "plain"), ("spotted", "plain"), ("fancy", "simple"), ("ornate", "simple"), ("beautiful", "ugly"),
+    ("pretty", "ugly"), ("lovely", "ugly"), ("cute", "ugly"), ("gorgeous", "ugly"), ("nice", "ugly"), ("nice", "awful"),
+    ("public", "private"), ("rural", "urban"), ("residential", "industrial"), ("commercial", "military"),
+    ("shiny", "rusty"), ("shiny", "dull"), ("shiny", "dusty"), ("cluttered", "empty"), ("cluttered", "neat"),
+    ("cluttered", "tidy"), ("clean", "messy"), ("neat", "dirty"), ("busy", "deserted"), ("crowded", "deserted"),
+    ("distant", "nearby"), ("fake", "real"), ("artificial", "real"), ("delicious", "awful"), ("delicious", "burnt"),
+    ("tasty", "burnt"), ("strange", "ordinary"), ("unusual", "ordinary"), ("funny", "serious"), ("angry", "happy"),
+    ("professional", "amateur"), ("lush", "barren"), ("lush", "dry"), ("blurry", "clear"), ("elegant", "shabby"),
+    ("fresh", "frozen"), ("bare", "leafy"), ("sunny", "dark"), ("flat", "steep"), ("flat", "curved"), ("hairy", "bald"),
+    ("healthy", "sick"), ("tired", "lively"), ("sleepy", "alert"), ("electric", "manual"),
+    ("adorable", "ugly"), ("vintage", "new"), ("antique", "new"), ("ancient", "modern"), ("rustic", "modern"),
 )  # fmt: skip
+
+_LIDS = word_set(
+    "door window gate laptop umbrella book box suitcase mouth eye drawer cabinet oven refrigerator fridge toilet lid "
+    "container shop store shutter curtain blind bag briefcase trunk hood closet cupboard computer jar parasol microwave "
+    "luggage dishwasher garage envelope beak jaw notebook magazine newspaper bottle hatch freezer"
+)
+_HOT = word_set(
+    "drink beverage food coffee tea water soup meal pizza sandwich day weather night afternoon morning pan tub"
+)
+_ALIVE = word_set("baby boy girl child kid toddler infant teenager youth")
+# Beside which nouns two words are opposites, where they have several senses. The names of each pair are in order.
+OPPOSED_OF = {
+    ("closed", "open"): _LIDS,
+    ("short", "tall"): word_set(
+        "man woman boy girl person people guy lady player child kid building tree tower pole giraffe grass skyscraper fence "
+        "wall plant structure post bush stack glass vase bottle candle lamp ladder cake horse church clock sign post"
+    ),
+    ("long", "short"): word_set(
+        "hair tail neck table bench train bus leg skirt dress sleeve bread road path rope line stick pole pant pants board "
+        "sandwich nose trunk horn beard fur coat leash surfboard hallway fence knife ear boat truck counter scarf cord "
+        "carrot walk wall shelf stair fork straw sock jacket row queue"
+    ),
+    ("cold", "hot"): _HOT,
+    ("heavy", "light"): word_set("rain traffic snow luggage load bag box coat jacket blanket fog suitcase"),
+    ("hard", "soft"): word_set("bed pillow chair cushion mattress surface ground cheese bread"),
+    ("bright", "dark"): word_set(
+        "room sky light day area kitchen street color colour hallway bathroom background night"
+    ),
+    ("high", "low"): word_set("wall ceiling shelf fence bridge table bench branch tide step counter"),
+    ("old", "young"): word_set(
+        "man woman person people lady gentleman couple guy dog cat horse elephant cow tree bear"
+    ),
+    ("new", "old"): word_set(
+        "car truck bus train building house bicycle bike motorcycle boat plane airplane computer laptop television tv phone "
+        "chair couch bench table refrigerator stove oven sign church book shoe toilet vehicle clock camera suitcase bridge "
+        "barn piano fire hydrant hydrant locomotive engine tractor van airplane jet helicopter kitchen bathroom"
+    ),
+    ("straight", "curly"): word_set("hair fur tail fries"),
+    ("cooked", "raw"): word_set(
+        "meat fish chicken vegetable dough pizza egg steak beef carrot broccoli shrimp food bacon"
+    ),
+    ("fresh", "rotten"): word_set("fruit vegetable apple banana orange carrot broccoli meat fish produce tomato food"),
+    ("full", "empty"): word_set("glass plate bowl cup bottle box basket bag container shelf refrigerator tray bucket"),
+    ("busy", "empty"): word_set(
+        "street road room city airport station highway intersection market restaurant kitchen store sidewalk park "
+        "beach lot area mall cafe downtown"
+    ),
+    ("flat", "steep"): word_set("hill slope roof ground road street mountain ramp"),
+    ("flat", "curved"): word_set("surface wall roof screen"),
+    ("dark", "sunny"): word_set("day room street road area kitchen hillside field sky"),
+    ("fresh", "frozen"): word_set("fruit vegetable broccoli pizza strawberry fish chicken food berry"),
+    ("deep", "shallow"): word_set("water bowl dish pan pool river lake"),
+    ("rough", "smooth"): word_set("surface road wall stone rock sea water wave"),
+    ("calm", "rough"): word_set("sea water ocean lake wave river"),
+    ("plain", "patterned"): word_set("shirt dress wall curtain carpet blanket tie rug"),
+    ("baby", "adult"): word_set("elephant giraffe zebra bear cow sheep horse dog cat bird duck goat animal lion"),
+    ("lower", "upper"): word_set("deck level shelf floor story body lip"),
+    ("male", "female"): word_set(
+        "player person surfer skier rider tennis skateboarder snowboarder lion duck child athlete"
+    ),
+    ("dry", "wet"): word_set(
+        "dog cat hair ground street road sidewalk pavement floor surface grass sand towel bear horse elephant person"
+    ),
+}
+_OPPOSED_OF = {frozenset(pair): nouns for pair, nouns in OPPOSED_OF.items()}
 
 # Adjectives that order, count or point, and do not describe: never edited.
 UNTOUCHED = word_set(
@@ -177,3 +258,11 @@ def contrary(word: str) -> tuple[str, ...]:
     for p in PLACES.get(word, ())[:1]:
         found += [w for words in CLASSES[p.group].values() for w in words if exclude_each_other(word, w)]
     return tuple(dict.fromkeys(found))
+
+
+def excluded_beside(word: str, other: str, noun: str) -> bool:
+    """Whether what is said to exclude a word does so of a noun (a lemma), in the sense that the words have beside it."""
+    if noun in _ALIVE and {"old", "elderly", "young"} & {word, other}:
+        return False  # "an old boy" is none
+    nouns = _OPPOSED_OF.get(frozenset((word, other)))
+    return nouns is None or noun in nouns

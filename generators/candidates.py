@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
 
-from pairwright.generators.attributes import CLASSES, OPPOSITE, PLACES, contrary, place, same_concept
+from pairwright.generators.attributes import (
+    CLASSES,
+    OPPOSITE,
+    PLACES,
+    contrary,
+    excluded_beside,
+    place,
+    same_concept,
+)
 from pairwright.generators.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.inflection import article
@@ -226,7 +234,7 @@ class Candidates:
         Captions of the pool have to say it of such nouns. Only where none of them does, or where it is ``joined`` to
         other colours, any colour may take the place of a colour.
         """
-        found = self.adjectives(word)
+        found = [other for other in self.adjectives(word) if excluded_beside(word, other, noun)]
         opposites = OPPOSITE.get(word, ()) if noun not in OF_PEOPLE else ()
         seen = [other for other in found if other in opposites or self._describes(other, noun)]
         if not self.is_alive(noun):

@@ -3,24 +3,43 @@
 Opposites come first, then verbs and prepositions that leave no room for the original ("on a bench" against "beside a
 bench", "riding a horse" against "leading a horse"). What is written must suit what stands around it: the pool has such
 a preposition before such a noun, such a verb before such an object or preposition, and has seen the doer do it.
-Nothing is written that a caption says of the image in any wording.
+Nothing is written that a caption says of the image in any wording, or that its boxes do not refute (`box_truth.py`).
+
+Last come two rewordings that are false of whatever place or thing, and therefore not to be used more than needed:
+taking a thing away ("without") and putting it "far from" where it is.
 """
 
 import random
 from collections.abc import Iterator, Sequence
 
+from pairwright.generators.box_truth import place_in_doubt
 from pairwright.generators.candidates import Candidates
-from pairwright.generators.captions import Caption, Outcome
+from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import FIGURES, GATHERINGS, OPEN_PLACES, WORN
+from pairwright.generators.nouns import FIGURES, FRAMES, GATHERINGS, MASS, OPEN_PLACES, SURROUNDINGS, WORN
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.relations import ELSEWHERE, INSTEAD_OF, SLOPES, UP_AND_DOWN, Found
+from pairwright.generators.relations import (
+    ACROSS_ROADS,
+    ELSEWHERE,
+    ELSEWHERE_OF_BODIES,
+    FAR,
+    INSTEAD_OF,
+    NO_PLACE,
+    NOT_FAR,
+    ROADS,
+    SLOPES,
+    SURFACES,
+    UP_AND_DOWN,
+    Found,
+)
 from pairwright.generators.verbs import (
     ALWAYS,
+    ALWAYS_WITH,
     INSTEAD,
     INSTEAD_OF_THINGS,
     PARTICIPLES,
+    SPORTS,
     TOGETHER,
     WITH_OBJECT,
     forms_of,
@@ -33,7 +52,19 @@ _ENDS = frozenset({"", ".", ",", "!", "and", "while", "as", "together"})
 _ADVERBS = frozenset({"next", "close", "far"})
 _POSTURES = frozenset({"sit", "stand", "lie", "lay", "kneel"})
 _GAZING = frozenset({"look", "stare", "gaze", "glance"})
-_HAVING = {"with": "without", "has": "lacks", "have": "lack"}
+_HAVING = {"with": ("without",), "has": ("lacks", "is without"), "have": ("lack", "are without")}
+# Whoever is said to wear or hold a thing, or what to be full of it, has it.
+_HAVING_LONGER = frozenset(
+    {("wearing",), ("holding",), ("carrying",), ("containing",), ("filled", "with"), ("full", "of"), ("topped", "with")}
+    | {("covered", "with"), ("covered", "in"), ("loaded", "with"), ("surrounded", "by"), ("lined", "with")}
+)
+_SOME = word_set("some several many various multiple numerous")  # "without any", and not "without some"
+_UNCERTAIN = word_set("no all any both each every few other another more most only just")
+_GONE = word_set("missing without lacks lack lacking")
+# What can be near or missing, though its name tells too little to be exchanged (`nouns.FRAMES`).
+_NAMED_LOOSELY = word_set(
+    "room area ground person people adult child kid animal vehicle food meal dish player rider crowd team topping store"
+)
 _WHILE = frozenset({"while", "", "people"})
 _AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
 _FURTHEST = 3  # tokens between a thing and its relation: "a man who is standing on"
@@ -41,11 +72,21 @@ _FURTHEST = 3  # tokens between a thing and its relation: "a man who is standing
 _BINDING = word_set(
     "look stare gaze point wave smile bark throw aim glance yell laugh shout shoot arrive kick swing hit lunge "
     "nibble chew snack graze munch talk speak chat call text play dress cover fill make fall compete participate "
-    "engage run rely depend focus hang wrap surround cut feature specialize drip attach stop turn plug pull prepare get take"
+    "engage run rely depend focus hang wrap surround cut feature specialize drip attach stop turn plug pull prepare get "
+    "take top decorate line load pile pack stuff clothe base split divide arrange put pour spread"
 )
+# ... and those of them that tell nothing but an activity, which may well be in a kitchen.
+_ACTIVITIES = word_set(
+    "smile bark yell laugh shout kick swing hit nibble chew snack graze munch talk speak chat text play compete "
+    "participate run take prepare get fall pose stop turn pull"
+)
+_PLAINLY_PLACES = frozenset({"next to", "near", "beside", "close to", "alongside", "in front of", "behind"})
 _MEDIA = word_set(
     "phone cellphone telephone leash computer laptop tv television line radio diet break trip tour vacation"
 )
+_NO_BODIES = OPEN_PLACES | SURROUNDINGS | SURFACES
+_MEASURES = word_set("very so right just directly straight really too almost out over up down half high low deep")
+_SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
 
 
 def replace_relation(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
@@ -62,29 +103,53 @@ def replace_relation(caption: Caption, candidates: Candidates, rng: random.Rando
     for where in places:
         if isinstance(where, Found):
             yield _elsewhere(caption, candidates, where, rng)
+    yield from _without(caption, candidates)
+    for where in places:
+        if isinstance(where, Found):
+            yield _far(caption, candidates, where)
+
+
+def _without(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
     for at, word in enumerate(caption.lower):
         if word in _HAVING:
             yield _lacking(caption, candidates, at, _HAVING[word])
+    for at, word in enumerate(caption.lower):
+        for size in (1, 2):
+            if caption.lower[at : at + size] in _HAVING_LONGER and (word != "full" or caption.tag(at) == "JJ"):
+                yield _lacking(caption, candidates, at, ("without",), size)
 
 
-def _lacking(caption: Caption, candidates: Candidates, at: int, new: str) -> Outcome:
+def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[str], size: int = 1) -> Outcome:
     """Take away what something is said to have; the last resort, since it reads as a denial."""
-    after = caption.starting_at(at + 1)
-    if after is None or not caption.tag(at - 1).startswith("NN") or not candidates.is_written(new):
+    after = caption.starting_at(at + size)
+    said = caption.tag(at - 1).startswith("NN") or (size > 1 and caption.word(at - 1) in {"is", "are"})
+    new = next((new for new in news if all(map(candidates.is_written, new.split()))), "")
+    if after is None or not said or not new:
         return "no_edit"
+    some = caption.word(after.start) in _SOME
+    inside = caption.lower[after.start + some : after.end]
     if (
-        not caption.is_thing(after)
+        not _is_named(caption, after)
         or not caption.is_whole(after)
-        or caption.tag(after.end)[:2] in {"VB", "JJ", "RB", "RP"}
+        or not (_SOME | _UNCERTAIN).isdisjoint(inside)
+        or caption.tag(after.end)[:2] in {"JJ", "RB", "RP"}
     ):
         return "not_grammatical"
-    return "true_of_image" if caption.words.has(new) else (_change(caption, at, at + 1, new),)
+    if caption.words.has_any(_GONE):
+        return "true_of_image"
+    return (_change(caption, at, at + size + some, f"{new} any" if some else new),)
+
+
+def _is_named(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a phrase names what can be at a place or missing, be it by a word that tells little of it."""
+    loosely = caption.head(phrase) in _NAMED_LOOSELY or len(phrase.nouns) > 1  # "a stove top"
+    return caption.is_thing(phrase) or (loosely and caption.tag(phrase.head) in {"NN", "NNS"})
 
 
 def _opposite(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
     wording = " ".join(caption.lower[found.start : found.end])
     before, after = _before(caption, found.start), caption.starting_at(found.end)
-    if before is None or after is None or (not caption.is_thing(after) and wording != "at"):
+    if before is None or after is None or (not _is_named(caption, after) and wording != "at"):
         return "no_edit"
     noun = caption.head(after)
     wanted = UP_AND_DOWN.get(wording, ()) if noun in SLOPES else INSTEAD_OF.get(wording, ())
@@ -101,40 +166,102 @@ def _opposite(caption: Caption, candidates: Candidates, found: Found) -> Outcome
     new = next((other for other in wanted if candidates.stands_before(other, noun)), "")
     if not new:
         return "no_candidate"
-    return "true_of_image" if caption.words.has(new) else (_change(caption, found.start, found.end, new),)
+    doubted = caption.words.has(new) or place_in_doubt(caption.words, caption.head(before), new, noun)
+    return "true_of_image" if doubted else (_change(caption, found.start, found.end, new),)
 
 
 def _elsewhere(caption: Caption, candidates: Candidates, found: Found, rng: random.Random) -> Outcome:
     """Put a thing beside what it is on, or inside what it is near."""
     wording = " ".join(caption.lower[found.start : found.end])
-    wanted, after = ELSEWHERE.get(wording, ()), caption.starting_at(found.end)
-    if not wanted or found.start == 0 or after is None or not caption.is_thing(after) or _is_bound(caption, found):
+    after = _place(caption, found)
+    if after is None:
         return "no_edit"
     noun, before = caption.head(after), _before(caption, found.start)
-    if noun in _MEDIA or noun in FIGURES or (noun in WORN and wording in {"in", "with"}):
+    wanted = _other_places(caption, wording, after)
+    if not wanted or noun in _MEDIA or noun in FIGURES or (noun in WORN and wording in {"in", "with"}):
         return "no_edit"
-    if not caption.plural(after) and noun not in OPEN_PLACES and caption.words.several(noun):
-        return "true_of_image"
-    if before is not None and not caption.plural(before) and caption.words.several(caption.head(before)):
+    if _others_there(caption, before, after):
         return "true_of_image"
     reason = "no_candidate"
     for new in rng.sample(wanted, len(wanted)):
         if not candidates.stands_before(new, noun):
             continue
-        if not caption.words.said_of(new, noun):
+        doubted = before is not None and place_in_doubt(caption.words, caption.head(before), new, noun)
+        if not doubted and not caption.words.said_of(new, noun):
             return (_change(caption, found.start, found.end, new),)
         reason = "true_of_image"
     return reason
+
+
+def _place(caption: Caption, found: Found) -> NounPhrase | None:
+    """Return the thing after a relation that tells where something is; None when it tells anything else."""
+    after = caption.starting_at(found.end)
+    if found.start == 0 or after is None or not _is_named(caption, after) or _is_bound(caption, found):
+        return None
+    return after if caption.is_whole(after) else None
+
+
+def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[str, ...]:
+    """Return what excludes a wording before such a thing."""
+    noun, inside = caption.head(after), caption.lower[after.start : after.end]
+    wanted = ELSEWHERE.get(wording, ()) + (ACROSS_ROADS.get(wording, ()) if noun in ROADS else ())
+    of_itself = not ANAPHORS.isdisjoint(inside) or noun in NO_PLACE  # "a cap on its head" is nowhere else
+    if of_itself or not _NO_BODIES.isdisjoint({noun, *inside}):
+        return wanted
+    return wanted + ELSEWHERE_OF_BODIES.get(wording, ())
+
+
+def _others_there(caption: Caption, before: NounPhrase | None, after: NounPhrase) -> bool:
+    """Whether another thing, or a thing at another place, of the same name may be what is told."""
+    noun = caption.head(after)
+    if not caption.plural(after) and noun not in OPEN_PLACES and caption.words.several(noun):
+        return True
+    return before is not None and not caption.plural(before) and caption.words.several(caption.head(before))
+
+
+def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
+    """Put a thing far from the place at which it is."""
+    wording, after = " ".join(caption.lower[found.start : found.end]), _place(caption, found)
+    if wording not in NOT_FAR or after is None or caption.word(found.start - 1) in _MEASURES:
+        return "no_edit"
+    noun, before = caption.head(after), _before(caption, found.start)
+    inside = {noun, *caption.lower[after.start : after.end]}
+    if before is None or not _is_named(caption, before) or noun in _MEDIA | FIGURES | WORN | NO_PLACE:
+        return "no_edit"
+    stands_alone = caption.plural(after) or noun in MASS or after.adjectives
+    if not ANAPHORS.isdisjoint(inside) or not (after.determiner >= 0 or after.count >= 0 or stands_alone):
+        return "not_grammatical"
+    if not all(map(candidates.is_written, FAR.split())):
+        return "no_candidate"
+    doubted = (
+        _others_there(caption, before, after)
+        or caption.words.has_any(("far", "distance", "away"))
+        or place_in_doubt(caption.words, caption.head(before), FAR, noun)
+    )
+    return "true_of_image" if doubted else (_change(caption, found.start, found.end, FAR),)
 
 
 def _is_bound(caption: Caption, found: Found) -> bool:
     """Whether a preposition belongs to its verb ("looking at", "made by") and tells no place."""
     if caption.tag(found.end - 1) == "RP":
         return True
-    token = caption.tokens[found.start - 1] if found.start else None
+    at = found.start - 1
+    while at > 0 and caption.tag(at) == "RB":
+        at -= 1  # "looking directly at"
+    token = caption.tokens[at] if at >= 0 else None
     if token is None or token.tag not in _VERBS:
         return False
-    return token.lemma in _BINDING or (caption.word(found.start) == "by" and token.tag in {"VBN", "VBD"})
+    if caption.word(found.start) == "by" and token.tag in {"VBN", "VBD"}:
+        return True
+    return token.lemma in _BINDING and not _tells_where(caption, found, token.lemma)
+
+
+def _tells_where(caption: Caption, found: Found, verb: str) -> bool:
+    """Whether the place is told of a verb that may choose a preposition: "smiling next to", "eating in a kitchen"."""
+    if " ".join(caption.lower[found.start : found.end]) in _PLAINLY_PLACES:
+        return verb not in _GAZING
+    after = caption.starting_at(found.end)
+    return verb in _ACTIVITIES and after is not None and caption.head(after) in SURROUNDINGS
 
 
 def _before(caption: Caption, start: int) -> NounPhrase | None:
@@ -180,17 +307,30 @@ def _deed(caption: Caption, candidates: Candidates, at: int, rng: random.Random)
 def _verbs(caption: Caption, candidates: Candidates, doer: NounPhrase | None, at: int) -> Sequence[str]:
     """Return what the doer may do instead; things do not walk, and of an unknown doer we suppose that it lives."""
     lemma = caption.tokens[at].lemma
-    if caption.tag(at + 1) == "RP" or (doer is None and not _opens_act(caption, at)):
+    unclear = doer is None and (_before(caption, at) is not None or not _opens_act(caption, at))
+    if unclear or caption.tag(at + 1) == "RP":
         return ()
-    table = INSTEAD if _lives(caption, candidates, doer) else INSTEAD_OF_THINGS
+    lives = _lives(caption, candidates, doer)
+    if lemma in SPORTS and (doer is None or not lives) and caption.tag(at) != "VBG":
+        return ()  # "young boys on skis": a thing that was taken for a verb
+    table = INSTEAD if lives else INSTEAD_OF_THINGS
     return [verb for verb in table.get(lemma, ()) if not same_act(verb, lemma)]
 
 
 def _doer(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | None:
-    """Return who does it; None when the phrase before the verb only tells where: "a man in a sweater | holding"."""
+    """Return who does it: in "a man in a sweater | holding" not the sweater, in "a bunch of scissors" not the bunch.
+
+    None when the phrase before the verb only tells where, and what is there is not clear.
+    """
     doer = _before(caption, at)
-    if doer is not None and caption.tag(doer.start - 1) in {"IN", "TO"} and not _lives(caption, candidates, doer):
-        return None
+    while doer is not None and not _lives(caption, candidates, doer) and caption.tag(doer.start - 1) in {"IN", "TO"}:
+        governed_by = caption.word(doer.start - 1)
+        if governed_by == "of" and caption.word(doer.start - 2) not in _SIDES:
+            return doer
+        whose = caption.ending_at(doer.start - 1)
+        if whose is None or caption.head(whose) in FRAMES - GATHERINGS:
+            return None
+        doer = whose
     return doer
 
 
@@ -227,8 +367,11 @@ def _fits_after(caption: Caption, candidates: Candidates, at: int, verb: str, fo
     """Whether what follows the old verb may follow the new one."""
     after, word = caption.starting_at(at + 1), caption.word(at + 1)
     if after is not None:
-        return (verb, caption.head(after)) not in TOGETHER and (
-            verb in ALWAYS.get(caption.tokens[at].lemma, ()) or candidates.has_object(verb, caption.head(after))
+        names = (caption.head(after), caption.noun(after))
+        return all((verb, name) not in TOGETHER for name in names) and (
+            verb in ALWAYS.get(caption.tokens[at].lemma, ())
+            or (verb, caption.head(after)) in ALWAYS_WITH
+            or candidates.has_object(verb, caption.head(after))
         )
     if verb in WITH_OBJECT and not form.endswith("ed"):
         return False

@@ -1,8 +1,9 @@
 """Relations between things in a caption: prepositions of place and direction.
 
 A *relation* has wordings that mean the same ("to the left of", "left of"). What cannot hold of the same two things in
-the same picture stands in `INSTEAD_OF` (opposites) and `ELSEWHERE` (other places), wording by wording. A *strict* relation never holds both ways
-round, so exchanging what it joins makes the text false. One that is not is left alone ("next to", "with").
+the same picture stands in `INSTEAD_OF` (opposites) and in the `ELSEWHERE` tables (other places), wording by wording and
+by the kind of noun after it. A *strict* relation never holds both ways round, so exchanging what it joins makes the
+text false. One that is not is left alone ("next to", "with").
 
 The table is our own. It is short on purpose: a wrong opposite makes a negative that is true of the image. "On" against
 "under" is only used where the pool says "under a <noun>" (see `candidates.py`), since nothing is under a wall.
@@ -123,48 +124,51 @@ INSTEAD_OF = {
     "away from": ("toward", "towards"),
 }
 
-# What replace-relation may write where there is no opposite. What is on a bench is not beside it, though it may well be
-# near it. Figures in a plane are the exception: a circle under a square may be next to it (`nouns.FIGURES`).
-ELSEWHERE = {
-    "on": ("beside", "next to", "behind", "in front of", "inside"),
-    "on top of": ("beside", "next to", "behind", "inside", "in front of"),
-    "atop": ("beside", "next to", "behind", "inside"),
+# What replace-relation may write where there is no opposite, by the sense in which the relation is meant. A *body* is a
+# thing with sides and an outside: what is on a bench is not beside it. A *surface* has no edge that a picture shows: who
+# is on a road may be beside it for all that a viewer can tell, and what is on the snow is in it. So nothing is put
+# beside, behind or upon a surface, and nothing "inside" what others are only around.
+_UPON, _BESIDE = ("on top of", "under", "inside"), ("beside", "next to", "behind")
+ELSEWHERE_OF_BODIES = {
+    "on": (*_BESIDE, "in front of", "inside"),
+    "on top of": (*_BESIDE, "in front of", "inside"),
+    "atop": (*_BESIDE, "inside"),
     "upon": ("beside", "behind"),
-    "in": ("beside", "next to", "behind", "on top of", "in front of", "under"),
-    "inside": ("beside", "next to", "behind", "on top of", "in front of", "under"),
+    "in": (*_BESIDE, "on top of", "in front of", "under"),
+    "inside": (*_BESIDE, "on top of", "in front of", "under"),
     "inside of": ("next to", "behind", "on top of", "in front of", "under"),
     "within": ("outside", "next to", "behind"),
-    "at": ("under", "behind", "outside", "on top of", "inside"),
-    "near": ("inside", "on top of", "far from", "far away from"),
-    "close to": ("inside", "on top of", "far from", "far away from"),
-    "by": ("inside", "on top of", "far from", "under"),
-    "next to": ("inside", "on top of", "under", "far from", "behind", "on"),
-    "beside": ("inside", "on top of", "under", "far from", "behind", "on"),
-    "alongside": ("inside", "on top of", "under", "far from", "behind"),
-    "behind": ("inside", "on top of", "under", "on"),
-    "in front of": ("inside", "on top of", "under", "on"),
-    "under": ("next to", "beside", "behind", "inside"),
-    "underneath": ("next to", "beside", "behind", "inside"),
-    "beneath": ("next to", "beside", "behind", "inside"),
+    "at": ("under", "on top of"),
+    "near": ("inside", "on top of"),
+    "close to": ("inside", "on top of"),
+    "by": _UPON,
+    "next to": (*_UPON, "on"),
+    "beside": (*_UPON, "on"),
+    "alongside": _UPON,
+    "behind": (*_UPON, "on"),
+    "in front of": (*_UPON, "on"),
+    "under": ("inside",),
+    "underneath": ("inside",),
+    "beneath": ("inside",),
     "below": ("inside", "on top of"),
-    "above": ("inside", "behind"),
-    "over": ("around", "inside", "behind"),
-    "outside": ("behind", "on top of", "under"),
-    "outside of": ("inside", "on top of"),
-    "between": ("behind", "in front of", "on top of", "under", "inside"),
-    "in between": ("behind", "in front of", "on top of", "under"),
-    "around": ("inside", "under", "on top of", "away from"),
-    "along": ("across", "away from"),
-    "across": ("along", "under", "beside", "behind"),
-    "through": ("around", "over", "past", "next to", "beside"),
-    "past": ("into", "toward", "towards"),
-    "against": ("far from", "away from", "on top of", "inside", "under"),
+    "above": ("inside",),
+    "outside of": ("on top of",),
+    "between": _UPON,
+    "in between": ("on top of", "under"),
+    "around": ("under", "on top of"),
+    "across": ("under",),
+    "past": ("into",),
+    "against": _UPON,
+    "onto": ("under",),
+    "on the back of": ("on the front of", "under", "next to"),
+    "on the front of": ("on the back of", "inside"),
+    "in the back of": ("in the front of", "under"),
+    "in the front of": ("in the back of", "under"),
+}
+# Of whatever place: the directions and parts that exclude each other.
+ELSEWHERE = {
+    "through": ("past",),
     "into": ("past", "away from"),
-    "toward": ("past",),
-    "towards": ("past",),
-    "onto": ("under", "behind"),
-    "down": ("across", "beside", "behind"),
-    "up": ("across", "beside", "behind"),
     "in the middle of": ("at the edge of", "on the edge of", "on the side of"),
     "in the center of": ("at the edge of", "on the edge of", "on the side of"),
     "on the edge of": ("in the middle of", "in the center of"),
@@ -173,11 +177,39 @@ ELSEWHERE = {
     "at the end of": ("in the middle of", "at the start of"),
     "at the top of": ("at the bottom of",),
     "at the bottom of": ("at the top of",),
-    "on the back of": ("on the front of", "under", "next to"),
-    "on the front of": ("on the back of", "inside"),
-    "in the back of": ("in the front of", "behind", "under"),
-    "in the front of": ("in the back of", "behind", "under"),
 }
+# Down a road is not across it; down a hill may be across it as well.
+ACROSS_ROADS = {"down": ("across",), "up": ("across",)}
+ROADS = word_set(
+    "street road highway track railroad railway path sidewalk alley avenue lane hallway runway river aisle"
+)
+# Whatever is at a place is not far from it. The last resort, since captions seldom say so.
+FAR = "far from"
+NOT_FAR = word_set(
+    "on upon atop in inside within at near by beside alongside behind under underneath beneath below above over outside "
+    "between around along across through against down"
+) | {
+    "on top of", "inside of", "close to", "next to", "in front of", "outside of", "in between", "in the middle of",
+    "in the center of", "on the edge of", "at the edge of", "on the side of", "at the top of", "at the bottom of",
+    "on the back of", "on the front of", "in the back of", "in the front of",
+}  # fmt: skip
+# No place that one can be far from, or none that a picture shows.
+NO_PLACE = word_set(
+    "rain sun wind fog mist shade dark darkness dusk weather motion formation bloom hand arm mouth lap back shoulder head "
+    "face foot leg neck ear eye hair finger wrist knee chest color colour style tv television phone display wheel chain "
+    "board ski skate foot surfboard skateboard snowboard leash harness tow bottle way breeze middle frame dress pose row "
+    "line summer winter fall spring season life time circle order half slice process care charge direction"
+)
+# Where one may be on, in or beside and look the same: no bodies, beside `nouns.OPEN_PLACES` and `nouns.SURROUNDINGS`.
+SURFACES = word_set(
+    "bridge platform carpet rug tile pavement ramp wave mat deck patio porch lot stage dock pier plaza cement asphalt "
+    "gravel ice mud meadow pasture lawn hillside mountainside plain savannah savanna prairie jungle woods enclosure pen "
+    "farm garden crosswalk intersection lane trail railway railroad rail bay marina canal stream pool puddle wetland "
+    "swamp valley canyon cliff ridge dune shoreline coast island square driveway roadway alley avenue freeway brush "
+    "shrub backyard playground campground ballpark terrain waterway surf seashore weed straw hay leaf plant space "
+    "setting environment habitat countryside cloud distance tarmac curb hall rink corral concrete arena reservoir "
+    "suburb neighborhood lobby tree bush mound home base tunnel"
+)
 # On these what goes up does not go down; up and down a street are the same to many.
 SLOPES = word_set("hill mountain slope mountainside hillside ramp stair staircase step ladder tree cliff escalator")
 UP_AND_DOWN = {"up": ("down",), "down": ("up",)}

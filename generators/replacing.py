@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other
 from pairwright.generators.attributes import place as class_of
+from pairwright.generators.box_truth import count_in_doubt
 from pairwright.generators.candidates import Candidates, Slot, adjective_is_said, is_colour
 from pairwright.generators.captions import GENDERED, Caption, Outcome
 from pairwright.generators.edits import Change
@@ -23,7 +24,8 @@ MANY = 20  # any number that is not two
 _GOVERNS = frozenset({"IN", "TO", "VBG", "VBZ", "VBP", "VBD", "VB"})
 _FINITE_BE = frozenset({"is", "are", "was", "were", "'s"})
 _SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
-_AMOUNTS = {"several": ("two",), "many": ("two", "few"), "numerous": ("two", "few"), "multiple": ("two",)}
+# "Several" may be any number from two or three on; only of many there are surely not two.
+_AMOUNTS = {"many": ("two", "few"), "numerous": ("two", "few")}
 _YOUNG = frozenset({"little", "small", "tiny"})  # of people
 
 
@@ -94,7 +96,7 @@ def replace_attribute(caption: Caption, candidates: Candidates, rng: random.Rand
         if caption.word(at) in _AMOUNTS:
             yield _other_amount(caption, candidates, phrase, at, rng)
         elif at == phrase.count:
-            yield _other_number(caption, candidates, at, rng)
+            yield _other_number(caption, candidates, phrase, rng)
         else:
             yield _other_adjective(caption, candidates, phrase, at, rng)
 
@@ -157,13 +159,14 @@ def _other_amount(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
     if not caption.words.is_number(caption.head(phrase), MANY):
         return "true_of_image"
     word = rng.choice(_AMOUNTS[caption.word(at)])
-    if caption.words.has(word) or not candidates.is_written(word):
+    doubted = word == "two" and count_in_doubt(caption.words, caption.head(phrase), MANY, 2)
+    if doubted or caption.words.has(word) or not candidates.is_written(word):
         return "true_of_image"
     return (_change(caption, at, at + 1, word),)
 
 
-def _other_number(caption: Caption, candidates: Candidates, at: int, rng: random.Random) -> Outcome:
-    word = caption.word(at)
+def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random) -> Outcome:
+    at, word, noun = phrase.count, caption.word(phrase.count), caption.head(phrase)
     digits = word.isdigit()
     number = int(word) if digits and len(word) < 3 else NUMBER_WORDS.index(word) + 1 if word in NUMBER_WORDS else 0
     if not 2 <= number <= 10:
@@ -172,7 +175,7 @@ def _other_number(caption: Caption, candidates: Candidates, at: int, rng: random
     rng.shuffle(near)
     reason = "no_candidate"
     for n in near:
-        if caption.words.has_any((NUMBER_WORDS[n - 1], str(n))):
+        if caption.words.has_any((NUMBER_WORDS[n - 1], str(n))) or count_in_doubt(caption.words, noun, number, n):
             reason = "true_of_image"
         elif digits or candidates.is_written(NUMBER_WORDS[n - 1]):
             return (_change(caption, at, at + 1, str(n) if digits else NUMBER_WORDS[n - 1]),)

@@ -29,6 +29,9 @@ _CONCRETE = ("artifact", "animal", "food", "plant", "fruit", "vegetable")  # of 
 # "assorted pastries", but not "pastries are various".
 _BEFORE_NOUNS_ONLY = word_set("assorted various numerous several many multiple")
 _NUMBERS = frozenset({*NUMBER_WORDS, *"23456789"})
+# "2" rewords "two" in the eyes of a reader, but few models learn from it, and hardly any captioner writes it: a number is
+# only written in figures where the pool does so at least this often for each time that it has the word.
+_FIGURES_SHARE = 0.05
 
 
 class Reworder:
@@ -76,12 +79,28 @@ class Reworder:
             return []
         if word in _BEFORE_NOUNS_ONLY and caption.word(at - 1) in {"is", "are", "was", "were"}:
             return []
-        rewording = ATTRIBUTES.get(word)
-        if rewording is not None:
-            return self._used(rewording.others) if rewording.holds_beside(noun) else []
-        if caption.tag(at) != "JJ":
-            return []
-        return [other for other in self._synonyms(word, "ADJ") if self._pool.adjacency(other, noun) > 1]
+        if word in ATTRIBUTES:
+            return self._reworded(caption, at, noun)
+        others = self._synonyms(word, "ADJ") if caption.tag(at) == "JJ" else ()
+        return [other for other in others if self._pool.adjacency(other, noun) > 1]
+
+    def _reworded(self, caption: Caption, at: int, noun: str) -> list[str]:
+        """Return what our own table has for a token that describes a noun."""
+        word, rewording = caption.word(at), ATTRIBUTES[caption.word(at)]
+        if word in NUMBER_WORDS:
+            return [other for other in rewording.others if self._writes(other, word)]
+        held = rewording.holds_beside(noun) and rewording.holds_between(self._between(caption, at))
+        return self._used(rewording.others) if held else []
+
+    def _writes(self, figure: str, word: str) -> bool:
+        """Whether captions of the pool write a number in figures."""
+        least = max(self._minimum - 1, _FIGURES_SHARE * self._pool.form_frequency(word))
+        return self._pool.form_frequency(figure) > least
+
+    def _between(self, caption: Caption, at: int) -> Sequence[str]:
+        """Return the nouns between a token and the one that it describes: "league" of "little league players"."""
+        phrases = (phrase for phrase in caption.phrases if phrase.start <= at < phrase.end)
+        return [caption.word(noun) for phrase in phrases for noun in phrase.nouns[:-1]]
 
     def _described(self, caption: Caption, at: int) -> str:
         """Return the lemma of the noun that a token describes, or an empty string."""
@@ -98,8 +117,8 @@ class Reworder:
         places = list(_wordings(caption))
         for start, end in rng.sample(places, len(places)):
             after = caption.starting_at(end)
-            if after is None or _is_made_by(caption, start):
-                yield "no_edit"  # "a close up", "the shelf above": nothing is related
+            if after is None or _is_made_by(caption, start) or caption.tag(start - 1) == "DT":
+                yield "no_edit"  # "a close up", "the shelf above", "the outside of a park": nothing is related
                 continue
             found = self._used(_others(" ".join(caption.lower[start:end]), caption.head(after)))
             yield from _changes(caption, start, end, found, rng)

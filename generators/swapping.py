@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from itertools import combinations
 
 from pairwright.generators.attributes import UNTOUCHED, exclude_each_other
+from pairwright.generators.box_truth import count_in_doubt, place_in_doubt
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.edits import Change, plain
@@ -42,7 +43,7 @@ def swap_object(caption: Caption, candidates: Candidates, rng: random.Random) ->
     pairs = [(a, b) for a, b in combinations(owned, 2) if a[0] == b[0]]
     for (_, one, first), (_, other, second) in rng.sample(pairs, len(pairs)):
         if len({one, first, other, second}) == _FOUR:
-            yield _trade(caption, (one, first), (other, second))
+            yield _trade(caption, candidates, (one, first), (other, second))
 
 
 def _owned(caption: Caption) -> list[tuple[str, NounPhrase, NounPhrase]]:
@@ -57,22 +58,36 @@ def _owned(caption: Caption) -> list[tuple[str, NounPhrase, NounPhrase]]:
     return found
 
 
-def _trade(caption: Caption, one: tuple[NounPhrase, NounPhrase], other: tuple[NounPhrase, NounPhrase]) -> Outcome:
-    """Let two owners trade what they have: "a man in a suit and a woman in a dress"."""
+def _trade(
+    caption: Caption,
+    candidates: Candidates,
+    one: tuple[NounPhrase, NounPhrase],
+    other: tuple[NounPhrase, NounPhrase],
+) -> Outcome:
+    """Let two owners trade what they have: "a man in a suit and a woman in a dress".
+
+    Both live or neither does, and neither has but a place: of "a man in a wetsuit on a board in the ocean" all is said
+    of the man.
+    """
     (owner, thing), (second_owner, second) = one, other
     heads = [caption.head(phrase) for phrase in (owner, thing, second_owner, second)]
-    inside = {word for phrase in (thing, second) for word in caption.lower[phrase.start : phrase.end]}
-    if not FIGURES.isdisjoint(heads) or not ANAPHORS.isdisjoint(inside) or not caption.is_whole(second):
-        return "not_grammatical"
-    if _determined(thing) != _determined(second) or caption.word(second.end) in {"of", "'s", "-"}:
-        return "not_grammatical"
-    if not caption.is_whole(thing) or caption.word(thing.end) in {"of", "'s", "-"}:
+    alike = _is_alive(caption, candidates, owner) is _is_alive(caption, candidates, second_owner)
+    if not FIGURES.isdisjoint(heads) or not alike or not _may_be_traded(caption, thing, second):
         return "not_grammatical"
     if reword_each_other(heads[0], heads[2]) or reword_each_other(heads[1], heads[3]):
         return "identical"
-    if caption.words.several(heads[1]) or caption.words.several(heads[3]):
+    if not SURROUNDINGS.isdisjoint((heads[1], heads[3])) or any(map(caption.words.several, (heads[1], heads[3]))):
         return "true_of_image"
     return changing_places(caption, thing, second)
+
+
+def _may_be_traded(caption: Caption, thing: NounPhrase, second: NounPhrase) -> bool:
+    """Whether each of two phrases can stand where the other stands, and says nothing of what was named before."""
+    inside = {word for phrase in (thing, second) for word in caption.lower[phrase.start : phrase.end]}
+    whole = all(
+        caption.is_whole(phrase) and caption.word(phrase.end) not in {"of", "'s", "-"} for phrase in (thing, second)
+    )
+    return whole and ANAPHORS.isdisjoint(inside) and _determined(thing) == _determined(second)
 
 
 def _strict_verbs(caption: Caption) -> list[Found]:
@@ -102,7 +117,9 @@ def _exchange(caption: Caption, candidates: Candidates, one: NounPhrase, other: 
         return "no_candidate"
     if reword_each_other(first, second):
         return "identical"
-    if caption.words.several(caption.head(one)) or caption.words.several(caption.head(other)):
+    wording = " ".join(caption.lower[found.start : found.end])
+    doubted = place_in_doubt(caption.words, caption.head(other), wording, caption.head(one))
+    if doubted or caption.words.several(caption.head(one)) or caption.words.several(caption.head(other)):
         return "true_of_image"
     return changing_places(caption, one, other)
 
@@ -173,7 +190,16 @@ def swap_attribute(caption: Caption, candidates: Candidates, rng: random.Random)
     counted = [phrase for phrase in caption.phrases if _number(caption, phrase)]
     for one, other in combinations(counted, 2):
         if _number(caption, one) != _number(caption, other) and caption.is_thing(one) and caption.is_thing(other):
-            yield _exchange_adjectives(caption, (one, one.count), (other, other.count))
+            doubted = _counts_in_doubt(caption, one, other)
+            yield "true_of_image" if doubted else _exchange_adjectives(caption, (one, one.count), (other, other.count))
+
+
+def _counts_in_doubt(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+    """Whether boxes leave open that there are as many of each as the caption says of the other."""
+    first, second = (NUMBER_WORDS.index(_number(caption, phrase)) + 1 for phrase in (one, other))
+    return count_in_doubt(caption.words, caption.head(one), first, second) or count_in_doubt(
+        caption.words, caption.head(other), second, first
+    )
 
 
 def _number(caption: Caption, phrase: NounPhrase) -> str:

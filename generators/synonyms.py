@@ -8,6 +8,7 @@ an infant is a baby, but a baby may be an elephant's.
 The same tables say what a hard negative may not put in: a word that merely rewords the caption (`reword_each_other`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pairwright.generators.wordlists import word_set
@@ -32,6 +33,10 @@ class Rewording:
     def holds_beside(self, noun: str) -> bool:
         """Whether the rewording is right for an attribute of ``noun`` (a lemma)."""
         return noun not in self.never and (not self.only or noun in self.only)
+
+    def holds_between(self, nouns: Iterable[str]) -> bool:
+        """Whether none of the other nouns of a compound makes it a name: "little league players"."""
+        return self.never.isdisjoint(nouns)
 
 
 RELATIONS = {
@@ -126,7 +131,7 @@ def _plain(*others: str, only: frozenset[str] = frozenset(), never: frozenset[st
 _KIN = word_set("brother sister cat screen bang ben apple break dipper boy girl league")
 
 ATTRIBUTES = {
-    "large": _plain("big"),
+    "large": _plain("big", never=word_set("body number amount variety part portion majority")),
     "big": _plain("large", never=_KIN),
     "small": _plain("little"),
     "little": _plain("small", never=word_set("brother sister bit girl boy league kid guy")),
@@ -142,7 +147,6 @@ ATTRIBUTES = {
     "grey": _plain("gray"),
     "blond": _plain("blonde"),
     "blonde": _plain("blond"),
-    "purple": _plain("violet"),
     "wooden": _plain("wood", never=word_set("leg")),
     "metal": _plain("metallic"),
     "circular": _plain("round"),

@@ -3,7 +3,11 @@
 import pytest
 
 from pairwright.datasets.errors import UsageError
+from pairwright.generators.language.pool import PoolStatistics, count
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.phrases import NUMBER_WORDS
 from pairwright.generators.positives import TYPES, PositiveOptions, RulePositives
+from pairwright.generators.synonyms import ATTRIBUTES, RELATIONS, RELATIONS_OF
 from tests.generators.trial import POOL, SmallThesaurus, annotate, assert_order_is_free, pair_of, small_pool, texts
 
 
@@ -114,3 +118,60 @@ def test_a_possessive_is_not_doubled() -> None:
 
 def test_what_may_stand_inside_the_first_is_not_moved_out_of_it() -> None:
     assert made("swap-object", "A garden containing white flowers and a black bench.") == set()
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        "a table with a bottle of wine and glasses",
+        "a table with plates of cakes and cups",
+        "a sign with odds and ends",
+        "A picture of Mario and Luigi characters",
+        "a table with red apples and oranges",
+        "a table with apples and red oranges",
+        "a dog with cats and dog toys",
+        "A man with a hat and a woman.",
+        "a plate with a sandwich and a cup",
+        "a room with a clock and another clock",
+    ],
+)
+def test_what_belongs_to_one_of_two_keeps_them_in_order(caption: str) -> None:
+    assert made("swap-object", caption) == set()
+
+
+@pytest.mark.parametrize(
+    ("caption", "positive"),
+    [
+        ("a table with salt and pepper", "a table with pepper and salt"),
+        ("a table with bread and butter", "a table with butter and bread"),
+        ("a man standing between a car and a bus", "a man standing between a bus and a car"),
+        ("a group of cats and dogs", "a group of dogs and cats"),
+    ],
+)
+def test_what_means_both_alike_changes_places(caption: str, positive: str) -> None:
+    assert positive in made("swap-object", caption)
+
+
+def test_a_number_is_written_in_figures_only_where_the_pool_does_so() -> None:
+    pool = count(load_tagger().tag(["two dogs in a field"] * 20)).frozen()
+    both = count(load_tagger().tag(["two dogs in a field", "2 cats on a bed"] * 20)).frozen()
+
+    def written(pool: PoolStatistics) -> set[str]:
+        generator = RulePositives(SmallThesaurus(), pool, PositiveOptions(types=("replace-attribute",)))
+        return texts(lambda seed: annotate(generator, pair_of("two birds"), seed))
+
+    assert written(pool) == set()
+    assert written(both) == {"2 birds"}
+
+
+def test_the_tables_have_forty_relations_and_eighty_attributes_with_their_senses() -> None:
+    assert len({*RELATIONS, *RELATIONS_OF}) >= 40
+    attributes = {word: rewording for word, rewording in ATTRIBUTES.items() if word not in NUMBER_WORDS}
+    assert len([word for word in attributes if not word.isdigit()]) >= 80
+    assert not ATTRIBUTES["little"].holds_between(["league"])
+    assert not any(rewording.only & rewording.never for rewording in ATTRIBUTES.values())
+    assert all(word not in rewording.others for word, rewording in ATTRIBUTES.items())
+
+
+def test_the_outside_of_a_thing_is_no_place_of_another() -> None:
+    assert made("replace-relation", "a clock at the outside of a house") == set()

@@ -2,9 +2,12 @@
 
 import pytest
 
+from pairwright.datasets.records import Box
+from pairwright.generators.attributes import OPPOSED_OF, OPPOSITES, excluded_beside
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
+from pairwright.generators.relations import ELSEWHERE, ELSEWHERE_OF_BODIES, INSTEAD_OF, NOT_FAR
 from pairwright.generators.verbs import ALWAYS, INSTEAD, INSTEAD_OF_THINGS, PARTICIPLES, SAME, same_act
 from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, texts
 
@@ -21,10 +24,12 @@ def pool() -> PoolStatistics:
     return count(load_tagger().tag([*POOL, *SAID] * 4)).frozen()
 
 
-def made(pool: PoolStatistics, kind: str, caption: str, *others: str) -> set[str]:
+def made(
+    pool: PoolStatistics, kind: str, caption: str, *others: str, boxes: tuple[Box, ...] = (), seeds: int = 30
+) -> set[str]:
     """Return all texts of one type that thirty seeds give."""
     generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=(kind,), minimum=2))
-    return texts(lambda seed: annotate(generator, pair_of(caption, *others), seed), 30)
+    return texts(lambda seed: annotate(generator, pair_of(caption, *others, boxes=boxes), seed), seeds)
 
 
 @pytest.mark.parametrize(
@@ -78,10 +83,82 @@ def test_counts_change_places(pool: PoolStatistics) -> None:
 @pytest.mark.parametrize(
     ("caption", "negative"),
     [
-        ("several dogs in a field", "two dogs in a field"),
+        ("many dogs in a field", "two dogs in a field"),
         ("a black and white dog", "a black and red dog"),
         ("a window with its door open", "a window with its door closed"),
     ],
 )
 def test_amounts_lists_of_colours_and_states_are_attributes(pool: PoolStatistics, caption: str, negative: str) -> None:
     assert negative in made(pool, "replace-attribute", caption)
+
+
+THREE_DOGS = tuple(Box("dog", n / 4, 0.1, n / 4 + 0.2, 0.9) for n in range(3))
+
+
+def test_a_number_that_boxes_bear_out_is_not_put_in(pool: PoolStatistics) -> None:
+    without = made(pool, "replace-attribute", "two dogs in a field")
+    assert "three dogs in a field" in without
+    held = made(pool, "replace-attribute", "two dogs in a field", boxes=THREE_DOGS)
+    assert held == {text for text in without if not text.startswith("three")}
+
+
+def test_counts_do_not_change_places_into_what_boxes_show(pool: PoolStatistics) -> None:
+    assert made(pool, "swap-attribute", "Two dogs and three cats", boxes=THREE_DOGS) == set()
+
+
+@pytest.mark.parametrize("kind", ["replace-relation", "swap-object"])
+@pytest.mark.parametrize(("ball", "kept"), [(0.1, True), (0.8, False)])
+def test_a_side_that_boxes_do_not_refute_is_not_put_in(kind: str, ball: float, *, kept: bool) -> None:
+    said = ["a box to the left of a ball", "a ball to the left of a box"]
+    pool = count(load_tagger().tag([*POOL, *said] * 4)).frozen()
+    boxes = (Box("ball", ball - 0.1, 0.4, ball + 0.1, 0.6), Box("box", 0.4, 0.4, 0.6, 0.6))
+    assert bool(made(pool, kind, "a ball to the left of a box", boxes=boxes)) is kept
+
+
+@pytest.mark.parametrize(
+    ("caption", "still_true"),
+    [
+        ("a man standing on a street", (" beside a street", " next to a street", " in front of a street")),
+        ("a dog in the snow", (" on top of ", " next to ", " under ")),
+        ("people around a kitchen", (" inside ", " in ")),
+        ("a man wearing a tie", (" holding ", " carrying ", " adjusting ")),
+        ("a dog sitting on a bed", (" resting ", " lying ", " laying ")),
+        ("several dogs in a field", ("two ", "three ", "Two ")),
+        ("two dogs in a field", ("several ", "many ")),
+        ("boys on skis in a field", (" snowboards ",)),
+    ],
+)
+def test_what_may_be_as_true_is_not_put_in(pool: PoolStatistics, caption: str, still_true: tuple[str, ...]) -> None:
+    found = made(pool, "replace-relation", caption) | made(pool, "replace-attribute", caption)
+    assert not [text for text in found if any(words in f"{text} " for words in still_true)]
+
+
+@pytest.mark.parametrize(
+    ("caption", "negative"),
+    [
+        ("a dog with several cats", "a dog without any cats"),
+        ("a street filled with cats", "a street without cats"),
+        ("a cat in the field", "a cat far from the field"),
+        ("a big bunch of dogs sitting on a bed", "a big bunch of dogs standing on a bed"),
+    ],
+)
+def test_what_is_false_of_any_place_comes_last(caption: str, negative: str) -> None:
+    said = ["a cat without a dog", "cats far from a dog", "dogs standing on a bed", "dogs sitting on a bed"]
+    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    assert negative in made(pool, "replace-relation", caption)
+
+
+def test_every_place_that_is_put_in_is_another_one() -> None:
+    for table in (ELSEWHERE, ELSEWHERE_OF_BODIES, INSTEAD_OF):
+        assert all(old not in news and len(set(news)) == len(news) for old, news in table.items())
+    beside = {"beside", "next to", "near", "by", "close to", "alongside"}
+    assert not [old for old, news in ELSEWHERE_OF_BODIES.items() if old in beside and not beside.isdisjoint(news)]
+    assert "toward" not in NOT_FAR
+
+
+def test_opposites_hold_in_the_sense_that_the_words_have() -> None:
+    assert excluded_beside("open", "closed", "door")
+    assert not excluded_beside("open", "closed", "field")
+    assert not excluded_beside("young", "old", "boy")
+    assert excluded_beside("red", "blue", "field")
+    assert {frozenset(pair) for pair in OPPOSED_OF} <= {frozenset(pair) for pair in OPPOSITES}
