@@ -1,14 +1,23 @@
 """Triplets JSONL: ``image``, ``instruction``, ``output``, for embeddings that depend on an instruction (FocalLens).
 
-Every question and answer of a conversation is one line on the same image. Lines of one image stand together, so that a
-batch can be filled with several instructions on one picture and the model has to tell them apart.
+Every question and answer of a conversation is one line on the same image. Lines of one image stand together, those of
+several pairs (one a caption) too, so that a batch can be filled with several instructions on one picture and the model
+has to tell them apart. The same line of the same image is written once: twice in a batch, it would be its own negative.
+
+Outputs are compared as texts by CLIP, which reads 77 tokens: the result tells how many are longer, and they are cut
+where that is asked for.
+
+Memory: the image names, twice; and the lines of the images whose pairs do not stand together in the source.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.exports.source import Source
+from pairwright.datasets.exports.text_length import CONTEXT, TextLength, by_pieces, by_tokenizer
 from pairwright.datasets.exports.writing import (
     Exported,
     ExportOptions,
@@ -17,18 +26,85 @@ from pairwright.datasets.exports.writing import (
     exchanges,
     write_json_lines,
 )
+from pairwright.datasets.samples import Sample
+
+_Row = dict[str, Any]
 
 
 def write(source: Source, out: Path, options: ExportOptions) -> Exported:
-    """Write every exchange of ``source`` to the JSONL file ``out``."""
-    return write_json_lines(_rows(source, options), out)
+    """Write every exchange of ``source`` to the JSONL file ``out``.
+
+    Returns:
+        What was written, and told of it: ``images``; ``repeated`` (lines that were there already); ``longest`` (output
+        in tokens), ``over_77`` (outputs that are longer) and ``counted_by``; ``cut`` (outputs that were cut).
+
+    Raises:
+        UsageError: when the tokenizer cannot be read.
+    """
+    length = by_tokenizer(options.tokenizer) if options.tokenizer else by_pieces()
+    triplets = _Triplets(source, options, length)
+    return replace(write_json_lines(triplets.rows(), out), told=triplets.told())
 
 
-def _rows(source: Source, options: ExportOptions) -> Iterator[dict[str, Any]]:
-    names = ImageNames(options)
-    for sample in source.samples():
+@dataclass
+class _Triplets:
+    source: Source
+    options: ExportOptions
+    length: TextLength
+    images: int = 0
+    repeated: int = 0
+    longest: int = 0
+    over: int = 0
+    cut: int = 0
+    names: ImageNames = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names = ImageNames(self.options)
+
+    def rows(self) -> Iterator[_Row]:
+        """Yield the lines, image by image, each where the last of its pairs stands."""
+        last: dict[str, int] = {}
+        for number, sample in enumerate(self.source.samples()):
+            last[_image_of(sample)] = number
+        held: defaultdict[str, dict[tuple[str, str], _Row]] = defaultdict(dict)
+        for number, sample in enumerate(self.source.samples()):
+            image = _image_of(sample)
+            self._take(sample, held[image])
+            if last[image] == number:
+                rows = held.pop(image)
+                self.images += bool(rows)
+                yield from rows.values()
+
+    def told(self) -> dict[str, Any]:
+        return {
+            "images": self.images,
+            "repeated": self.repeated,
+            "longest": self.longest,
+            f"over_{CONTEXT}": self.over,
+            "counted_by": self.length.by,
+            "cut": self.cut,
+        }
+
+    def _take(self, sample: Sample, rows: dict[tuple[str, str], _Row]) -> None:
         found = conversations(sample)
-        image = names.name(sample) if found else ""
+        name = self.names.name(sample) if found else ""
         for annotation in found:
             for instruction, output in exchanges(annotation.turns):
-                yield {"image": image, "instruction": instruction, "output": output}
+                if (instruction, output) in rows:
+                    self.repeated += 1
+                else:
+                    shown = self._measured(output)
+                    rows[instruction, output] = {"image": name, "instruction": instruction, "output": shown}
+
+    def _measured(self, output: str) -> str:
+        tokens = self.length.of(output)
+        self.longest = max(self.longest, tokens)
+        self.over += tokens > CONTEXT
+        if not self.options.max_tokens or tokens <= self.options.max_tokens:
+            return output
+        self.cut += 1
+        return self.length.cut(output, self.options.max_tokens)
+
+
+def _image_of(sample: Sample) -> str:
+    return sample.pair.image or sample.pair.key

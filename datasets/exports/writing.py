@@ -6,7 +6,7 @@ says the file name. Two images that would get one name are an error, never a sil
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,24 +34,30 @@ class ExportOptions:
         image_root: folder below which images are named.
         images: folder to write the images into; rows then name these files.
         recoding: what becomes of image bytes that are written.
+        max_tokens: of triplets, the most tokens of an output, which is cut there; 0: none is cut.
+        tokenizer: of triplets, folder of the CLIP tokenizer that counts; None: words are counted (`text_length`).
     """
 
     seed: int = 0
     image_root: Path | None = None
     images: Path | None = None
     recoding: Recoding = AS_THEY_ARE
+    max_tokens: int = 0
+    tokenizer: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
     """What an export wrote: number of rows, and the files in order (without the images of ``images``).
 
-    ``for_training`` counts the rows that a benchmark's format left out, being for training only (SHUFFLE).
+    ``for_training`` counts the rows that a benchmark's format left out, being for training only (SHUFFLE);
+    ``told`` is what else a format tells of its rows, by name.
     """
 
     rows: int
     files: tuple[Path, ...]
     for_training: int = 0
+    told: Mapping[str, Any] = field(default_factory=dict)
 
 
 Writer = Callable[[Source, Path, ExportOptions], Exported]

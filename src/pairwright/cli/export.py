@@ -8,6 +8,7 @@ import typer
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.review import tell_uncounted
+from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.datasets.exports.source import Source
@@ -34,6 +35,14 @@ def export(
             "--decisions", help="Decisions of `review` on INPUT: leave out what was rejected, take what was fixed."
         ),
     ] = None,
+    max_tokens: Annotated[
+        int | None,
+        typer.Option("--max-tokens", min=3, help="Of triplets: cut outputs to so many tokens, such as CLIP's 77."),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option("--tokenizer", help="Of triplets: folder of a CLIP tokenizer, to count tokens by; else words."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Write the kept rows of INPUT in the layout that another tool reads.
@@ -43,6 +52,7 @@ def export(
       pairwright export build/birds --to llava --out birds.json
       pairwright export build/birds --to hf --out birds-hub
       pairwright export build/birds --to webdataset --rationales itm.parquet --out shards
+      pairwright export build/birds --to triplets --max-tokens 77 --tokenizer clip-vit-base-patch32 --out birds.jsonl
     """
     from dataclasses import replace
 
@@ -51,7 +61,9 @@ def export(
     from pairwright.datasets.exports.table import export as write
     from pairwright.datasets.tables import EXAMPLES
 
-    options = replace(NO_OPTIONS, seed=seed)
+    if to != "triplets" and (max_tokens or tokenizer):
+        raise UsageError(f"--max-tokens and --tokenizer are for --to triplets. Leave them out for {to}.")
+    options = replace(NO_OPTIONS, seed=seed, max_tokens=max_tokens or 0, tokenizer=tokenizer)
     source = input_ if decisions is None else _reviewed(input_, decisions)
     if rationales is None:
         written, left = write(source, to, out, options), 0
@@ -61,10 +73,11 @@ def export(
         written = write(with_examples(given, examples, matched), to, out, options)
         left = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
     files = [str(path) for path in written.files]
-    lines = columns([["rows", written.rows], *(["file", path] for path in files)], indent="")
+    told = [[name.replace("_", " "), count] for name, count in written.told.items()]
+    lines = columns([["rows", written.rows], *told, *(["file", path] for path in files)], indent="")
     if left:
         note(f"{left:,} rationales belong to no sample of {input_}.")
-    emit({"rows": written.rows, "files": files, "rationales_left": left}, lines, as_json=as_json)
+    emit({"rows": written.rows, "files": files, **written.told, "rationales_left": left}, lines, as_json=as_json)
 
 
 def _reviewed(input_: Path, decisions: Path) -> "Source":

@@ -1,0 +1,98 @@
+"""Triplets: by image, each once, their outputs measured as CLIP reads them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.exports.table import export_records
+from pairwright.datasets.exports.text_length import by_pieces, by_tokenizer
+from pairwright.datasets.exports.writing import Exported, ExportOptions
+from pairwright.datasets.records import Annotation, Pair
+from tests.datasets.way_out import conversation, pair
+from tests.indexes.tiny_clip import write_tokenizer
+
+LONG = " ".join(["a man, a plan and 20 canals"] * 20)
+
+
+def written(
+    folder: Path, talks: list[tuple[Pair, Annotation]], **options: Any
+) -> tuple[Exported, list[dict[str, str]]]:
+    pairs, annotations = zip(*talks, strict=True)
+    done = export_records(pairs, annotations, "triplets", folder / "t.jsonl", ExportOptions(**options))
+    return done, [json.loads(line) for line in (folder / "t.jsonl").read_text().splitlines()]
+
+
+def talk(number: int, image: str, *texts: str) -> tuple[Pair, Annotation]:
+    of = pair(number, image=image)
+    return of, conversation(of, *texts)
+
+
+def test_lines_of_one_image_stand_together_though_its_pairs_do_not(tmp_path: Path) -> None:
+    talks = [talk(number, f"{number % 3}.jpg", f"What? {number}", "A thing.") for number in range(9)]
+    done, rows = written(tmp_path, talks)
+    assert [row["image"] for row in rows] == ["0.jpg"] * 3 + ["1.jpg"] * 3 + ["2.jpg"] * 3
+    assert (done.rows, done.told["images"]) == (9, 3)
+
+
+def test_texts_without_an_image_do_not_count_as_one_image(tmp_path: Path) -> None:
+    done, _ = written(tmp_path, [talk(number, "", "What?", "A thing.") for number in range(3)])
+    assert (done.rows, done.told["images"], done.told["repeated"]) == (3, 3, 0)
+
+
+def test_a_line_that_an_image_has_already_is_counted_and_not_written_again(tmp_path: Path) -> None:
+    talks = [talk(number, "one.jpg", "Is there a dog?", "Yes.", "Where?", f"Place {number}.") for number in range(3)]
+    done, rows = written(tmp_path, talks)
+    assert (done.rows, done.told["repeated"]) == (4, 2)
+    assert len({tuple(row.values()) for row in rows}) == 4
+
+
+def test_outputs_longer_than_clip_reads_are_told_and_left_whole(tmp_path: Path) -> None:
+    done, rows = written(tmp_path, [talk(0, "0.jpg", "What?", LONG, "And?", "Nothing.")])
+    assert (done.told["over_77"], done.told["longest"], done.told["cut"]) == (1, 9 * 20 + 2, 0)
+    assert done.told["counted_by"] == "words, at least"
+    assert rows[0]["output"] == LONG
+
+
+def test_outputs_are_cut_to_the_tokens_asked_for(tmp_path: Path) -> None:
+    done, rows = written(tmp_path, [talk(0, "0.jpg", "What?", LONG, "And?", "Nothing.")], max_tokens=11)
+    assert (done.told["over_77"], done.told["cut"]) == (1, 1)
+    assert rows[0]["output"] == "a man, a plan and 20 canals"
+    assert rows[1]["output"] == "Nothing."
+
+
+def test_a_tokenizer_counts_exactly(tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    write_tokenizer(tmp_path / "clip")
+    exact = by_tokenizer(tmp_path / "clip")
+    tokenizer = transformers.CLIPTokenizerFast.from_pretrained(tmp_path / "clip")
+    for text in ("a red dog", LONG, "Ünïcode — “quotes”, 3½ cups\n\tand  tabs", ""):
+        assert exact.of(text) == len(tokenizer(text)["input_ids"])
+        for most in (3, 11, 77):
+            cut = exact.cut(text, most)
+            assert len(tokenizer(cut)["input_ids"]) <= most
+            assert text.startswith(cut)
+    done, _ = written(tmp_path, [talk(0, "0.jpg", "What?", "a red dog")], tokenizer=tmp_path / "clip")
+    assert done.told["longest"] == exact.of("a red dog")
+
+
+@given(text=st.text(max_size=60), most=st.integers(3, 20))
+def test_a_cut_text_begins_the_whole_one_and_has_the_tokens_asked_for(text: str, most: int) -> None:
+    length = by_pieces()
+    cut = length.cut(text, most)
+    assert text.startswith(cut)
+    assert length.of(cut) <= most
+    assert cut == text or length.of(text) > most
+
+
+@pytest.mark.parametrize("name", ["missing", "empty", "broken"])
+def test_a_tokenizer_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "tokenizer.json").write_text("{")
+    with pytest.raises(UsageError, match="tokenizer"):
+        by_tokenizer(tmp_path / name)
