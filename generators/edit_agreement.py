@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pairwright.generators.attributes import PLACES
 from pairwright.generators.edit_alignment import Hunk
 from pairwright.generators.knowledge import Thesaurus
 from pairwright.generators.language.inflection import article, inflect
@@ -105,20 +106,24 @@ def _slips(tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[Slip]:
     shouted = all(token.text.isupper() for token in tokens if token.text.isalpha())
     for at, token in enumerate(tokens[:-1]):
         word = token.text.lower()
-        if token.tag in {"DT", "CD", "JJ", "PDT"} and (word in _ONE or word in _MANY):
+        if token.tag in {"DT", "CD", "JJ", "PDT"} and (word in _ONE or word in _MANY) and not _is_pronoun(tokens, at):
             yield from _of_determiner(tokens, at, thesaurus, numbers, shouted=shouted)
     for at, token in enumerate(tokens):
         if at and token.text.lower() in _BE and tokens[at - 1].tag == "EX":
-            yield from _of_there(tokens, at, numbers)
+            yield from _of_there(tokens, at, thesaurus, numbers)
         elif at and (token.text.lower() in _BE or token.tag in {"VBZ", "VBP"}):
             yield from _of_verb(tokens, at, numbers)
+
+
+def _is_pronoun(tokens: Sequence[Token], at: int) -> bool:
+    return tokens[at + 1].text.lower() in {"other", "another", "of"} and tokens[at].text.lower() in {"each", "one"}
 
 
 def _of_determiner(
     tokens: Sequence[Token], at: int, thesaurus: Thesaurus, numbers: dict[int, bool], *, shouted: bool
 ) -> Iterator[Slip]:
     word, following = tokens[at].text.lower(), tokens[at + 1].text
-    head = _head(tokens, at + 1)
+    head = _head(tokens, at + 1, thesaurus)
     slip = _of_head(tokens, at, head, thesaurus) if head else None
     if slip is not None:
         numbers[slip.at] = word in _MANY
@@ -134,40 +139,46 @@ def _as(written: str, word: str) -> str:
     return word.capitalize() if written[:1].isupper() else word
 
 
-def _head(tokens: Sequence[Token], start: int) -> int:
-    """Return where the noun of the phrase from ``start`` stands; 0 where it is in doubt."""
-    head = 0
+def _head(tokens: Sequence[Token], start: int, thesaurus: Thesaurus) -> int:
+    """Return where the noun of the phrase from ``start`` stands; 0 where it is in doubt.
+
+    Of several nouns in a row the last may be a verb to anybody but a tagger ("a balloon floats"), unless the dictionary
+    has them together.
+    """
+    first = head = 0
     for at in range(start, len(tokens)):
-        token = tokens[at]
-        if token.tag in {"HYPH", "POS"} or token.text.lower() in _AMOUNTS:
+        token, word = tokens[at], tokens[at].text.lower()
+        if token.tag in {"HYPH", "POS"} or word in _AMOUNTS or (word.endswith("ing") and not head and at > start):
             return 0
         if token.tag in _NOUNS:
-            if head and tokens[head].tag in _PLURAL and token.tag not in _PLURAL:
-                return head
-            head = at
+            first, head = first or at, at
         elif head or token.tag not in _BEFORE_NOUN or token.tag == "CD":
             break
-    return head
+    after = [token.tag for token in tokens[head + 1 : head + 3]]
+    if len(after) > 1 and after[0] in _BEFORE_NOUN and after[1] in _NOUNS:
+        return 0  # "two graffiti covered walls"
+    name = " ".join([*(token.text.lower() for token in tokens[first:head]), tokens[head].lemma])
+    return head if first == head or thesaurus.has(name, "NOUN") else 0
 
 
 def _of_head(tokens: Sequence[Token], at: int, head: int, thesaurus: Thesaurus) -> Slip | None:
     word, noun = tokens[at].text.lower(), tokens[head]
     form, lemma = noun.text.lower(), noun.lemma
-    if noun.tag in {"NNP", "NNPS"} or not form.isalpha() or lemma in _NO_NUMBER:
+    if not form.isalpha() or lemma in _NO_NUMBER or not thesaurus.has(lemma, "NOUN"):
         return None
     if word in _ONE:
-        if noun.tag != "NNS" or form == lemma or not thesaurus.has(lemma, "NOUN"):
+        if noun.tag != "NNS" or form == lemma:
             return None
-        alone = form in PLURAL_ONLY or lemma in PLURAL_ONLY or thesaurus.has(form, "NOUN")
-        right = "" if alone or inflect(lemma, "NNS") != form else lemma
-        return Slip(head, f"{word} {form}", right)
-    if noun.tag != "NN" or lemma in MASS or not thesaurus.has(lemma, "NOUN"):
-        return None
+        if form in PLURAL_ONLY or lemma in PLURAL_ONLY:
+            return Slip(head, f"{word} {form}", "")
+        known = inflect(lemma, "NNS") == form and not thesaurus.has(form, "NOUN")  # a candelabra
+        return Slip(head, f"{word} {form}", lemma) if known else None
     before = tokens[at - 1].tag if at else ""
-    if before in {"DT", "PRP$", "POS"} or (head > at + 1 and tokens[at + 1].text.lower() in _MEASURES):
-        return None  # "a two story house"
+    measures = head > at + 1 and tokens[at + 1].text.lower() in _MEASURES  # "two story house"
     plural = inflect(lemma, "NNS")
-    return Slip(head, word, "" if form != lemma else plural) if plural != form else None
+    if noun.tag != "NN" or lemma in MASS or before in {"DT", "PRP$", "POS"} or measures or plural == form:
+        return None
+    return Slip(head, word, plural if form == lemma else "")
 
 
 def _of_verb(tokens: Sequence[Token], at: int, numbers: dict[int, bool]) -> Iterator[Slip]:
@@ -184,10 +195,10 @@ def _of_verb(tokens: Sequence[Token], at: int, numbers: dict[int, bool]) -> Iter
         yield Slip(at, word, right)
 
 
-def _of_there(tokens: Sequence[Token], at: int, numbers: dict[int, bool]) -> Iterator[Slip]:
+def _of_there(tokens: Sequence[Token], at: int, thesaurus: Thesaurus, numbers: dict[int, bool]) -> Iterator[Slip]:
     """Give the slip of "there is two dogs"; "there are a dog and a cat" is left alone."""
     word, opening = tokens[at].text.lower(), tokens[at + 1].text.lower() if at + 1 < len(tokens) else ""
-    head = _head(tokens, at + 1 + (opening in _ONE or opening in _MANY))
+    head = _head(tokens, at + 1 + (opening in _ONE or opening in _MANY), thesaurus)
     if not head or tokens[head].lemma in _COLLECTIVE | _NO_NUMBER or any(t.tag == "CC" for t in tokens[head:]):
         return
     plural = opening in _MANY or numbers.get(head, tokens[head].tag in _PLURAL)
@@ -197,35 +208,38 @@ def _of_there(tokens: Sequence[Token], at: int, numbers: dict[int, bool]) -> Ite
 
 def _number_of_subject(tokens: Sequence[Token], verb: int, numbers: dict[int, bool]) -> bool | None:
     """Return whether the subject of a verb is plural; None where that is in doubt."""
-    start = verb
+    start, end = verb, verb
     while start and tokens[start - 1].tag not in _CLAUSE and tokens[start - 1].text.lower() not in _CLAUSE_WORDS:
         start -= 1
-    end = verb
     while end > start and tokens[end - 1].tag in {"RB", "RBR"}:
         end -= 1
-    if start == end:
-        return None  # a relative clause, or a question; which of several nouns is meant takes a parser
-    if end - start == 1 and tokens[start].text.lower() in _PRONOUNS:
-        return _PRONOUNS[tokens[start].text.lower()]
-    return _number(tokens, start, end, numbers)
+    first, before = tokens[start], tokens[start - 1].tag if start else ""
+    if end - start == 1 and first.text.lower() in _PRONOUNS:
+        return _PRONOUNS[first.text.lower()]
+    follows = before[:2] in {"VB", "MD"} and (first.tag != "CC" or before not in {"VBZ", "VBP", "VBD"})
+    if start == end or first.tag == "VBG" or follows:
+        return None  # a relative clause or a question, or what the verb before has for an object
+    return _number(tokens, start + (first.tag == "CC"), end, numbers)
 
 
 def _number(tokens: Sequence[Token], start: int, end: int, numbers: dict[int, bool]) -> bool | None:
     """Return whether the noun phrases of a stretch are a plural subject."""
-    if tokens[start].tag == "CC":
-        start += 1
     phrases = _phrases(tokens, start, end)
-    if phrases is None:
+    if phrases is None or phrases[1] & {"or", "but", "nor"}:
         return None
     head, joints = phrases
-    if joints & {"or", "but", "nor"}:
-        return None
     if "and" in joints:
         return True
-    opening, lemma = tokens[start].text.lower(), tokens[head].lemma
-    if joints & {","} or opening in _COLLECTIVE - {"one"} or lemma in _COLLECTIVE | _NO_NUMBER:
-        return None
-    return opening in _MANY or numbers.get(head, tokens[head].tag in _PLURAL)
+    noun, opening = tokens[head], tokens[start].text.lower()
+    in_doubt = (
+        "," in joints
+        or opening in _COLLECTIVE - {"one"}
+        or noun.lemma in _COLLECTIVE | _NO_NUMBER
+        or tokens[head + 1].text.lower() == "of"  # a pack of wolves
+        or noun.tag not in {"NN", "NNS"}
+        or (noun.tag == "NNS" and noun.text.lower() == noun.lemma)
+    )
+    return None if in_doubt else opening in _MANY or numbers.get(head, noun.tag == "NNS")
 
 
 def _phrases(tokens: Sequence[Token], start: int, end: int) -> tuple[int, set[str]] | None:
@@ -237,8 +251,10 @@ def _phrases(tokens: Sequence[Token], start: int, end: int) -> tuple[int, set[st
     head, joints, joint, behind, opened = -1, set[str](), "", False, False
     for at in range(start, end):
         token = tokens[at]
+        following = tokens[at + 1].tag if at + 1 < end else ""
         if token.tag in _NOUNS:
-            opened = at + 1 < end and tokens[at + 1].tag in _NOUNS | {"HYPH", "POS"}
+            colour = token.lemma in PLACES and following == "CC"  # "red and blue planes"
+            opened = colour or following in _NOUNS | {"HYPH", "POS"}
             if opened:
                 continue
             if behind and joint:
@@ -247,6 +263,8 @@ def _phrases(tokens: Sequence[Token], start: int, end: int) -> tuple[int, set[st
             joints |= {joint} - {""}
             joint = ""
         elif token.tag == "CC" or token.text == ",":
+            if opened and behind:
+                return None
             joint = joint if opened else token.text.lower()  # "black and white"
         elif token.tag in {"IN", "TO", "RP"} or (token.tag in {"VBG", "VBN"} and head >= 0 and not opened):
             if head < 0 or joint:

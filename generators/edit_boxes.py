@@ -18,9 +18,7 @@ _NUMBERS: Final[Mapping[str, int]] = {
     **{str(number): number for number in range(1, len(NUMBER_WORDS) + 1)},
     "single": 1, "couple": 2, "pair": 2, "both": 2, "double": 2, "trio": 3,
 }  # fmt: skip
-_SEVERAL: Final = frozenset(
-    {"several", "many", "multiple", "numerous", "various", "few", "some", "group", "bunch", "lots"}
-)
+_SEVERAL: Final = frozenset({"several", "many", "multiple", "numerous", "various", "some", "group", "bunch", "lots"})
 _SIDES: Final = {
     wording: relation.name
     for relation in RELATIONS

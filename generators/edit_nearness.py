@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.context import plural_of
-from pairwright.generators.synonyms import LOOSELY_SAME, OBJECTS, reword_each_other
+from pairwright.generators.synonyms import OBJECTS, reword_each_other
 
 # The first noun of each group is told apart from the others.
 _APART: Final = """
@@ -51,8 +51,7 @@ def _synonyms(one: str, other: str) -> bool:
 
 
 @lru_cache(maxsize=20_000)
-def near_forms(noun: str) -> frozenset[str]:
-    """Return the words, in either number, that are said of the same thing as a noun."""
+def same_forms(noun: str) -> frozenset[str]:
+    """Return the words, in either number, that say the same as a noun."""
     words = {noun, *OBJECTS.get(noun, ())}
-    words |= {other for group in LOOSELY_SAME if noun in group for other in group if near(noun, other)}
     return frozenset(words | {plural_of(word) for word in words})

@@ -16,7 +16,7 @@ from pairwright.generators.captions import Caption
 from pairwright.generators.context import ImageWords, loosely_same, plural_of, words_of
 from pairwright.generators.edit_boxes import is_vague, may_count, may_stand, number_of
 from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, RELATION
-from pairwright.generators.edit_nearness import near, near_forms
+from pairwright.generators.edit_nearness import near, same_forms
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.nouns import KINDS
@@ -150,10 +150,9 @@ class Truth:
         Boxes and other captions may name it by a looser word than the caption itself, beside which it is written.
         """
         wide = loosely_same(new) | loosely_same(new.rpartition(" ")[2])
-        names = self._candidates.names_of(new) - wide - {plural_of(word) for word in wide}
-        names |= near_forms(new) | near_forms(new.rpartition(" ")[2])
+        names = self._candidates.names_of(new) - wide - {plural_of(word) for word in wide} | same_forms(new)
         if old:
-            names -= near_forms(old)
+            names -= same_forms(old)
         own = f" {' '.join(caption.words.own)} "
         if any(name in caption.words.own if " " not in name else f" {name} " in own for name in names):
             return True

@@ -49,9 +49,9 @@ class SpacyTagger:
 
     def tag(self, texts: Sequence[str]) -> list[list[Token]]:
         """Return the tokens of each text, in order; spaces are not tokens."""
-        if len(texts) == 1:  # setting up a pipe costs more than the tagging
-            return [_tokens(texts[0], self._nlp(_encodable(texts[0])))]
         with one_thread():
+            if len(texts) == 1:  # setting up a pipe costs more than the tagging
+                return [_tokens(texts[0], self._nlp(_encodable(texts[0])))]
             docs = self._nlp.pipe((_encodable(text) for text in texts), batch_size=_BATCH)
             return [_tokens(text, doc) for text, doc in zip(texts, docs, strict=True)]
 
