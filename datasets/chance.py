@@ -12,12 +12,9 @@ import numpy as np
 
 def _digest(names: tuple[str | int, ...], size: int) -> int:
     # Length-prefixed, so that ("ab", "c") and ("a", "bc") differ.
-    hasher = hashlib.blake2b(digest_size=size)
-    for name in names:
-        part = str(name).encode()
-        hasher.update(len(part).to_bytes(4, "little"))
-        hasher.update(part)
-    return int.from_bytes(hasher.digest(), "little")
+    parts = [str(name).encode() for name in names]
+    data = b"".join([len(part).to_bytes(4, "little") + part for part in parts])
+    return int.from_bytes(hashlib.blake2b(data, digest_size=size).digest(), "little")
 
 
 def stream(*names: str | int) -> random.Random:

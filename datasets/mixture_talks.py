@@ -12,7 +12,7 @@ The mark ``<image>`` is taken off and its side remembered. Texts lose the space 
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -128,7 +128,7 @@ def talks_of_row(fields: Mapping[str, Any], columns: Mapping[str, str], root: st
         listed = [{"role": "human", "text": question}, {"role": "assistant", "text": _spoken(answer)}]
     if listed == [] and "provenance" in fields:  # our own Parquet export: a pair without any
         return
-    if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) and "turns" in listed[0]:
+    if isinstance(listed, list) and listed and isinstance(listed[0], dict) and "turns" in listed[0]:
         for each in listed:
             yield _talk(each["turns"], replace(about, kind=text_of(each.get("type"), "type")), root)
     else:
@@ -218,13 +218,13 @@ def _located(written: str, root: str) -> str:
 
 
 def _talk(listed: Any, about: Talk, root: str) -> Talk:
-    if not isinstance(listed, Sequence) or isinstance(listed, str):
+    if not isinstance(listed, list):
         raise Refused("wrong_type", f"the conversation is {type_name(listed)}, not a list")
     turns = []
     for number, item in enumerate(listed, 1):
-        if not isinstance(item, Mapping):
+        if not isinstance(item, dict):
             raise Refused("wrong_type", f"turn {number} is {type_name(item)}, not an object")
-        said = next((item[name] for name in ("value", "content", "text") if item.get(name) is not None), "")
+        said = item.get("value") or item.get("content") or item.get("text") or ""
         if not isinstance(said, str):
             said, image = _parts(said, number)
             if image:
@@ -238,11 +238,11 @@ def _talk(listed: Any, about: Talk, root: str) -> Talk:
 
 def _parts(said: Any, number: int) -> tuple[str, str]:
     """Return text and image of a chat message in parts."""
-    if not isinstance(said, Sequence) or not all(isinstance(part, Mapping) for part in said):
+    if not isinstance(said, list) or not all(isinstance(part, dict) for part in said):
         raise Refused("wrong_type", f"turn {number} is {type_name(said)}, not a text")
     texts = [text_of(part.get("text"), "text") for part in said if part.get("type") == "text"]
     images = [part.get("image_url") or {} for part in said if part.get("type") == "image_url"]
-    urls = [text_of(image.get("url") if isinstance(image, Mapping) else image, "image") for image in images]
+    urls = [text_of(image.get("url") if isinstance(image, dict) else image, "image") for image in images]
     if len(urls) > 1 or any(url.startswith("data:") for url in urls):
         raise Refused("wrong_type", "several images, or one inside the row; mixtures take one image by its name")
     return "\n".join(texts), "".join(urls)
@@ -272,8 +272,8 @@ def _checked(turns: tuple[Turn, ...], about: Talk) -> Talk:
 
 
 def _without_mark(turns: tuple[Turn, ...], *, has_image: bool) -> tuple[tuple[Turn, ...], Side]:
-    marks = [turn.text.count(MARK) for turn in turns]
-    if not any(marks):
+    marks = [turn.text.count(MARK) for turn in turns if MARK in turn.text]
+    if not marks:
         return turns, ""
     first = turns[0].text
     at_start, at_end = first.startswith(MARK), first.endswith(MARK)
