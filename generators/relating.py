@@ -20,14 +20,15 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import FIGURES, FRAMES, GATHERINGS, MASS, OPEN_PLACES, SURROUNDINGS, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.relations import (
-    ACROSS_ROADS,
     ELSEWHERE,
     ELSEWHERE_OF_BODIES,
+    ELSEWHERE_OF_ROADS,
     FAR,
     INSTEAD_OF,
     NO_PLACE,
     NOT_FAR,
     ROADS,
+    SEATS,
     SLOPES,
     SURFACES,
     UP_AND_DOWN,
@@ -178,7 +179,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, found: Found, rng: rand
         return "no_edit"
     noun, before = caption.head(after), _before(caption, found.start)
     wanted = _other_places(caption, wording, after)
-    if not wanted or noun in _MEDIA or noun in FIGURES or (noun in WORN and wording in {"in", "with"}):
+    if not wanted or noun in _MEDIA or noun in FIGURES or (wording in {"in", "with"} and _is_worn(caption, after)):
         return "no_edit"
     if _others_there(caption, before, after):
         return "true_of_image"
@@ -193,6 +194,10 @@ def _elsewhere(caption: Caption, candidates: Candidates, found: Found, rng: rand
     return reason
 
 
+def _is_worn(caption: Caption, phrase: NounPhrase) -> bool:
+    return not WORN.isdisjoint((caption.head(phrase), caption.word(phrase.head)))
+
+
 def _place(caption: Caption, found: Found) -> NounPhrase | None:
     """Return the thing after a relation that tells where something is; None when it tells anything else."""
     after = caption.starting_at(found.end)
@@ -204,11 +209,12 @@ def _place(caption: Caption, found: Found) -> NounPhrase | None:
 def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[str, ...]:
     """Return what excludes a wording before such a thing."""
     noun, inside = caption.head(after), caption.lower[after.start : after.end]
-    wanted = ELSEWHERE.get(wording, ()) + (ACROSS_ROADS.get(wording, ()) if noun in ROADS else ())
+    wanted = ELSEWHERE.get(wording, ()) + (ELSEWHERE_OF_ROADS.get(wording, ()) if noun in ROADS else ())
     of_itself = not ANAPHORS.isdisjoint(inside) or noun in NO_PLACE  # "a cap on its head" is nowhere else
     if of_itself or not _NO_BODIES.isdisjoint({noun, *inside}):
         return wanted
-    return wanted + ELSEWHERE_OF_BODIES.get(wording, ())
+    wanted += ELSEWHERE_OF_BODIES.get(wording, ())
+    return tuple(new for new in wanted if new != "on top of") if noun in SEATS and wording == "in" else wanted
 
 
 def _others_there(caption: Caption, before: NounPhrase | None, after: NounPhrase) -> bool:
@@ -226,7 +232,12 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
         return "no_edit"
     noun, before = caption.head(after), _before(caption, found.start)
     inside = {noun, *caption.lower[after.start : after.end]}
-    if before is None or not _is_named(caption, before) or noun in _MEDIA | FIGURES | WORN | NO_PLACE:
+    if (
+        before is None
+        or not _is_named(caption, before)
+        or noun in _MEDIA | FIGURES | NO_PLACE
+        or _is_worn(caption, after)
+    ):
         return "no_edit"
     stands_alone = caption.plural(after) or noun in MASS or after.adjectives
     if not ANAPHORS.isdisjoint(inside) or not (after.determiner >= 0 or after.count >= 0 or stands_alone):

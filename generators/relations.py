@@ -173,16 +173,20 @@ ELSEWHERE = {
     "in the center of": ("at the edge of", "on the edge of", "on the side of"),
     "on the edge of": ("in the middle of", "in the center of"),
     "at the edge of": ("in the middle of", "in the center of"),
-    "on the side of": ("in the middle of", "in the center of"),
     "at the end of": ("in the middle of", "at the start of"),
     "at the top of": ("at the bottom of",),
     "at the bottom of": ("at the top of",),
 }
 # Down a road is not across it; down a hill may be across it as well.
-ACROSS_ROADS = {"down": ("across",), "up": ("across",)}
-ROADS = word_set(
-    "street road highway track railroad railway path sidewalk alley avenue lane hallway runway river aisle"
-)
+# Beside a road is not in its middle; a clock "on the side of" a building may be.
+ELSEWHERE_OF_ROADS = {
+    "down": ("across",),
+    "up": ("across",),
+    "on the side of": ("in the middle of", "in the center of"),
+}
+ROADS = word_set("street road highway path sidewalk alley avenue lane hallway runway river aisle")
+# In these one is on top of them.
+SEATS = word_set("bed couch sofa chair seat armchair recliner hammock bunk crib bench lounge futon mattress")
 # Whatever is at a place is not far from it. The last resort, since captions seldom say so.
 FAR = "far from"
 NOT_FAR = word_set(

@@ -31,7 +31,7 @@ INSTEAD = _table(
     "squat: stand|run|jump|lie", "rest: run|walk|jump|fight", "crouch: stand|run|jump|lie",
     "hold: drop|throw|kick|ride|bury", "carry: ride|throw|kick|wash|drive|fly|sell|drop",
     "wear: throw|wash|sell|buy|drop|fold", "ride: hold|carry|push|pull|wash|feed|lead|fix|chase|drop|watch",
-    "play: watch|sleep|fight|work", "fly: sit|stand|swim|perch|carry|park|walk|crash|drop|fold",
+    "play: watch|sleep|work", "fly: sit|stand|swim|perch|carry|park|walk|crash|drop|fold",
     "eat: sell|throw|chase|wash|sleep", "drive: push|wash|pull|load|paint",
     "watch: play|ride|chase|kick|feed|throw|fight", "graze: sleep|run|swim|fight",
     "ski: snowboard|walk|skateboard|sled|swim", "snowboard: ski|walk|swim", "skateboard: walk|surf|swim|ski|bike",
@@ -49,7 +49,7 @@ INSTEAD = _table(
     "wash: paint|throw|sell|eat|ride", "clean: paint|throw|sell|eat|break", "climb: descend|ski|paint",
     "open: close|lock|shut|paint", "close: open|paint", "enter: leave|exit|pass", "leave: enter|approach|reach",
     "load: unload|sell|burn", "unload: load|burn", "sail: sink|dock|burn", "work: sleep|dance|swim",
-    "dance: sleep|sit|swim", "wait: run|sleep|swim|fight|ski|jump", "pass: hit|enter|follow", "turn: crash|park",
+    "dance: sleep|sit|swim", "wait: sleep|swim|fight|ski|jump", "pass: hit|enter|follow", "turn: crash|park",
     "land: park|sail|sink", "travel: park|wait|crash|sink", "move: wait|park|sleep", "fall: climb|stand",
     "paint: wash|break|sell", "fix: ride|break|sell", "lick: chase|kick|throw", "sniff: chase|kick|ride",
     "bite: kiss|wash|feed", "chew: chase|throw|wash|drop|bury", "pet: chase|kick", "herd: milk|wash|ride",
@@ -103,7 +103,7 @@ SPORTS = word_set("ski snowboard skateboard surf skate sled surfboard bike paddl
 WITH_OBJECT = word_set(
     "hold carry wear throw kick push pull wash feed lead pet chase catch hit load unload paint sell make cut use buy "
     "steal drop photograph remove adjust milk hug kiss bite fix clean break close open follow lift burn hide decorate "
-    "refuse miss block lose lock shut enter exit leave approach lick smell touch peel chop bake serve give share spill"
+    "watch refuse miss block lose lock shut enter exit leave approach lick smell touch peel chop bake serve give share spill"
 )
 # What can be done with whatever the first verb is done with; the pool need not have seen it.
 ALWAYS = _table(

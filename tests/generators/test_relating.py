@@ -126,6 +126,10 @@ def test_a_side_that_boxes_do_not_refute_is_not_put_in(kind: str, ball: float, *
         ("several dogs in a field", ("two ", "three ", "Two ")),
         ("two dogs in a field", ("several ", "many ")),
         ("boys on skis in a field", (" snowboards ",)),
+        ("a dog in a bed", (" on top of ", " on ")),
+        ("a clock on the side of a house", (" middle ", " center ")),
+        ("a man in sunglasses", (" under ", " far from ")),
+        ("dogs playing on a bed", (" fighting ",)),
     ],
 )
 def test_what_may_be_as_true_is_not_put_in(pool: PoolStatistics, caption: str, still_true: tuple[str, ...]) -> None:
