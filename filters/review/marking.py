@@ -66,7 +66,10 @@ def _cut(text: str, spans: Sequence[tuple[int, int]]) -> list[Stretch]:
     found: list[Stretch] = []
     done = 0
     for start, end in sorted(spans):
-        found += [(text[done:start], False), (text[max(start, done) : end], True)]
-        done = max(done, end)
+        words = text[max(start, done) : end].strip()  # space around the words that differ is not shown as a difference
+        at = text.index(words, max(start, done))
+        if words:
+            found += [(text[done:at], False), (words, True)]
+            done = at + len(words)
     found.append((text[done:], False))
     return [stretch for stretch in found if stretch[0]]

@@ -69,8 +69,8 @@ function listed(counts) {
 function showStanding() {
   const { counts, decided, rows, of } = standing;
   $("reviewer").textContent = standing.reviewer;
-  const all = rows < of ? ` (a sample of ${of})` : "";
-  $("counts").textContent = `${decided} of ${rows} decided${all}: ${listed(counts)}`;
+  const all = rows < of ? ` (a sample of ${of.toLocaleString("en")})` : "";
+  $("counts").textContent = `${decided.toLocaleString("en")} of ${rows.toLocaleString("en")} decided${all}: ${listed(counts)}`;
   const bar = $("progress");
   bar.setAttribute("aria-valuemax", rows);
   bar.setAttribute("aria-valuenow", decided);
@@ -82,7 +82,7 @@ function showStanding() {
 
 function showRow() {
   $("done").hidden = true;
-  $("row").hidden = false;
+  $("row").hidden = $("decide").hidden = false;
   closeEditor();
   $("place").textContent = `Row ${row.at + 1} of ${standing.rows}`;
   $("type").textContent = row.type;
@@ -124,7 +124,7 @@ function noImage(missing) {
 
 function showDone() {
   row = null;
-  $("row").hidden = true;
+  $("row").hidden = $("decide").hidden = true;
   $("done").hidden = false;
   $("summary").textContent = `${listed(standing.counts)}.`;
   document.body.dataset.at = standing.rows;
