@@ -12,21 +12,30 @@ joint, and with the number of words the same.
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from pairwright.generators.attributes import UNTOUCHED, exclude_each_other, opposed
+from pairwright.generators.attributes import place as class_of
 from pairwright.generators.candidates import Candidates, adjective_is_said
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.edited import BothOutcome
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import article
-from pairwright.generators.nouns import ADDABLE, FIGURES, OF_PEOPLE
+from pairwright.generators.nouns import FIGURES, OF_PEOPLE, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
+from pairwright.generators.presence import Implied, attributes_there, things_there
 from pairwright.generators.wordlists import word_set
 
 _INDEFINITE = word_set("a an some several two three four five six another many")
 _HAVING = word_set("with has have having and holding carrying featuring containing wearing plus")
+_LONGER = 2  # letters
+_NEAREST = 8  # things of about the same length, of which the best is taken
 _CLOSED = frozenset({"", ".", "!", ";"})
 _GOES_ON = frozenset({"VBG", "VBN", "IN"})  # "a man with a dog | riding a bike"
+_WHERE = word_set(
+    "on in at near by beside behind under over along across through down outside inside against above below"
+)
+_SIDES = word_set("front top side back middle left right next close inside outside")
 _FINITE = frozenset({"is", "are", "was", "were", "has", "have"})
 
 
@@ -45,45 +54,54 @@ class Place:
 
 
 def add_object(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
-    """Add a thing that is not there."""
+    """Add a thing that is not there, but could be beside what it is added to and in such company."""
     places = _thing_places(caption)
-    if places:
-        for noun, reason in _absent(caption, candidates, rng):
-            yield rng.choice(places).change(_indefinite(noun)) if noun else reason
+    for place in rng.sample(places, len(places)):
+        nouns = candidates.addable_beside(caption.head(place.phrase), rng)
+        for noun, reason in _absent(caption, candidates, nouns):
+            yield place.change(_indefinite(noun)) if noun else reason
         yield "no_candidate"
 
 
 def add_attribute(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
-    """Add an attribute that is not true."""
+    """Add an attribute that is not true: what captions contradict first, then what would be rare of such a thing."""
     places = _attribute_places(caption)
+    unsaid: list[Place] = []
     for place in rng.sample(places, len(places)):
-        for word, reason in _untrue(caption, candidates, place.phrase, rng):
-            yield place.change(word) if word else reason
+        said = _said_of(caption, candidates, place.phrase)
+        if said:
+            yield from _each(place, _contradicted(caption, candidates, place.phrase, said, rng))
+        else:
+            unsaid.append(place)
+    for place in unsaid:
+        yield from _each(place, _rare(caption, candidates, place.phrase, rng))
 
 
 def both_objects(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[BothOutcome]:
     """Add a thing that is not there and, in the same place, one that is."""
-    places = [place for place in _thing_places(caption) if caption.tag(place.phrase.end) != "IN"]
-    present = _present(caption, candidates)
-    for place in rng.sample(places, len(places)):
-        if not present:
-            yield "no_positive"
-            continue
-        true = rng.choice(present)
-        false = next((noun for noun, _ in _absent(caption, candidates, rng, like=true) if noun), "")
-        yield (place.change(_indefinite(false)), place.change(_indefinite(true))) if false else "no_candidate"
+    places = [place for place in _thing_places(caption) if _is_scene(caption, place)]
+    present = things_there(caption, candidates) if places else []
+    if places and not present:
+        yield "no_positive"
+    for true in rng.sample(present, len(present)):
+        for place in (place for place in places if _fits_at(caption, candidates, true, place)):
+            false = _absent_like(caption, candidates, true, place, rng)
+            yield (place.change(_indefinite(false)), place.change(_indefinite(true))) if false else "no_candidate"
+        yield "no_positive"
 
 
 def both_attributes(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[BothOutcome]:
     """Add an attribute that is not true and, in the same place, one that is."""
     places = _attribute_places(caption)
     for place in rng.sample(places, len(places)):
-        known = [word for word in _said_of(caption, candidates, place.phrase) if "-" not in word]
-        if not known or caption.words.several(caption.head(place.phrase)):
+        known = attributes_there(caption, candidates, place.phrase)
+        if not known:
             yield "no_positive"
             continue
         true = rng.choice(known)
-        false = _of_one_length([word for word, _ in _untrue(caption, candidates, place.phrase, rng) if word], true)
+        said = _said_of(caption, candidates, place.phrase)
+        untrue = [word for word, _ in _contradicted(caption, candidates, place.phrase, said, rng) if word]
+        false = _of_one_length([word for word in untrue if _excludes(word, true)], true)
         yield (place.change(false), place.change(true)) if false else "no_candidate"
 
 
@@ -91,6 +109,11 @@ BOTH_SIDES: dict[str, Callable[[Caption, Candidates, random.Random], Iterator[Bo
     "add-object": both_objects,
     "add-attribute": both_attributes,
 }
+
+
+def _each(place: Place, words: Iterator[tuple[str, str]]) -> Iterator[Outcome]:
+    for word, reason in words:
+        yield place.change(word) if word else reason
 
 
 def _of_one_length(words: Sequence[str], like: str) -> str:
@@ -164,30 +187,46 @@ def _attribute_places(caption: Caption) -> list[Place]:
         and caption.is_thing(phrase)
         and caption.is_whole(phrase)
         and heads.count(caption.head(phrase)) == 1
+        and phrase.nouns[0] - 1 not in caption.parts
         and caption.tag(phrase.nouns[0] - 1)[:2] not in {"JJ", "VB", "HY", "NN", "RB"}
     ]
 
 
-def _absent(caption: Caption, candidates: Candidates, rng: random.Random, like: str = "") -> Iterator[tuple[str, str]]:
-    """Yield things that are not there and would fit, in order of choice; a reason where one would not."""
-    for noun in candidates.addable_like(like, rng) if like else candidates.addable(rng):
-        if candidates.is_said(noun, "", caption.words):
+def _absent(caption: Caption, candidates: Candidates, nouns: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield those of the things that are not there and would fit; a reason where one would not."""
+    figures = not FIGURES.isdisjoint(caption.contents)
+    implied = Implied(caption, candidates)
+    for noun in nouns:
+        if (noun in FIGURES and not figures) or not candidates.goes_along(noun, caption.company):
+            continue
+        if implied.may_be_there(noun) or candidates.is_said(noun, "", caption.words):
             yield "", "true_of_image"
-        elif candidates.goes_along(noun, caption.contents):
+        else:
             yield noun, ""
 
 
-def _present(caption: Caption, candidates: Candidates) -> list[str]:
-    """Return things that other captions or boxes name, and the caption does not by any word."""
-    words = caption.words
-    named = [word for line in words.others for word in line] + list(words.labels)
-    said = frozenset(words.own)
-    return [
-        noun
-        for noun in dict.fromkeys(named)
-        if noun in ADDABLE and candidates.is_written(noun) and not words.several(noun)
-        and said.isdisjoint(candidates.names_of(noun))
-    ]  # fmt: skip
+def _absent_like(caption: Caption, candidates: Candidates, true: str, place: Place, rng: random.Random) -> str:
+    """Return a thing that is not there, of about the length of one that is: of those, one that fits well."""
+    like = [noun for noun in candidates.addable_like(true, rng) if abs(len(noun) - len(true)) <= _LONGER]
+    found = (noun for noun, _ in _absent(caption, candidates, like) if noun)
+    near = list(islice((noun for noun in found if _fits_at(caption, candidates, noun, place)), _NEAREST))
+    return max(near, key=lambda noun: candidates.fit(noun, caption.company), default="")
+
+
+def _fits_at(caption: Caption, candidates: Candidates, noun: str, place: Place) -> bool:
+    return candidates.stands_beside(noun, caption.head(place.phrase))
+
+
+def _is_scene(caption: Caption, place: Place) -> bool:
+    """Whether what is added at a place belongs to the whole scene: at the end, after where it is or what it holds."""
+    phrase = place.phrase
+    if caption.word(phrase.end) not in _CLOSED:
+        return False
+    before, side = caption.word(phrase.start - 1), caption.word(phrase.start - 2)
+    owner = caption.ending_at(phrase.start - 1)
+    holds = owner is not None and caption.head(owner) in SURROUNDINGS and place.joint == " and "
+    opens = before in _WHERE or phrase.start == 0 or (before in {"of", "to"} and side in _SIDES)
+    return holds or (place.joint == " with " and opens)
 
 
 def _said_of(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> list[str]:
@@ -204,22 +243,38 @@ def _said_of(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> li
     return [word for word in dict.fromkeys(found) if word not in UNTOUCHED]
 
 
-def _untrue(
+def _contradicted(
+    caption: Caption, candidates: Candidates, phrase: NounPhrase, said: Sequence[str], rng: random.Random
+) -> Iterator[tuple[str, str]]:
+    """Yield attributes that exclude what captions say of a phrase, sizes last; a reason where one may be true."""
+    known = candidates.attributes_of(caption.head(phrase))
+    words = [word.text for word in known if any(_excludes(word.text, other) for other in said)]
+    drawn = sorted(rng.sample(words, len(words)), key=_is_size)
+    return _checked(caption, phrase, drawn)
+
+
+def _rare(
     caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random
 ) -> Iterator[tuple[str, str]]:
-    """Yield attributes that are not true of a phrase; a reason where one may be, or where there is none."""
+    """Yield attributes that captions would hardly pass over; a reason where one may be true."""
     head = caption.head(phrase)
-    if caption.words.several(head) and not caption.plural(phrase):
+    words = [word.text for word in candidates.attributes_of(head) if word.rare and head not in OF_PEOPLE]
+    return _checked(caption, phrase, rng.sample(words, len(words)))
+
+
+def _checked(caption: Caption, phrase: NounPhrase, words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    if caption.words.several(caption.head(phrase)) and not caption.plural(phrase):
         yield "", "true_of_image"
         return
-    said, known = _said_of(caption, candidates, phrase), candidates.attributes_of(head)
-    words = [word.text for word in known if any(_excludes(word.text, other) for other in said)]
-    if not said and head not in OF_PEOPLE:
-        words = [word.text for word in known if word.rare]
     if not words:
         yield "", "no_candidate"
-    for word in rng.sample(words, len(words)):
+    for word in words:
         yield ("", "true_of_image") if adjective_is_said(word, caption.words) else (word, "")
+
+
+def _is_size(word: str) -> bool:
+    found = class_of(word)
+    return found is None or found.group == "size"
 
 
 def _excludes(word: str, other: str) -> bool:

@@ -1,7 +1,7 @@
 """Which word may take another's place in a hard negative.
 
 A candidate has to be of the same kind without meaning the same, and captions must use it: kinds of our own first
-(`nouns.py`, `attributes.py`), then WordNet's co-hyponyms within two levels (wider where two give too few) and
+(`nouns.py`, `attributes.py`), then WordNet's co-hyponyms within two levels (of things only, of the same kind) and
 antonyms. What is rare in the pool goes, and so do synonyms, hypernyms, hyponyms and words that captioners mix up. This
 much depends on the word alone and is kept.
 
@@ -14,12 +14,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 
 from pairwright.generators.attributes import (
     CLASSES,
     OPPOSITE,
     PLACES,
+    UNTOUCHED,
     contrary,
     excluded_beside,
     place,
@@ -34,6 +35,7 @@ from pairwright.generators.nouns import (
     ADDABLE,
     EVERYWHERE,
     FIGURES,
+    FLYING,
     FRAMES,
     GATHERINGS,
     KINDS,
@@ -46,12 +48,12 @@ from pairwright.generators.nouns import (
 from pairwright.generators.synonyms import reword_each_other
 
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
-FEW = 3  # candidates; fewer, and WordNet is searched one level wider
-WIDEST = 3
+LEVELS = 2  # of WordNet between a word and its co-hyponyms
 SLACK = 0.05  # plausibility by which our own kinds may fall short of the old word, and WordNet's must do better
 USUAL = 0.01  # share of a noun's captions in which it goes with a preposition
 OFTEN = 5  # captions that show that it was no slip
 SEEN = 2  # captions of the pool that show that two words go together
+STRANGE = -0.15  # plausibility of two words that are hardly ever seen together where chance alone would have them
 COMMON = 0.05  # share of a word's captions in which another is usual
 TRIED = 12  # candidates looked at in one place
 
@@ -72,6 +74,14 @@ _ANIMALS = (
     "goat",
     "duck",
 )
+_KINDS = {  # what may not be mistaken for each other; of several, the first counts (a cake is also a bar of soap)
+    "food": ("food", "solid food", "dish", "baked goods", "foodstuff", "produce", "beverage", "edible fruit"),
+    "living": ("animal", "person"),
+    "made": ("artifact",),
+    "grown": ("plant", "flower"),
+    "land": ("geological formation", "body of water", "land"),
+}
+_OF_ANYTHING = frozenset({"colour", "size"})
 _OF_THE_LIVING = frozenset({"young", "elderly"})  # motorcycles are not young again
 _BESIDES = frozenset({"next to", "beside", "behind", "in front of"})  # whatever can be seen
 _NEEDS_A_BODY = frozenset({"under", "underneath", "beneath", "outside"})
@@ -98,11 +108,19 @@ class Slot:
         noun: the lemma that stands there, compounds with spaces.
         governor: lemma of the verb or preposition right before it, or empty.
         context: lemmas of the content words of the caption.
+        act: lemma of the verb that says what it does, or empty.
+        contents: of what it is full, or consists, or a part: the lemma after "of", or empty.
+        described: words that stay before it, adjectives and nouns.
+        airborne: the caption speaks of the air.
     """
 
     noun: str
     governor: str
     context: Sequence[str]
+    act: str = ""
+    contents: str = ""
+    described: tuple[str, ...] = ()
+    airborne: bool = False
 
 
 class Candidates:
@@ -124,6 +142,9 @@ class Candidates:
         self._weights = lru_cache(maxsize=20_000)(self._find_weights)
         self._sayings = lru_cache(maxsize=100_000)(self._find_sayings)
         self._is_common = lru_cache(maxsize=100_000)(self._find_is_common)
+        self._beside_it = lru_cache(maxsize=20_000)(self._find_beside_it)
+        self._beside = lru_cache(maxsize=200_000)(self._find_beside)
+        self._kinds = lru_cache(maxsize=20_000)(self._find_kinds)
         self._is_body = lru_cache(maxsize=20_000)(self._find_is_body)
         self._said_as = lru_cache(maxsize=20_000)(self._find_said_as)
         self.is_alive = lru_cache(maxsize=20_000)(self._is_alive)
@@ -141,7 +162,8 @@ class Candidates:
 
     def for_person(self, slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
         """Return an animal to stand for somebody, or an empty string and the reason why there is none."""
-        return self._first(self._animals, slot, words, rng)
+        fitting = tuple(noun for noun in self._animals if self.goes_along(noun, slot.context))
+        return self._first(fitting, slot, words, rng)
 
     @cached_property
     def _animals(self) -> tuple[str, ...]:
@@ -150,7 +172,7 @@ class Candidates:
     def _first(self, found: tuple[str, ...], slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
         reason = "no_candidate"
         for candidate in self._some(found, rng):
-            if not self._fits_after(candidate, slot):
+            if not (self._fits_after(candidate, slot) and self._fits_around(candidate, slot)):
                 continue
             if self.is_said(candidate, slot.noun, words):
                 reason = "true_of_image"
@@ -166,6 +188,29 @@ class Candidates:
         ours = candidate in _ANIMALS or candidate in KINDS.get(slot.noun, (candidate,))
         known = self._pool.adjacency(slot.governor, slot.noun.rsplit(maxsplit=1)[-1])
         return (ours and known < ENOUGH_SAID) or self._pool.adjacency(slot.governor, word) >= SEEN
+
+    def _fits_around(self, candidate: str, slot: Slot) -> bool:
+        """Whether the pool would say of the candidate what the caption says of the old noun, as far as it says it."""
+        word, old = candidate.rsplit(maxsplit=1)[-1], slot.noun.rsplit(maxsplit=1)[-1]
+        if slot.airborne and slot.noun in FLYING and candidate not in FLYING:
+            return False
+        acts = not slot.act or slot.noun in OF_PEOPLE or self._pool.adjacency(old, slot.act) < OFTEN
+        least = 1 if candidate in KINDS.get(slot.noun, ()) else SEEN
+        if not acts and self._pool.adjacency(word, slot.act) < least:
+            return False
+        told = slot.contents and self._pool.cooccurrence(old, slot.contents) >= OFTEN
+        if told and self._beside(candidate, slot.contents) < self._least:
+            return False
+        return all(self._goes_before(before, candidate, old) for before in slot.described)
+
+    def _goes_before(self, before: str, candidate: str, old: str) -> bool:
+        """Whether a word that stays may stand before the candidate: an adjective by the pool, a noun as in a compound."""
+        word = candidate.rsplit(maxsplit=1)[-1]
+        if before in UNTOUCHED or any(found.group in _OF_ANYTHING for found in PLACES.get(before, ())):
+            return True
+        if self._pool.frequency(before, "NOUN") > self._pool.frequency(before, "ADJ"):
+            return self._pool.cooccurrence(before, word) >= OFTEN and self._beside(candidate, before) >= SLACK
+        return self._pool.adjacency(before, old) < OFTEN or self._describes(before, word)
 
     def _some(self, found: tuple[str, ...], rng: random.Random) -> Sequence[str]:
         """Draw up to `TRIED` candidates; a word that is four times as frequent is drawn twice as often."""
@@ -192,9 +237,33 @@ class Candidates:
         return fit >= self._least or fit >= self._pool.plausibility(instead_of.rsplit(maxsplit=1)[-1], rest) - SLACK
 
     def goes_along(self, candidate: str, context: Sequence[str]) -> bool:
-        """Whether captions have a thing in such company: sensible beside all of it, or usual beside some of it."""
-        word = candidate.rsplit(maxsplit=1)[-1]
-        return any(self._is_common(word, other) for other in context) or self.fits(candidate, "", context)
+        """Whether captions have a thing in such company: strange beside none of it, and sensible beside all of it."""
+        total = 0.0
+        for other in context:
+            fit = self._beside(candidate, other)
+            if fit <= STRANGE:
+                return False
+            total += fit
+        return bool(context) and total >= (self._least + SLACK) * len(context)
+
+    def fit(self, candidate: str, context: Sequence[str]) -> float:
+        """Return how well a thing goes with all the words of a context together."""
+        return sum(self._beside(candidate, other) for other in context)
+
+    def stands_beside(self, candidate: str, other: str) -> bool:
+        """Whether captions have a thing with another one as often as chance would, or often enough not to matter."""
+        return self._beside(candidate, other) >= self._least or self._is_common(candidate.rsplit(maxsplit=1)[-1], other)
+
+    def _find_beside(self, candidate: str, other: str) -> float:
+        """Return how well a thing goes with a word; of a compound, its worst word ("hot dog" is not about dogs)."""
+        if " " not in candidate:
+            return self._plausible(candidate, other)
+        return min(self._plausible(word, other) for word in candidate.split())
+
+    def _plausible(self, word: str, other: str) -> float:
+        """Return the plausibility of two words, below zero where they are never seen together: rare ones rarely are."""
+        seen, fit = self._pool.company(word, (other,), SEEN)
+        return fit if seen or word == other else min(fit, -SLACK)
 
     def _find_is_common(self, word: str, beside: str) -> bool:
         often = self._pool.cooccurrence(beside, beside)
@@ -264,9 +333,12 @@ class Candidates:
     def _addable(self) -> tuple[str, ...]:
         return tuple(noun for noun in ADDABLE if self.is_frequent(noun, "NOUN"))
 
-    def addable(self, rng: random.Random) -> Sequence[str]:
-        """Draw some of the things that may be added, frequent ones sooner."""
-        return self._some(self._addable, rng)
+    def addable_beside(self, other: str, rng: random.Random) -> Sequence[str]:
+        """Draw some of the things that captions have beside another, frequent ones sooner."""
+        return self._some(self._beside_it(other), rng)
+
+    def _find_beside_it(self, other: str) -> tuple[str, ...]:
+        return tuple(noun for noun in self._addable if self.stands_beside(noun, other))
 
     def addable_like(self, noun: str, rng: random.Random) -> list[str]:
         """Return all things of as many words that may be added, those of the same length first."""
@@ -279,6 +351,35 @@ class Candidates:
     def names_of(self, noun: str) -> frozenset[str]:
         """Return the word forms by which captions may mean the noun or a kind of it."""
         return self._said_as(noun)
+
+    def is_another(self, noun: str, other: str) -> bool:
+        """Whether nobody would call a thing by the other noun: one of another kind, or one that often stands beside it.
+
+        Words that the pool hardly has are never sure: they may be slips of the pen.
+        """
+        if not self.is_frequent(other, "NOUN"):
+            return False
+        one, two = self._kinds(noun), self._kinds(other)
+        often = min(self._pool.cooccurrence(word, other) for word in noun.split()) >= OFTEN
+        return (bool(one) and one.isdisjoint(two)) or (often and self._beside(noun, other) >= SLACK)
+
+    def is_of(self, noun: str, kind: str) -> bool:
+        """Whether a noun is of a kind of `_KINDS`."""
+        return kind in self._kinds(noun)
+
+    def is_kin(self, noun: str, other: str) -> bool:
+        """Whether one is a kind of the other, or may be taken for it, as one dish for another."""
+        near = other in KINDS.get(noun, ()) or noun in KINDS.get(other, ()) or {noun, other} == {"pot", "vase"}
+        dishes = "food" in self._kinds(noun) & self._kinds(other)
+        return near or dishes or reword_each_other(noun, other) or self._thesaurus.related(noun, other, "NOUN")
+
+    def _find_kinds(self, noun: str) -> frozenset[str]:
+        """Return the kind of thing, none for what is no thing (a trick)."""
+        word = noun if self._thesaurus.has(noun, "NOUN") else noun.rsplit(maxsplit=1)[-1]
+        found = (
+            name for name, above in _KINDS.items() if any(self._thesaurus.is_a(word, kind, "NOUN") for kind in above)
+        )
+        return frozenset(islice(found, 1))
 
     def is_adjective(self, word: str, noun: str) -> bool:
         """Whether captions describe such nouns by the word."""
@@ -346,22 +447,22 @@ class Candidates:
             return ()
         found = list(KINDS.get(noun, ()))
         if noun not in OF_PEOPLE and len(found) < ENOUGH:
-            found += self._siblings(noun, have=len(found))
+            found += self._siblings(noun)
         return tuple(word for word in dict.fromkeys(found) if self._may_replace(word, noun))
 
     def _is_frequent_noun(self, word: str) -> bool:
-        return word.isalpha() and self.is_frequent(word, "NOUN")
+        often = self._pool.frequency(word, "NOUN")
+        return word.isalpha() and 2 * often > self._pool.form_frequency(word) and self.is_frequent(word, "NOUN")
 
-    def _siblings(self, noun: str, have: int) -> list[str]:
-        found: list[str] = []
+    def _siblings(self, noun: str) -> list[str]:
+        """Return WordNet's co-hyponyms that are things of the same kind: a motor scooter is no purse, a sign no video."""
         if self._thesaurus.is_a(noun, "person", "NOUN"):
-            return found  # a passenger may be a tourist as well
-        for levels in range(2, WIDEST + 1):
-            near = self._thesaurus.co_hyponyms(noun, "NOUN", levels, self._is_frequent_noun)
-            found = [word for word in near if not self.is_alive(word) or self.is_alive(noun)]
-            if have + len(found) >= FEW:
-                break
-        return found
+            return []  # a passenger may be a tourist as well
+        kinds = self._kinds(noun)
+        if self._thesaurus.has(noun, "NOUN") and not kinds:
+            return []
+        near = self._thesaurus.co_hyponyms(noun, "NOUN", LEVELS, self._is_frequent_noun)
+        return [word for word in near if self._kinds(word) == kinds and self.is_alive(word) <= self.is_alive(noun)]
 
     def _may_replace(self, word: str, noun: str) -> bool:
         return (

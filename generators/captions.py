@@ -10,7 +10,7 @@ from functools import cached_property
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.context import ImageWords
-from pairwright.generators.edits import Change
+from pairwright.generators.edits import Change, joined_words
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.nouns import FRAMES
 from pairwright.generators.phrases import NounPhrase, is_plural, noun_phrases
@@ -57,9 +57,22 @@ class Caption:
         return tuple(token.text.lower() for token in self.tokens)
 
     @cached_property
+    def parts(self) -> frozenset[int]:
+        """The tokens that are but a part of a word as written: "walk", "-" and "in" of "walk-in"."""
+        spans = joined_words(self.pair.caption)
+        inside = (at for at, token in enumerate(self.tokens) for start, end in spans if start <= token.start < end)
+        return frozenset(inside) if spans else frozenset()
+
+    @cached_property
     def contents(self) -> tuple[str, ...]:
         """Lemmas of nouns, verbs and adjectives, the context in which a new word must make sense."""
         kept = (token for token in self.tokens if token.pos in {"NOUN", "VERB", "ADJ"})
+        return tuple(token.lemma for token in kept if token.lemma not in FRAMES)
+
+    @cached_property
+    def company(self) -> tuple[str, ...]:
+        """Lemmas of nouns and of what is done, beside which another thing must make sense."""
+        kept = (token for token in self.tokens if token.pos in {"NOUN", "VERB"})
         return tuple(token.lemma for token in kept if token.lemma not in FRAMES)
 
     def word(self, index: int) -> str:

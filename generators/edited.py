@@ -1,7 +1,8 @@
 """From outcomes to an annotation: take the first that makes a text, and say why when none does.
 
 Shared by the makers of negatives and positives. `taken` holds the texts that may not be made again; what is made is
-added to it. An asked type such as "replace-object" is the annotation's form and target.
+added to it. Every maker's changes pass here, so here those that would cut a word in two ("walk-in", "dog's") are
+turned away. An asked type such as "replace-object" is the annotation's form and target.
 """
 
 import re
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
 from pairwright.generators.captions import REASONS, Caption, Outcome
-from pairwright.generators.edits import Change, rewrite
+from pairwright.generators.edits import Change, cuts_a_word, rewrite
 
 BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
 _DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
@@ -41,6 +42,9 @@ def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -
         if isinstance(outcome, str):
             reason = _nearer(reason, outcome)
             continue
+        if cuts_a_word(source, outcome):
+            reason = _nearer(reason, "not_grammatical")
+            continue
         text, edits = rewrite(source, outcome)
         if text == source:
             reason = _nearer(reason, "identical")
@@ -60,6 +64,9 @@ def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str
     for outcome in outcomes:
         if isinstance(outcome, str):
             reason = _nearer(reason, outcome)
+            continue
+        if any(cuts_a_word(caption.pair.caption, changes) for changes in outcome):
+            reason = _nearer(reason, "not_grammatical")
             continue
         false, true = (Edited(*rewrite(caption.pair.caption, changes)) for changes in outcome)
         texts = {false.text, true.text}

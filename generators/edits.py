@@ -4,7 +4,11 @@ A *change* says which stretch of the source gets which new words, written as the
 sentence. `rewrite` puts the changes in and mends what the new words upset around them:
 
 - *a* or *an* before a changed word, when the sound asks for the other one (the article then belongs to the edit);
-- the capital at the start of the sentence, and capitals throughout in a caption that is written in them.
+- the capital at the start of a sentence, CAPITALS THROUGHOUT in a caption that is written in them, and A Capital to
+  Each Word where the caption has that; also of words that are put in where none was, and of a mended article.
+
+A *whole word* may hold hyphens, apostrophes and slashes ("walk-in", "dog's", "and/or"); `cuts_a_word` tells of changes
+that begin or end inside one. The makers of edits make none of those.
 
 Spacing, punctuation and the case of all other words are those of the source, so nothing but the edit itself tells
 the two texts apart. Number is the caller's business (`inflection.inflect`), since it needs the tag.
@@ -13,11 +17,30 @@ the two texts apart. Number is the caller's business (`inflection.inflect`), sin
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
 
 from pairwright.datasets.records import Edit
 from pairwright.generators.language.inflection import article
+from pairwright.generators.wordlists import word_set
 
 _ARTICLE_BEFORE = re.compile(r"(?:^|(?<=[\s\"'(]))(an?)(\s+)$", re.IGNORECASE)
+# Hyphens may have a space on one side, as hurried captioners write them ("a walk- in closet").
+_JOINED = re.compile(r"\b\w+(?:(?:-\s?|\s-|['’/&])\w+)+")
+_JOINTS = frozenset("-'’/&")
+_LETTERS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_MOSTLY = 0.8  # share of the words in capitals
+_FEW = 2  # words that show a style
+_MINOR = word_set("a an the of in on at to by for from with and or as is are it its into onto near over under")
+
+
+class Style(Enum):
+    """How a caption uses capitals: as sentences do, Each Word (minor ones or not), or THROUGHOUT."""
+
+    SENTENCE = auto()
+    TITLE = auto()
+    ALL_WORDS = auto()
+    CAPITALS = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,35 +85,82 @@ def rewrite(source: str, changes: Sequence[Change]) -> tuple[str, tuple[Edit, ..
     return "".join(parts), tuple(edits)
 
 
+def joined_words(source: str) -> tuple[tuple[int, int], ...]:
+    """Return the code points of words that are joined by hyphens, apostrophes or slashes."""
+    if _JOINTS.isdisjoint(source):
+        return ()
+    return tuple(found.span() for found in _JOINED.finditer(source))
+
+
+def cuts_a_word(source: str, changes: Sequence[Change]) -> bool:
+    """Whether a change begins or ends within a joined word."""
+    spans = joined_words(source)
+    return bool(spans) and any(
+        start < edge < end for start, end in spans for change in changes for edge in (change.start, change.end)
+    )
+
+
+@lru_cache(maxsize=4)  # one caption is edited many times in a row
+def style_of(source: str) -> Style:
+    """Return how a caption uses capitals."""
+    if source[1:].islower():
+        return Style.SENTENCE  # as most are
+    words = _LETTERS.findall(source)
+    long = [word for word in words if len(word) > 1]
+    if source.isupper() or (len(long) > _FEW and sum(word.isupper() for word in long) >= _MOSTLY * len(long)):
+        return Style.CAPITALS if len(source) > 1 else Style.SENTENCE
+    after_first = words[1:]
+    major = [word for word in after_first if word.lower() not in _MINOR]
+    if len(major) < _FEW or not all(word[0].isupper() for word in major):
+        return Style.SENTENCE
+    minor = [word for word in after_first if word.lower() in _MINOR]
+    return Style.ALL_WORDS if minor and all(word[0].isupper() for word in minor) else Style.TITLE
+
+
 def _mended(source: str, change: Change, done: int) -> tuple[int, str]:
     """Return where the edit starts and what it says once article and capitals are right."""
     before = source[change.start : change.end]
-    after = _cased(change.after, before, source)
+    style = style_of(source)
+    after = _cased(change.after, before, style, opens=_opens_sentence(source, change.start))
     found = _ARTICLE_BEFORE.search(source, max(done, change.start - 8), change.start)
     if found is None or not after or not after[0].isalnum():
         return change.start, after
     written, gap = found[1], found[2]
-    wanted = article(after)
+    wanted = article(after.lower() if style is Style.CAPITALS else after)
     if wanted == written.lower():
         return change.start, after
     if before and article(before) != written.lower():
         # The source was wrong about its own article; an edit that mends it would stand out by its grammar.
         return change.start, after
-    return found.start(1), _like(wanted, written) + gap + after
+    return found.start(1), _like(wanted, written, style) + gap + after
 
 
-def _like(word: str, written: str) -> str:
-    if written.isupper() and len(written) > 1:
+def _opens_sentence(source: str, start: int) -> bool:
+    before = source[:start].rstrip(" \t\n\"'(“")
+    return not before or before[-1] in ".!?"
+
+
+def _like(word: str, written: str, style: Style) -> str:
+    if style is Style.CAPITALS or (written.isupper() and len(written) > 1):
         return word.upper()
-    return word[:1].upper() + word[1:] if written[:1].isupper() else word
+    return _capital(word) if written[:1].isupper() else word
 
 
-def _cased(after: str, before: str, source: str) -> str:
-    if not before or not after:
-        return after
-    if source.isupper() and len(source) > 1:
+def _capital(word: str) -> str:
+    return word[:1].upper() + word[1:]
+
+
+def _cased(after: str, before: str, style: Style, *, opens: bool) -> str:
+    """Return new words in the capitals of the caption; those of a sentence begin with one only where it begins."""
+    if style is Style.CAPITALS:
         return after.upper()
-    return after[:1].upper() + after[1:] if before[:1].isupper() else after
+    if style is not Style.SENTENCE:
+        after = _LETTERS.sub(lambda word: word[0] if _is_minor(word[0], style) else _capital(word[0]), after)
+    return _capital(after) if opens and before[:1].isupper() else after
+
+
+def _is_minor(word: str, style: Style) -> bool:
+    return style is Style.TITLE and word in _MINOR
 
 
 def plain(source: str, start: int, end: int, *, proper: bool = False) -> str:

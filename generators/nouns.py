@@ -44,7 +44,7 @@ _GROUPS = (
 
 # What may stand where the first noun stands; not meant the other way round.
 _INSTEAD_OF = (
-    "airport: beach|park|farm|stadium", "baby: dog|cat", "backpack: umbrella|camera|guitar|box",
+    "airport: beach|park|farm|stadium", "airplane: kite|bird|balloon|bus|truck|train|boat", "baby: dog|cat", "backpack: umbrella|camera|guitar|box",
     "bag: box|bucket|bottle|umbrella", "ball: frisbee|kite|balloon|book",
     "baseball bat: tennis racket|umbrella|broom|guitar", "baseball field: tennis court|beach|street|parking lot",
     "basket: box|bowl|bucket|bag|drawer", "bat: racket|golf club|hockey stick", "bathtub: sink|toilet|bed|fireplace",
@@ -71,6 +71,10 @@ _INSTEAD_OF = (
     "dress: suit|uniform|costume", "egg: tomato|potato|mushroom|apple", "elephant: giraffe|horse|cow|camel",
     "enclosure: street|kitchen|parking lot|boat", "eye: tail", "fence: bench|tree|bush|car", "field: beach|street|forest|desert|parking lot",
     "fire hydrant: mailbox|parking meter|stop sign|bench|trash can", "fireplace: television|bed|sink",
+    "intersection: beach|forest|field|park|parking lot", "street sign: traffic light|fire hydrant|mailbox|billboard|statue",
+    "park bench: fire hydrant|mailbox|statue|fountain|picnic table", "palm tree: building|statue|pole|fountain",
+    "wedding cake: pizza|sandwich|salad|pie", "market: beach|park|farm|stadium", "slope: beach|street|field|bridge",
+    "furniture: luggage|food", "trailer: boat|bus|tractor|train", "jetliner: helicopter|bus|truck|boat|kite|bird",
     "flag: banner|kite|balloon", "floor: bed|table|couch|bench", "flower: cactus|mushroom|leaf|candle",
     "forest: beach|desert|street|parking lot|kitchen", "fridge: oven|sink|dishwasher|fireplace",
     "frisbee: ball|kite|balloon|stick", "fruit: vegetable|bread|candy|cheese",
@@ -80,7 +84,7 @@ _INSTEAD_OF = (
     "hill: beach|street|bridge|roof", "home: church|barn|store|school", "horse: cow|sheep|dog|camel",
     "hot dog: pizza|sandwich|salad|donut|banana", "hotdog: pizza|sandwich|salad|taco|donut",
     "house: church|barn|castle|tent|tower", "jacket: dress|apron|robe|costume",
-    "jet: helicopter|train|bus|truck|boat", "keyboard: mouse|speaker|phone|camera|lamp",
+    "jet: helicopter|train|bus|truck|boat|kite|bird|balloon", "keyboard: mouse|speaker|phone|camera|lamp",
     "kite: frisbee|ball|balloon|umbrella|flag", "kitten: puppy|rabbit|duckling", "lake: mountain|road|field|forest",
     "lamb: calf|puppy|piglet", "lamp: clock|vase|television|mirror",
     "laptop: phone|television|camera|printer|radio|book", "laptop computer: book|camera|television|phone",
@@ -93,7 +97,7 @@ _INSTEAD_OF = (
     "park: beach|parking lot|zoo|stadium|kitchen", "parking lot: beach|field|forest|garage",
     "parking meter: fire hydrant|mailbox|bench", "path: beach|river|roof|bridge",
     "phone: camera|book|wallet|laptop|toothbrush", "pillow: blanket|book|towel|laptop",
-    "plane: train|bus|boat|helicopter|truck", "plant: lamp|clock|book|statue|bottle",
+    "plane: train|bus|boat|helicopter|truck|kite|bird|balloon", "plant: lamp|clock|book|statue|bottle",
     "plate: cup|bottle|pot|vase|basket|jar", "platform: roof|beach|bridge|bed", "pole: tree|bench|statue|fence",
     "police officer: firefighter|soldier|farmer", "pool: street|field|parking lot|garden",
     "pot: plate|bottle|box|basket", "produce: candy|furniture|clothing", "puppy: kitten|rabbit|piglet",
@@ -187,6 +191,12 @@ WORN = word_set(
     "shirt jacket coat suit dress uniform hat cap costume sweater vest skirt pants jeans shorts wetsuit outfit clothes "
     "clothing gear attire tie robe apron hoodie t-shirt blouse bikini swimsuit trunk sunglasses glasses helmet glove shoe "
     "boot sock sandal goggles scarf mask top tuxedo pajamas overalls underwear tutu kimono jersey"
+)
+
+# What may be said to be in the air.
+FLYING = word_set(
+    "airplane plane jet helicopter aircraft kite bird seagull pigeon eagle duck butterfly balloon frisbee airliner flag ball "
+    "parachute drone goose owl parrot glider"
 )
 
 OF_PEOPLE = word_set(

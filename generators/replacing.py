@@ -22,6 +22,11 @@ from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
 _CLOSES = frozenset({"", ".", ",", "and", "on", "in", "while", "at"})
 MANY = 20  # any number that is not two
 _GOVERNS = frozenset({"IN", "TO", "VBG", "VBZ", "VBP", "VBD", "VB"})
+_VERBS = frozenset({"VBG", "VB", "VBP", "VBZ", "VBD", "VBN"})
+_ACTS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VB"})
+_BEFORE_ACTS = frozenset({"is", "are", "was", "were", "that", "which", "who"})
+_AIR = frozenset({"air", "sky", "midair", "flying", "flies", "fly", "flight", "flown", "airborne"})
+_NAMING = frozenset({"stuffed", "hot", "live", "teddy", "half", "double"})
 _FINITE_BE = frozenset({"is", "are", "was", "were", "'s"})
 _SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
 # "Several" may be any number from two or three on; only of many there are surely not two.
@@ -30,23 +35,36 @@ _YOUNG = frozenset({"little", "small", "tiny"})  # of people
 
 
 def replace_object(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
-    """Exchange a noun or compound for one of its kind.
+    """Exchange a noun or compound for one of its kind; the adjectives that describe it stay.
 
-    Places for which our own tables have something come first; people give way to animals when nothing else goes.
+    Places for which our own tables have something come first. Of a compound that no dictionary has ("city street") the
+    last word goes, or all of it where the others cannot stay. People give way to animals when nothing else goes.
     """
     phrases = [
         phrase
         for phrase in rng.sample(caption.phrases, len(caption.phrases))
-        if caption.is_thing(phrase) and caption.is_whole(phrase) and caption.tag(phrase.start - 1) != "HYPH"
+        if caption.is_thing(phrase) and caption.is_whole(phrase) and not _is_longer(caption, candidates, phrase)
     ]
     nouns = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
     for ours in (True, False):
         for phrase, start, noun in nouns:
             if candidates.has_kinds(noun) is ours:
                 yield _other_noun(caption, candidates, (phrase, start, noun), rng)
+    for phrase, start, noun in nouns:
+        if start == phrase.head and len(phrase.nouns) > 1 and not phrase.adjectives and not phrase.joined:
+            yield _other_noun(caption, candidates, (phrase, phrase.nouns[0], noun), rng)
     for phrase in phrases:
         if caption.head(phrase) in OF_PEOPLE:
             yield _other_being(caption, candidates, phrase, rng)
+
+
+def _is_longer(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> bool:
+    """Whether the noun begins before the phrase, where the tagger took its first word for a verb ("Parking meter")."""
+    before = phrase.start - 1
+    if phrase.start != phrase.head or caption.tag(before) not in _VERBS:
+        return False
+    compound = f"{caption.word(before)} {caption.head(phrase)}"
+    return candidates.has_kinds(compound) or candidates.is_word(compound)
 
 
 def _other_noun(
@@ -55,16 +73,41 @@ def _other_noun(
     phrase, start, noun = place
     if noun in OF_PEOPLE and not GENDERED.isdisjoint(caption.lower):
         return "not_grammatical"
-    slot = Slot(noun, _governor(caption, phrase), caption.contents)
-    new, reason = candidates.for_noun(slot, caption.words, rng)
+    new, reason = candidates.for_noun(_slot(caption, phrase, start, noun), caption.words, rng)
     return (_change(caption, start, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
 
 
 def _other_being(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random) -> Outcome:
-    slot = Slot(caption.head(phrase), _governor(caption, phrase), caption.contents)
+    slot = _slot(caption, phrase, phrase.head, caption.head(phrase))
     new, reason = candidates.for_person(slot, caption.words, rng)
-    start = phrase.adjectives[0] if phrase.adjectives else phrase.nouns[0]
-    return (_change(caption, start, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
+    return (_change(caption, phrase.head, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
+
+
+def _slot(caption: Caption, phrase: NounPhrase, start: int, noun: str) -> Slot:
+    staying = (at for at in (*phrase.adjectives, *phrase.nouns) if at < start)
+    return Slot(
+        noun,
+        _governor(caption, phrase),
+        caption.contents,
+        act=_act(caption, phrase),
+        contents=_contents(caption, phrase),
+        described=tuple(caption.word(at) for at in staying),
+        airborne=not _AIR.isdisjoint(caption.lower),
+    )
+
+
+def _act(caption: Caption, phrase: NounPhrase) -> str:
+    """Return the lemma of the verb right after a phrase, or after "is" or "that" there; empty when there is none."""
+    at = phrase.end
+    while caption.word(at) in _BEFORE_ACTS:
+        at += 1
+    return caption.tokens[at].lemma if caption.tag(at) in _ACTS else ""
+
+
+def _contents(caption: Caption, phrase: NounPhrase) -> str:
+    """Return the head of what stands after "of" ("a plate of | noodles"); empty when there is none."""
+    after = caption.starting_at(phrase.end + 1) if caption.word(phrase.end) == "of" else None
+    return caption.head(after) if after is not None else ""
 
 
 def _governor(caption: Caption, phrase: NounPhrase) -> str:
@@ -79,10 +122,15 @@ def _dictionary_noun(caption: Caption, phrase: NounPhrase, candidates: Candidate
     if before < phrase.start or before not in {*phrase.nouns, *phrase.adjectives}:
         return phrase.head, caption.head(phrase)
     compound = f"{caption.word(before)} {caption.head(phrase)}"
-    described = caption.head(phrase) in OF_PEOPLE or (before in phrase.adjectives and class_of(caption.word(before)))
-    if before - 1 not in phrase.nouns and (compound in KINDS or (candidates.is_word(compound) and not described)):
+    described = caption.head(phrase) in OF_PEOPLE or (before in phrase.adjectives and _says_how(caption.word(before)))
+    if compound in KINDS or (candidates.is_word(compound) and not described):
         return before, compound
-    return phrase.nouns[0], caption.head(phrase)
+    return phrase.head, caption.head(phrase)
+
+
+def _says_how(word: str) -> bool:
+    """Whether an adjective describes on its own, and so stays: "right" of a hand, but not "polar" of a bear."""
+    return class_of(word) is not None or word in OPPOSITE or word in UNTOUCHED - _NAMING
 
 
 def replace_attribute(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:

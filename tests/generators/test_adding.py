@@ -16,7 +16,8 @@ COLOURED = ["a red bus on a street"] * 40 + ["a blue bus on a street"] * 30 + ["
 @pytest.fixture(scope="module")
 def pool() -> PoolStatistics:
     """A pool in which buses are red or blue and hardly ever purple, and umbrellas stand by benches."""
-    more = [*COLOURED, *["a woman on a bench with an umbrella"] * 5, *["a dog and a kite on a bench"] * 5]
+    benches = ["a woman sitting on a bench with an umbrella", "a woman and a kite on a bench"]
+    more = [*COLOURED, *benches * 5, *["a woman and a dog sitting on a bench"] * 5]
     return count(load_tagger().tag([*POOL * 3, *more])).frozen()
 
 
@@ -26,10 +27,12 @@ def made(pool: PoolStatistics, kind: str, caption: str, *others: str, boxes: tup
     return texts(lambda seed: annotate(generator, pair_of(caption, *others, boxes=boxes), seed))
 
 
-def sides(pool: PoolStatistics, kind: str, caption: str, *others: str) -> list[tuple[str, str]]:
+def sides(
+    pool: PoolStatistics, kind: str, caption: str, *others: str, boxes: tuple[Box, ...] = ()
+) -> list[tuple[str, str]]:
     """Return (negative, positive) of twenty seeds."""
     options = NegativeOptions(types=(kind,), minimum=2, both_sides=True)
-    generator, pair = RuleNegatives(SmallThesaurus(), pool, options), pair_of(caption, *others)
+    generator, pair = RuleNegatives(SmallThesaurus(), pool, options), pair_of(caption, *others, boxes=boxes)
     found = []
     for seed in range(20):
         rows = annotate(generator, pair, seed)
@@ -83,6 +86,86 @@ def test_what_is_added_on_the_true_side_is_said_by_another_caption(pool: PoolSta
     }
     assert all(" with a kite" in positive and "kite" not in negative for negative, positive in found)
     assert all(len(negative.split()) == len(positive.split()) for negative, positive in found)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "a kite shop near a bench",  # no whole noun phrase
+        "no kite near a bench",
+        "a bench with a picture of a kite",
+        "a bench shaped like a kite",
+        "waiting for a kite",
+        "two kites near a bench",
+        "a toy kite on a bench",
+    ],
+)
+def test_a_mere_mention_proves_nothing(pool: PoolStatistics, other: str) -> None:
+    assert not sides(pool, "add-object", "A woman sitting on a bench.", other)
+
+
+def test_a_thing_that_the_caption_may_call_otherwise_is_not_added_as_true(pool: PoolStatistics) -> None:
+    stated = "a kite near a bench"
+    assert sides(pool, "add-object", "A woman sitting on a bench.", stated)
+    assert not sides(pool, "add-object", "A woman and a glider on a bench.", stated)
+    assert not sides(pool, "add-object", "A woman and something on a bench.", stated)
+
+
+def test_one_box_states_a_thing_and_two_do_not(pool: PoolStatistics) -> None:
+    box = Box("kite", 0.1, 0.1, 0.2, 0.2)
+    assert sides(pool, "add-object", "A woman sitting on a bench.", boxes=(box,))
+    assert not sides(pool, "add-object", "A woman sitting on a bench.", boxes=(box, box))
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        ("a red bus stop",),
+        ("a red bus and another bus",),
+        ("a red and white bus",),
+        ("not a red bus",),
+        ("a red bus", "two buses"),
+        ("a sign with a red bus",),
+        ("a red buses' station",),
+    ],
+)
+def test_an_attribute_that_is_not_plainly_said_of_the_one_thing_is_not_true(
+    pool: PoolStatistics, others: tuple[str, ...]
+) -> None:
+    assert sides(pool, "add-attribute", "a bus on a street", "a red bus")
+    assert not sides(pool, "add-attribute", "a bus on a street", *others)
+
+
+def test_no_part_of_a_joined_word_is_edited(pool: PoolStatistics) -> None:
+    for caption in ("a dog-friendly bus on a street", "a built-in bench on a street", "a bus-stop on a dog's street"):
+        generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(minimum=2))
+        joined = [word.lower() for word in caption.split() if "-" in word or "'" in word]
+        for seed in range(20):
+            for row in annotate(generator, pair_of(caption), seed):
+                if row.status == "kept":
+                    assert [word for word in row.text.split() if "-" in word or "'" in word] == joined
+
+
+def test_what_is_added_has_the_capitals_of_the_caption(pool: PoolStatistics) -> None:
+    assert "A WOMAN SITTING ON A BENCH WITH AN UMBRELLA" in made(pool, "add-object", "A WOMAN SITTING ON A BENCH")
+    assert made(pool, "add-attribute", "A BUS ON A STREET", "a red bus") >= {"A BLUE BUS ON A STREET"}
+
+
+def test_a_thing_is_only_added_to_what_captions_have_it_beside(pool: PoolStatistics) -> None:
+    assert not any("umbrella" in text for text in made(pool, "add-object", "a zebra in a field"))
+
+
+def test_a_contradicted_attribute_comes_before_a_rare_one(pool: PoolStatistics) -> None:
+    assert made(pool, "add-attribute", "a car and a bus", "a bus") == {
+        "a car and a purple bus",
+        "a car and a yellow bus",
+    }
+    assert made(pool, "add-attribute", "a car and a bus", "a blue car") == {"a red car and a bus"}
+
+
+@pytest.mark.parametrize("said", ["a bench with food", "a bench with fruit", "a bench with some snacks"])
+def test_a_dish_is_not_added_where_there_is_food_of_some_kind(pool: PoolStatistics, said: str) -> None:
+    assert not any("apple" in text for text in made(pool, "add-object", "a woman sitting on a bench", said))
 
 
 def test_each_negative_names_a_positive_or_is_rejected() -> None:

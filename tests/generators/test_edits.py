@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.generators.edits import Change, plain, rewrite
+from pairwright.generators.edits import Change, Style, cuts_a_word, plain, rewrite, style_of
 
 TEXT = st.text(alphabet="aeiou bcdn AN.,'\"éあ\n", max_size=60)
 
@@ -53,6 +53,72 @@ def test_spans_name_exactly_what_changed(case: tuple[str, list[Change]]) -> None
 def test_articles_and_capitals_follow_the_new_word(source: str, before: str, after: str, text: str) -> None:
     start = source.index(before)
     assert rewrite(source, [Change(start, start + len(before), after)])[0] == text
+
+
+@pytest.mark.parametrize(
+    ("source", "style"),
+    [
+        ("A dog on a bed.", Style.SENTENCE),
+        ("A dog near the Eiffel Tower", Style.SENTENCE),
+        ("A STOP sign on a TV", Style.SENTENCE),
+        ("A DOG ON A COUCH", Style.CAPITALS),
+        ("THE DOG ON a BIG COUCH", Style.CAPITALS),
+        ("A Dog on a Couch", Style.TITLE),
+        ("A Dog On A Couch", Style.ALL_WORDS),
+        ("", Style.SENTENCE),
+        ("12", Style.SENTENCE),
+    ],
+)
+def test_a_caption_has_a_style_of_capitals(source: str, style: Style) -> None:
+    assert style_of(source) is style
+
+
+@pytest.mark.parametrize(
+    ("source", "after", "text"),
+    [
+        ("A DOG ON A COUCH", " with a cat", "A DOG ON A COUCH WITH A CAT"),
+        ("A Dog on a Couch", " with a cat", "A Dog on a Couch with a Cat"),
+        ("A Dog On A Couch", " with a cat", "A Dog On A Couch With A Cat"),
+        ("A Dog on a Couch", " with a farmer's hat", "A Dog on a Couch with a Farmer's Hat"),
+        ("a dog on a couch", " with a cat", "a dog on a couch with a cat"),
+    ],
+)
+def test_what_is_added_has_the_capitals_of_the_caption(source: str, after: str, text: str) -> None:
+    assert rewrite(source, [Change(len(source), len(source), after)])[0] == text
+
+
+@pytest.mark.parametrize(
+    ("source", "before", "after", "text"),
+    [
+        ("A DOG ON A COUCH", "DOG", "owl", "AN OWL ON A COUCH"),
+        ("A Dog on a Couch", "Dog", "owl", "An Owl on a Couch"),
+        ("Two Dogs on a Couch", "Couch", "old bed", "Two Dogs on an Old Bed"),
+        ("A TV on a wall", "TV", "mirror", "A mirror on a wall"),
+        ("A man with a Frisbee", "Frisbee", "ball", "A man with a ball"),
+        ("It rains. Dogs run", "Dogs", "cats", "It rains. Cats run"),
+    ],
+)
+def test_capitals_and_articles_follow_the_style(source: str, before: str, after: str, text: str) -> None:
+    start = source.index(before)
+    assert rewrite(source, [Change(start, start + len(before), after)])[0] == text
+
+
+@pytest.mark.parametrize(
+    ("source", "part", "cut"),
+    [
+        ("a walk-in closet", "in", True),
+        ("a walk- in closet", "walk", True),
+        ("an open -air market", "air market", True),
+        ("a dog's bed", "dog", True),
+        ("a man/woman", "man", True),
+        ("a walk-in closet", "walk-in", False),
+        ("a walk-in closet", "closet", False),
+        ("a man - a dog", "man", False),
+    ],
+)
+def test_a_part_of_a_joined_word_is_told(source: str, part: str, cut: bool) -> None:  # noqa: FBT001 - a table
+    start = source.index(part)
+    assert cuts_a_word(source, [Change(start, start + len(part), "x")]) is cut
 
 
 def test_a_mended_article_belongs_to_the_edit() -> None:
