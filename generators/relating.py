@@ -53,6 +53,7 @@ _ENDS = frozenset({"", ".", ",", "!", "and", "while", "as", "together"})
 _ADVERBS = frozenset({"next", "close", "far"})
 _POSTURES = frozenset({"sit", "stand", "lie", "lay", "kneel"})
 _GAZING = frozenset({"look", "stare", "gaze", "glance"})
+_WITH_A_WAY = word_set("look stare gaze glance climb crawl")
 _HAVING = {"with": ("without",), "has": ("lacks", "is without"), "have": ("lack", "are without")}
 # Whoever is said to wear or hold a thing, or what to be full of it, has it.
 _HAVING_LONGER = frozenset(
@@ -102,8 +103,7 @@ def replace_relation(caption: Caption, candidates: Candidates, rng: random.Rando
             else _deed(caption, candidates, where, rng)
         )
     for where in places:
-        if isinstance(where, Found):
-            yield _elsewhere(caption, candidates, where, rng)
+        yield _elsewhere(caption, candidates, where, rng) if isinstance(where, Found) else _other_way(caption, where)
     yield from _without(caption, candidates)
     for where in places:
         if isinstance(where, Found):
@@ -194,8 +194,28 @@ def _elsewhere(caption: Caption, candidates: Candidates, found: Found, rng: rand
     return reason
 
 
+def _stands_alone(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a phrase needs no other to be whole: not the "bed" of "in bed"."""
+    own = phrase.determiner >= 0 or phrase.count >= 0 or bool(phrase.adjectives)
+    return own or caption.plural(phrase) or caption.head(phrase) in MASS
+
+
+def _is_telegram(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a caption leaves its articles out: "Cat on bed"."""
+    return phrase.start == 0 and phrase.determiner < 0 and phrase.count < 0 and not caption.plural(phrase)
+
+
 def _is_worn(caption: Caption, phrase: NounPhrase) -> bool:
     return not WORN.isdisjoint((caption.head(phrase), caption.word(phrase.head)))
+
+
+def _other_way(caption: Caption, at: int) -> Outcome:
+    """Turn the direction of a verb round: "looking down", "climbing up"."""
+    new = {"up": "down", "down": "up"}.get(caption.word(at + 1), "")
+    follows = caption.tag(at + 2) in {"IN", "TO", "DT", "", ".", "CC"} and caption.word(at + 2) != "of"
+    if not new or not follows or caption.tokens[at].lemma not in _WITH_A_WAY:
+        return "no_edit"
+    return "true_of_image" if caption.words.has(new) else (_change(caption, at + 1, at + 2, new),)
 
 
 def _place(caption: Caption, found: Found) -> NounPhrase | None:
@@ -239,14 +259,13 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
         or _is_worn(caption, after)
     ):
         return "no_edit"
-    stands_alone = caption.plural(after) or noun in MASS or after.adjectives
-    if not ANAPHORS.isdisjoint(inside) or not (after.determiner >= 0 or after.count >= 0 or stands_alone):
+    if not ANAPHORS.isdisjoint(inside) or not (_stands_alone(caption, after) or _is_telegram(caption, before)):
         return "not_grammatical"
     if not all(map(candidates.is_written, FAR.split())):
         return "no_candidate"
     doubted = (
         _others_there(caption, before, after)
-        or caption.words.has_any(("far", "distance", "away"))
+        or caption.words.said_of("far", noun)
         or place_in_doubt(caption.words, caption.head(before), FAR, noun)
     )
     return "true_of_image" if doubted else (_change(caption, found.start, found.end, FAR),)

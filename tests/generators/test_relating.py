@@ -143,6 +143,8 @@ def test_what_may_be_as_true_is_not_put_in(pool: PoolStatistics, caption: str, s
         ("a dog with several cats", "a dog without any cats"),
         ("a street filled with cats", "a street without cats"),
         ("a cat in the field", "a cat far from the field"),
+        ("Cat in field", "Cat far from field"),
+        ("a dog looking up at a bed", "a dog looking down at a bed"),
         ("a big bunch of dogs sitting on a bed", "a big bunch of dogs standing on a bed"),
     ],
 )
