@@ -53,7 +53,7 @@ def test_a_quota_that_cannot_be_met_is_told_in_a_line(pool: Path) -> None:
     said = call("generate", "negatives", pool, "--out", "n.jsonl", *given)
     (line,) = [line for line in said.splitlines() if line.startswith("replace-relation: ")]
     assert line.startswith("replace-relation: 1,000 asked, ")
-    assert line.endswith(" given; at most 1 row a word")
+    assert line.endswith(" given (cap: 1 a word)")
 
 
 def test_one_type_of_a_quota_is_named_before_all(pool: Path) -> None:

@@ -62,7 +62,7 @@ def _limited(kind: str, told: Mapping[str, Any]) -> str:
     if given == available if asked is None else given == asked:
         return ""
     quota = "" if asked is None else f"{asked:,} asked, "
-    cap = "" if given == available or most is None else f"; at most {counted(most, 'row')} a word"
+    cap = "" if given == available or most is None else f" (cap: {most:,} a word)"
     return f"{kind}: {quota}{available:,} available, {given:,} given{cap}"
 
 
