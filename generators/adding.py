@@ -1,12 +1,19 @@
 """ADD: a thing that is not there, or an attribute that is not true.
 
-A false thing is one that would be noticed (`ADDABLE`), that captions of the pool have in such company, and that
-nothing said about the image names. A false attribute is contradicted by a caption of the same image ("a red bus"
-forbids "blue"), or it is so rare of such things in the pool (a purple bus) that five captions would hardly pass over it.
+A false thing is one that would be noticed (`ADDABLE`), that captions of the pool have beside the noun that it is added
+to and in such company, and that nothing said about the image names or implies (`presence.Implied`). A false attribute
+is contradicted by a caption of the same image ("a red bus" forbids "blue"; sizes come last, being a matter of opinion);
+only where captions say nothing of a thing, it is one so rare of such things in the pool (a purple bus) that five
+captions would hardly pass over it.
+
+What cannot be proven: that a thing is absent because nobody mentions it (small things in the background are often
+passed over), and that a rare attribute is not this one's. A contradicted attribute is as sure as the caption that
+contradicts it.
 
 Adding only what is false would make every negative the longer text. So each place also has its true additions, taken
-from the image's other captions and boxes: `both_sides` gives the two together, put in the same place, by the same
-joint, and with the number of words the same.
+from the image's other captions and boxes (`presence.py` tells what those prove): `both_sides` gives the two together,
+put in the same place, by the same joint, and with the number of words the same. True things are added at the end of a
+caption only, where they belong to the scene ("on a street with a bus").
 """
 
 import random

@@ -12,6 +12,9 @@ sign with a horse on it"), so a statement counts only in the plainest shape:
 - an *attribute* is stated by a caption, as the one adjective between a determiner and the same noun or compound, while
   no caption or box speaks of several such things, or of another one.
 
+`adding.py` further asks that the pool has the thing beside what it is added to: a slip of a captioner seldom passes.
+Two pairs of 75 were found wrong by eye on COCO's captions, at 0.3% (things) and 7% (attributes) of all captions.
+
 What is proven is that the image holds such a thing, and, of an attribute, that a caption gives it to a thing of that
 name. What is not: that a caption is right, that two captions mean the same of two things of one name, and where
 exactly a thing is; so `adding.py` adds true things only at the end of a caption, where they belong to the scene.
@@ -44,8 +47,8 @@ _UNREAL = word_set(
     "no not without isn't aren't never toy toys stuffed fake plastic statue statues sculpture painting paintings painted "
     "drawing drawn drawings poster advertisement ad billboard graffiti mural cartoon costume dressed shaped shape like "
     "looks appears seems maybe probably possibly could or screen logo printed decorated decorations figurine figurines "
-    "camera model puppet mirror reflection reflected image pictures if imaginary trying waiting ready wants pretending picture "
-    "themed carved knitted crocheted inflatable lego made sign signs game video wii shirt missing absent designed design"
+    "camera model puppet mirror reflection reflected if imaginary trying waiting ready wants pretending "
+    "race racing themed carved knitted crocheted inflatable lego sign signs game video wii shirt missing absent designed design"
 )
 # What one captioner could not name is what another could.
 _UNTOLD = word_set(
@@ -82,7 +85,7 @@ def _marks(text: str) -> tuple[str, ...]:
 def things_there(caption: Caption, candidates: Candidates) -> list[str]:
     """Return the things that are stated of the image and that the caption does not mean by any of its words."""
     words = caption.words
-    if not _UNTOLD.isdisjoint(words.own):
+    if not _UNTOLD.isdisjoint(words.own) or _lacks_a_noun(caption):
         return []
     stated = [(frozenset(_stated(text)), frozenset(_marks(text))) for text in caption.pair.captions]
     boxed = [label for label, number in words.labels.items() if number == 1 and label in ADDABLE]
@@ -141,6 +144,11 @@ def _is_another(caption: Caption, candidates: Candidates, noun: str, lines: Sequ
         if candidates.is_kin(noun, token.lemma) or not (beside or candidates.is_another(noun, token.lemma)):
             return False
     return True
+
+
+def _lacks_a_noun(caption: Caption) -> bool:
+    """Whether an article stands before a preposition: a slip for some noun ("a at on a bed")."""
+    return any(caption.word(at) in {"a", "an"} and caption.tag(at + 1) == "IN" for at in range(len(caption.tokens)))
 
 
 def _is_slip(word: str, noun: str) -> bool:

@@ -1,0 +1,63 @@
+"""Replacing an object: what stays, and what may stand in its place."""
+
+import pytest
+
+from pairwright.generators.language.pool import PoolStatistics, count
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
+from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, texts
+
+MORE = (
+    "an airplane flying in the sky", "a helicopter flying in the sky", "a bus and a truck and an airplane", "a kite in the sky",
+    "a man wearing a bearded mask", "a bearded man on a bench", "a young man on a bench", "a young woman on a bench",
+    "a city street with a bus", "a city river with a bus", "a city bridge", "a street", "a river", "a bridge over a river",
+    "a parking meter", "a meter", "a tree on a street", "a plate of noodles", "a bowl of noodles", "a bottle on a table",
+    "a plate on a table", "a tv and a mirror on a wall", "a bear on a street",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def pool() -> PoolStatistics:
+    """A pool that knows what flies, what is full of noodles, and that only men are bearded."""
+    return count(load_tagger().tag([*POOL * 3, *MORE * 6])).frozen()
+
+
+def made(pool: PoolStatistics, caption: str) -> set[str]:
+    """Return all texts that twenty seeds give."""
+    options = NegativeOptions(types=("replace-object",), minimum=2, per_type=3)
+    generator = RuleNegatives(SmallThesaurus(), pool, options)
+    return texts(lambda seed: annotate(generator, pair_of(caption), seed))
+
+
+def test_what_flies_gives_way_to_what_flies(pool: PoolStatistics) -> None:
+    assert "a helicopter flying in the sky" in made(pool, "an airplane flying in the sky")
+    assert not any("truck" in text or "bus" in text for text in made(pool, "an airplane flying in the sky"))
+    assert any("truck" in text or "bus" in text for text in made(pool, "an airplane on a street"))
+
+
+def test_an_adjective_stays_and_must_suit_the_new_word(pool: PoolStatistics) -> None:
+    assert "a young woman on a bench" in made(pool, "a young man on a bench")
+    assert not any("woman" in text for text in made(pool, "a bearded man on a bench"))
+    found = made(pool, "an old young man on a bench")
+    assert all(text.startswith("an old young ") for text in found)
+
+
+def test_a_compound_is_kept_whole_or_goes_whole(pool: PoolStatistics) -> None:
+    streets = {text for text in made(pool, "a city street") if text != "a city street"}
+    assert streets
+    assert streets <= {"a city river", "a city bridge", "a river", "a bridge", "a field", "a beach", "a forest"}
+    assert not made(pool, "Parking meter on a big fence")  # the tagger may take "Parking" for a verb
+
+
+def test_what_holds_something_gives_way_to_what_can_hold_it(pool: PoolStatistics) -> None:
+    assert not any("bottle" in text for text in made(pool, "a plate of noodles"))
+    assert any("bottle" in text for text in made(pool, "a plate on a table"))
+
+
+def test_a_word_in_capitals_gives_way_to_one_without(pool: PoolStatistics) -> None:
+    assert "a mirror on a wall" in made(pool, "a TV on a wall")
+
+
+def test_no_word_of_a_joined_one_is_replaced(pool: PoolStatistics) -> None:
+    assert all("dog-bed" in text for text in made(pool, "a dog-bed on a street"))
+    assert all("horse's" in text for text in made(pool, "a horse's head on a street"))
