@@ -1,7 +1,7 @@
 """Which rows of each source a mixture takes, and in which order: decided over numbers, without the rows.
 
-Each row is three numbers of 64 bits. *content* is a hash of its image (the pair's key, or its place) and its turns: equal ones are
-the same row. *choice* and *order* are chance, a function of seed and row (its turns and what its source calls its image):
+Each row is four numbers of 64 bits. *place* is a hash of where its image lies and of its turns, *key* one of the key of
+its image's pair and of its turns, where the source has keys: rows that are equal in either are the same row. *choice* and *order* are chance, a function of seed and row (its turns and what its source calls its image):
 a source gives the rows with the smallest *choice*, and the mixture is sorted by *order*. So
 
 - adding, removing or renaming a source changes nothing in what another gives, as long as they share no row;
@@ -9,12 +9,11 @@ a source gives the rows with the smallest *choice*, and the mixture is sorted by
 - the order in which sources are listed decides one thing only: a row that several hold belongs to the first of them
   (taken or not), and is counted as a duplicate of the others.
 
-Memory: 25 bytes a row, and 32 a row that is taken. Two different rows with one *content* are taken for the same: the
-chance that this happens at all is n²/2⁶⁵ (3e-8 for a million rows).
+Memory: about 50 bytes a row, and 32 a row that is taken. Two different rows with one *place* or *key* are taken for the
+same: the chance that this happens at all is n²/2⁶⁴ (5e-8 for a million rows).
 """
 
 from array import array
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -41,18 +40,21 @@ def chance_of(talk: Talk, seed: int) -> tuple[int, int]:
 class Identities:
     """The rows of one source as numbers, in the order in which it was read."""
 
-    content: "array[int]" = field(default_factory=lambda: array("Q"))
+    place: "array[int]" = field(default_factory=lambda: array("Q"))
+    key: "array[int]" = field(default_factory=lambda: array("Q"))
     choice: "array[int]" = field(default_factory=lambda: array("Q"))
     order: "array[int]" = field(default_factory=lambda: array("Q"))
     usable: bytearray = field(default_factory=bytearray)
 
     def __len__(self) -> int:
-        return len(self.content)
+        return len(self.place)
 
     def add(self, talk: Talk, seed: int, *, usable: bool) -> None:
         """Add a row; one that is not usable (its image is missing) keeps its place, and is never taken."""
         choice, order = chance_of(talk, seed)
-        self.content.append(number("content", talk.key or talk.image, *talk.texts) & _LOW)
+        place = number("place", talk.image, *talk.texts) & _LOW
+        self.place.append(place)
+        self.key.append(number("key", talk.key, *talk.texts) & _LOW if talk.key else place)
         self.choice.append(choice)
         self.order.append(order)
         self.usable.append(usable)
@@ -74,21 +76,22 @@ class Distinct:
 def distinct_rows(sources: Mapping[str, Identities]) -> dict[str, Distinct]:
     """Return the distinct rows of each source, the first listed going first."""
     found: dict[str, Distinct] = {}
-    held: dict[str, Numbers] = {}
+    held: dict[str, tuple[Numbers, ...]] = {}
     for name, rows in sources.items():
         usable = np.flatnonzero(np.frombuffer(rows.usable, dtype=np.bool_))
-        content = _numbers(rows.content)[usable]
-        unique, first = np.unique(content, return_index=True)
-        duplicates = Counter({name: len(content) - len(unique)})
+        hashes = [_numbers(rows.place)[usable], _numbers(rows.key)[usable]]
+        left = np.arange(len(usable))
+        duplicates = {}
         for other, theirs in held.items():
-            repeated = _within(unique, theirs)
-            # Every copy of a row that an earlier source holds is a duplicate of that one.
-            copies = int(np.count_nonzero(_within(content, unique[repeated])))
-            duplicates[other] += copies
-            duplicates[name] -= copies - int(repeated.sum())
-            unique, first = unique[~repeated], first[~repeated]
-        held[name] = unique
-        found[name] = Distinct(usable[np.sort(first)], {each: n for each, n in duplicates.items() if n})
+            repeated = np.logical_or(*[_within(own[left], known) for own, known in zip(hashes, theirs, strict=True)])
+            duplicates[other] = int(np.count_nonzero(repeated))
+            left = left[~repeated]
+        again = len(left)
+        for own in hashes:
+            left = left[np.sort(np.unique(own[left], return_index=True)[1])]
+        duplicates[name] = again - len(left)
+        held[name] = tuple(np.unique(own) for own in hashes)
+        found[name] = Distinct(usable[left], {each: number for each, number in duplicates.items() if number})
     return found
 
 

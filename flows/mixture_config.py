@@ -23,7 +23,7 @@ class SourceSection(Section):
     ratio: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="rows taken in proportion to the other ratios"
     )
-    format: TalkFormat | Literal[""] = Field("", description="empty: guessed from the path")
+    format: Literal["", TalkFormat] = Field("", description="empty: guessed from the path")
     columns: dict[str, str] = Field(
         {},
         description="our name to the column's: conversations, question, answer, image, kind, id, key, caption, split or status",
@@ -107,10 +107,10 @@ def load_mixture(path: Path) -> MixtureConfig:
 
 
 def _named(source: object) -> object:
-    """Return a source with a name: that of its file, or of the folder of a brace pattern."""
+    """Return a source with a name: that of its file or folder, or what stands before a brace pattern, or its folder's."""
     if not isinstance(source, dict) or source.get("name") or not isinstance(source.get("path"), str):
         return source
     path = Path(source["path"])
-    named = path.parent if "{" in path.name else path
-    plain = named.name.removesuffix(".gz")
-    return {**source, "name": plain.rpartition(".")[0] or plain or "source"}
+    stem = path.name.partition("{")[0].rstrip("-_.") if "{" in path.name else path.name.removesuffix(".gz")
+    name = (stem.rpartition(".")[0] or stem) or path.absolute().parent.name
+    return {**source, "name": name or "source"}

@@ -144,6 +144,15 @@ def test_a_pair_is_known_by_its_key_whatever_its_image_is_called(folder: Path) -
     assert report.sources()[1]["duplicates"] == {"one": 1}
 
 
+def test_a_row_with_a_key_and_one_without_are_the_same_by_the_place_of_their_image(folder: Path) -> None:
+    row = {"image": "gqa/1.jpg", "question": "Q", "answer": "A"}
+    (folder / "keyed.jsonl").write_text(json.dumps({**row, "key": "0" * 32}))
+    (folder / "plain.jsonl").write_text(json.dumps(row))
+    for first, second in (("keyed", "plain"), ("plain", "keyed")):
+        report = mixed(folder, [{"path": f"{first}.jsonl"}, {"path": f"{second}.jsonl"}])
+        assert report.sources()[1]["duplicates"] == {first: 1}
+
+
 def test_an_annotation_table_names_no_images_and_is_refused(folder: Path) -> None:
     turns = (Turn("human", "Q"), Turn("assistant", "A"))
     row = Annotation("0" * 32, "1" * 32, "conversation", Origin("made", 1), turns=turns)
