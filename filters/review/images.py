@@ -102,7 +102,10 @@ def show(locator: str) -> Shown:
         raise InputError("no image here", where="this row", mend="Give its folder by --image-root.")
     data = open_image(locator)
     _, _, kind = check_image(data, "header", locator)
-    return Shown(data, f"image/{kind}") if kind in _SHOWN else Shown(_redrawn(data), f"image/{_DRAWN}")
+    if kind in _SHOWN:
+        return Shown(data, f"image/{kind}")
+    check_image(data, "full", locator)
+    return Shown(_redrawn(data), f"image/{_DRAWN}")
 
 
 def _redrawn(data: bytes) -> bytes:

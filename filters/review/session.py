@@ -130,7 +130,8 @@ class ReviewSession:
 
     def undo(self) -> int | None:
         """Take the last decision back and return its row; None when there is none to take back."""
-        last = next((each for each in reversed(self._stack()) if each.id in self._at), None)
+        mine = self._mine()
+        last = next((each for each in reversed(self._stack()) if mine.get(each.id) is each), None)
         if last is None:
             return None
         self._log.append(Decision(last.id, self.reviewer, UNDO, last.candidate))

@@ -4,14 +4,17 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
+import webbrowser
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from pairwright.cli import review
 from pairwright.cli.main import app
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id, pair_key
@@ -112,6 +115,28 @@ def test_applying_writes_all_rows_with_what_was_decided(run: Run, rows: Path, de
     assert (tmp_path / "again.jsonl").read_text() == out.read_text()
 
 
+def test_foreign_layouts_can_be_written_without_the_rejected_rows(rows: Path, decided: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    call = ["review", str(rows), "--apply", str(decided), "--reviewer", "ann", "--only-reviewed", "--only-kept"]
+    told = json.loads(CliRunner().invoke(app, [*call, "--out", str(out), "--json"]).stdout)
+    assert told["rejected"] == {"not_reviewed": 1, "reviewer_rejected": 1}
+    assert set(json.loads(out.read_text())) == {"red-blue", "white-pink"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems always have a screen")
+def test_no_browser_takes_the_terminal_over_where_there_is_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    done = threading.Event()
+    monkeypatch.setattr(webbrowser, "open", lambda url: (opened.append(url), done.set()))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    review._open_browser("http://127.0.0.1:1/")
+    monkeypatch.setenv("DISPLAY", ":0")
+    review._open_browser("http://127.0.0.1:2/")
+    assert done.wait(10)
+    assert opened == ["http://127.0.0.1:2/"]
+
+
 def test_an_export_of_a_build_leaves_out_what_was_rejected(run: Run, tmp_path: Path) -> None:
     key, maker = pair_key("s", "1", "a red bus"), Origin("rules-negatives", 1)
     edit = (Edit("red", "blue", (2, 5), (2, 6)),)
@@ -139,7 +164,7 @@ def test_an_export_of_a_build_leaves_out_what_was_rejected(run: Run, tmp_path: P
         (["--report", "d.jsonl", "--out", "o.jsonl"], "takes no --out"),
         (["--report", "d.jsonl", "--sample", "3"], "of the review itself"),
         (["--apply", "d.jsonl"], "name the file by --out"),
-        (["--only-reviewed"], "goes with --apply"),
+        (["--only-reviewed"], "go with --apply"),
         (["--apply", "d.jsonl", "--out", "rows.jsonl"], "is the input itself"),
         (["--apply", "d.jsonl", "--out", "d.jsonl"], "is the input itself"),
         (["--apply", "d.jsonl", "--out", "out.xlsx"], "candidate rows are in"),

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,6 +51,9 @@ def review(
     only_reviewed: Annotated[
         bool, typer.Option("--only-reviewed", help="With --apply: reject rows that nobody decided on.")
     ] = False,
+    only_kept: Annotated[
+        bool, typer.Option("--only-kept", help="With --apply: leave rejected rows out of --out.")
+    ] = False,
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="To listen at; 0: a free one.")] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")] = False,
     as_json: JsonOption = False,
@@ -65,13 +69,16 @@ def review(
       pairwright review negatives.jsonl --apply negatives.jsonl.decisions.jsonl --out reviewed.jsonl
     """
     from pairwright.filters.review.rows import read_rows
+    from pairwright.flows.annotation_files import refuse_overwriting
 
-    _check(out, report, apply_, sample=sample, only_reviewed=only_reviewed)
+    _check(out, report, apply_, sample=sample, narrowed=only_reviewed or only_kept)
     rows = read_rows(input_, image_root)
     if report is not None:
         _report(rows, report, reviewer, as_json=as_json)
     elif apply_ is not None and out is not None:
-        _apply(rows, apply_, out, (str(input_), reviewer), only_reviewed=only_reviewed, as_json=as_json)
+        refuse_overwriting(out, str(input_), str(apply_))
+        result = _applied(rows, apply_, out, reviewer, only_reviewed=only_reviewed, only_kept=only_kept)
+        emit(result, _applied_lines(result), as_json=as_json)
     else:
         from pairwright.filters.review.decisions import DecisionLog
         from pairwright.filters.review.session import ReviewSession
@@ -81,7 +88,7 @@ def review(
         _serve(session, log.path, port, browser=not no_browser, as_json=as_json)
 
 
-def _check(out: Path | None, report: Path | None, apply_: Path | None, *, sample: int, only_reviewed: bool) -> None:
+def _check(out: Path | None, report: Path | None, apply_: Path | None, *, sample: int, narrowed: bool) -> None:
     if report is not None and apply_ is not None:
         raise UsageError("--report and --apply are two calls.")
     if report is not None and out is not None:
@@ -90,8 +97,8 @@ def _check(out: Path | None, report: Path | None, apply_: Path | None, *, sample
         raise UsageError("--apply writes rows: name the file by --out.")
     if sample and (report is not None or apply_ is not None):
         raise UsageError("--sample is of the review itself; a report counts what was decided.")
-    if only_reviewed and apply_ is None:
-        raise UsageError("--only-reviewed goes with --apply.")
+    if narrowed and apply_ is None:
+        raise UsageError("--only-reviewed and --only-kept go with --apply.")
 
 
 def _serve(session: "ReviewSession", path: Path, port: int, *, browser: bool, as_json: bool) -> None:
@@ -119,6 +126,8 @@ def _open_browser(url: str) -> None:
     import threading
     import webbrowser
 
+    if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return  # a browser in the terminal would take it over
     # A thread: some browsers hold the caller until they end.
     threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
@@ -145,27 +154,27 @@ def _report(rows: "ReviewRows", path: Path, reviewer: str, *, as_json: bool) -> 
     emit(told, lines, as_json=as_json)
 
 
-def _apply(
-    rows: "ReviewRows", path: Path, out: Path, given: tuple[str, str], *, only_reviewed: bool, as_json: bool
-) -> None:
+def _applied(
+    rows: "ReviewRows", path: Path, out: Path, reviewer: str, *, only_reviewed: bool, only_kept: bool
+) -> dict[str, Any]:
     from pairwright.filters.candidate_files import check_ending, write_candidates
     from pairwright.filters.review.applying import apply_to_rows, counted, outcomes
     from pairwright.filters.review.decisions import read_decisions
     from pairwright.filters.review.verdicts import judge
-    from pairwright.flows.annotation_files import refuse_overwriting
 
-    input_, reviewer = given
-    refuse_overwriting(out, input_, str(path))
     check_ending(out)
     judged = judge(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
-    found = outcomes(rows, judged, only_reviewed=only_reviewed)
-    write_candidates(apply_to_rows(rows.frame, found), out)
-    result: dict[str, Any] = {**counted(rows.frame, found), "uncounted": judged.uncounted, "out": str(out)}
     tell_uncounted(judged.uncounted)
+    found = outcomes(rows, judged, only_reviewed=only_reviewed)
+    write_candidates(apply_to_rows(rows.frame, found), out, only_kept=only_kept)
+    return {**counted(rows.frame, found), "uncounted": judged.uncounted, "out": str(out)}
+
+
+def _applied_lines(result: dict[str, Any]) -> list[str]:
     lines = columns([[name, result[name]] for name in ("rows", "reviewed", "kept", "fixed")], indent="")
     if result["rejected"]:
         lines.append(f"rejected: {_listed(result['rejected'])}")
-    emit(result, [*lines, f"-> {out}"], as_json=as_json)
+    return [*lines, f"-> {result['out']}"]
 
 
 def tell_uncounted(uncounted: dict[str, int]) -> None:

@@ -156,6 +156,9 @@ def test_what_browsers_do_not_draw_is_redrawn(tmp_path: Path) -> None:
     shown = show(str(tmp_path / "old.tiff"))
     assert shown.media_type == "image/png"
     assert shown.data.startswith(b"\x89PNG")
+    (tmp_path / "torn.tiff").write_bytes((tmp_path / "old.tiff").read_bytes()[:-60])
+    with pytest.raises(InputError, match=r"does not decode|not an image"):
+        show(str(tmp_path / "torn.tiff"))
 
 
 def test_a_key_that_no_shard_has_leads_to_the_file_or_nowhere(tmp_path: Path) -> None:

@@ -329,6 +329,15 @@ def test_a_decision_about_a_text_that_has_changed_since_does_not_count(rows_file
     assert ReviewSession(read_rows(rows_file), log, "ann").standing()["decided"] == 5
 
 
+def test_undo_passes_over_decisions_that_do_not_count_any_more(rows_file: Path, log: DecisionLog) -> None:
+    session = ReviewSession(read_rows(rows_file), log, "ann")
+    at = next(at for at in range(6) if session.row(at)["candidate"][1] == ("blue", True))
+    session.decide(1 - (at > 0), "keep")
+    session.decide(at, "keep")
+    rows_file.write_text(rows_file.read_text().replace("a blue bus", "a grey bus"))
+    assert ReviewSession(read_rows(rows_file), log, "ann").undo() == 1 - (at > 0)
+
+
 def test_nothing_to_review_and_nobody_to_do_it_are_told(tmp_path: Path, rows_file: Path, log: DecisionLog) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
