@@ -40,6 +40,7 @@ from pairwright.flows.stages.refine import refine_negatives
 from pairwright.flows.stages.shards import Packing, finish, part_state, plan_shards, write_one_shard
 from pairwright.flows.stages.tag import merge_statistics, tag_part
 from pairwright.flows.summary import Truth, finish_build, sweep, sweep_receipts
+from pairwright.flows.vocabularies import config_with_vocabulary
 from pairwright.flows.watchdog import ends_with_us
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import Bill
@@ -124,6 +125,9 @@ async def build_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
     this = _RUN.get(_Run())
     if generations(checked):
         load_wordnet()  # what is missing shall be said before an hour of work, not after
+    checked, told = config_with_vocabulary(checked)
+    if told:
+        this.progress.note(told)
     with exclusive(folder), ends_with_us(own_server()):
         (folder / "manifest.json").unlink(missing_ok=True)
         write_text(folder / "build.yaml", dump_config(checked))

@@ -19,6 +19,7 @@ from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
+from pairwright.flows.vocabularies import hint, wants_vocabulary
 from pairwright.generators.balance import Account, Limits, Verdict, limited_kind
 from pairwright.generators.language.general import GeneralEnglish, usable_pool
 from pairwright.generators.language.pool import PoolStatistics, count
@@ -52,6 +53,7 @@ class Work:
     Attributes:
         account: of the rows that limits are for (`generators.balance.limited_kind`).
         verdict: what limits left of them.
+        labels: of the boxes that were seen.
     """
 
     account: Account
@@ -59,6 +61,7 @@ class Work:
     tally: Tally = field(default_factory=Tally)
     captions: int = 0
     turns: int = 0
+    labels: set[str] = field(default_factory=set)
     broken: Counter[str] = field(default_factory=Counter)
     started: float = field(default_factory=time.perf_counter)
 
@@ -113,7 +116,10 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
         generator = build_generator(request.generator, materials(request, tagger, note), request.options)
         for pair, words in tagged_pairs(request.read, tagger, work.broken):
             rng = stream(request.seed, 0, generator.name, generator.version, pair.key)
+            work.labels.update(box.label for box in pair.boxes)
             write(pair, generator.annotate(pair, words, rng))
+    if wants_vocabulary(request.generator, request.options):
+        note(hint(work.labels))
     return work.result(request.out)
 
 

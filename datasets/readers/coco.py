@@ -53,6 +53,21 @@ def read_coco(path: Path, instances: Path | None = None) -> Rows:
         yield _row(place, image, captions.pop(image["id"], []), boxes, licenses)
 
 
+def categories_of(path: Path) -> tuple[str, ...]:
+    """Return the categories of an instances file, each of which it marks in every image; none where it says otherwise.
+
+    Files in LVIS's layout name, for each image, categories that are not marked exhaustively.
+
+    Raises:
+        InputError: when it is no COCO JSON.
+    """
+    data = _load(path)
+    if any(isinstance(image, dict) and "not_exhaustive_category_ids" in image for image in data["images"]):
+        return ()
+    names = (name.strip().lower() for name in _names(data.get("categories")).values() if isinstance(name, str))
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
 def _load(path: Path) -> dict[str, Any]:
     try:
         data = parse_object(read_whole(path), "file")

@@ -16,6 +16,7 @@ from pairwright.cli.reading import (
     FormatOption,
     ImageRootOption,
     InputArgument,
+    InstancesOption,
     JsonOption,
     OnErrorOption,
     SeedOption,
@@ -203,6 +204,7 @@ def conversations(
             help="How many of each type: of what templates made, so many are kept; of a model, so many pairs are asked.",
         ),
     ] = "",
+    instances: InstancesOption = "",
     see_image: Annotated[bool, typer.Option("--see-image", help="With llm: send the image as well.")] = False,
     image_root: ImageRootOption = "",
     format_: FormatOption = "",
@@ -250,7 +252,14 @@ def conversations(
         raise UsageError("--ratios and --see-image say how a model is asked. They need --method llm.")
     else:
         options |= filled
-    read = text_options(input_, columns_, format_, explode=False, on_error=on_error, image_root=image_root)
+        if instances and not vocabulary:
+            from pairwright.flows.vocabularies import vocabulary_of
+
+            options["vocabulary"], told = vocabulary_of(instances)
+            note(told)
+    read = text_options(
+        input_, columns_, format_, explode=False, on_error=on_error, image_root=image_root, instances=instances
+    )
     generator = "llm-conversations" if method == "llm" else "template-conversations"
     limits = Limits({} if method == "llm" else wanted)
     _run(Request(generator, options, seed, read, "", out, limits), method, asked, as_json=as_json)

@@ -20,6 +20,9 @@ ColumnsOption = Annotated[
 FormatOption = Annotated[str, typer.Option("--format", help="Of INPUT; guessed when left out.")]
 ExplodeOption = Annotated[bool, typer.Option("--explode", help="One pair per caption, not one per image.")]
 ImageRootOption = Annotated[str, typer.Option("--image-root", help="Folder that relative image paths start from.")]
+InstancesOption = Annotated[
+    str, typer.Option("--instances", help="Of COCO captions: the instances JSON of the same images, for boxes.")
+]
 OnErrorOption = Annotated[
     Literal["stop", "skip"], typer.Option("--on-error", help="Broken rows: stop at the first, or skip and count them.")
 ]
@@ -50,6 +53,7 @@ def text_options(
     explode: bool,
     on_error: Literal["stop", "skip"],
     image_root: str = "",
+    instances: str = "",
 ) -> "ReadOptions":
     """Return reader options for a command that works on texts alone: images are not looked at."""
     from pairwright.datasets.reading import ReadOptions
@@ -61,6 +65,7 @@ def text_options(
         explode=explode,
         on_error=on_error,
         image_root=image_root,
+        instances=instances,
         verify_images="off",
     )
 
