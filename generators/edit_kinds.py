@@ -6,9 +6,10 @@ before a noun are attributes and elsewhere relations ("a parked car", "a car par
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from pairwright.generators.attributes import PLACES
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.relations import RELATIONS
 from pairwright.generators.synonyms import RELATIONS as REWORDED
@@ -24,13 +25,16 @@ WORDINGS: Final = frozenset(
 _NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
 _NAMING: Final = _NOUNS | {"PRP"}
 _VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
+_FINITE: Final = frozenset({"VBZ", "VBP", "VBD"})
+_BEFORE_NOUNS: Final = frozenset({"IN", "DT", "PRP$", "CD", "POS"})
 _DESCRIBING: Final = frozenset({"JJ", "JJR", "JJS", "CD", "VBN", "VBG", "RB", "RBR", "RBS"})
+_ADJECTIVES: Final = frozenset({"JJ", "JJR", "JJS", "HYPH"})
 _PLACING: Final = frozenset({"IN", "RP", "TO"})
 _SMALL: Final = frozenset({"DT", "PRP$", "PDT", "HYPH", "POS", "CC", "WDT", ","})
 # Nouns that are part of a relation ("on top of", "in front of").
 _OF_PLACE: Final = word_set("top front back side left right middle center edge end bottom inside outside line midst")
 _COUNTS: Final = word_set(
-    "no several many few multiple single double couple pair dozen group some numerous various number lot lots bunch"
+    "no several many few multiple single lone solo double couple pair dozen group some numerous various number lot lots bunch"
 )
 _ARTICLES: Final = frozenset({"a", "an"})
 _BE: Final = word_set("is are was were be being looks look appears seems")
@@ -76,7 +80,7 @@ def kinds_of_replacement(old: Stretch, new: Stretch) -> frozenset[str]:
 
 def kinds_of_words(stretch: Stretch) -> frozenset[str]:
     """Return what some words may stand for, seen where they are."""
-    words = stretch.counting()
+    words = _as_placed(stretch)
     found: set[str] = set()
     if not words:
         return frozenset(found)
@@ -91,6 +95,20 @@ def kinds_of_words(stretch: Stretch) -> frozenset[str]:
     if _relates(words) or _is_wording(stretch):
         found.add(RELATION)
     return frozenset(found)
+
+
+def _as_placed(stretch: Stretch) -> list[Token]:
+    """Return the words that count, as nouns where a tagger takes one for a verb though a noun has to stand there.
+
+    "on skis", "his skates": behind a preposition, an article, a possessive or a number comes no finite verb.
+    """
+    made = stretch.counting()
+    for place, token in enumerate(made):
+        at = stretch.tokens.index(token)
+        before = stretch.tokens[at - 1].tag if at else ""
+        if token.tag in _FINITE and before in _BEFORE_NOUNS:
+            made[place] = replace(token, tag="NNS" if token.tag == "VBZ" else "NN", pos="NOUN")
+    return made
 
 
 def is_noun_phrase(words: Sequence[Token]) -> bool:
@@ -113,7 +131,10 @@ def _describes(word: Token) -> bool:
 def _at_a_noun(stretch: Stretch) -> bool:
     """Whether the words stand before a noun, or behind "is" and the like."""
     last, following, before = stretch.tokens[stretch.end - 1], stretch.following(), stretch.before()
-    if following is not None and (_leads_to_noun(stretch) or following.text.lower() in {"and", ","}):
+    joined = following is not None and following.text.lower() in {"and", ","}
+    if joined and (last.tag not in _NOUNS or last.lemma in PLACES):  # "a man and ..." names somebody
+        return True
+    if _leads_to_noun(stretch):
         return True
     if last.tag in _NOUNS and (stretch.end - 1) not in stretch.at:
         return True  # the noun is the same, in another number
@@ -127,10 +148,15 @@ def _at_a_noun(stretch: Stretch) -> bool:
 
 def _leads_to_noun(stretch: Stretch) -> bool:
     """Whether the words behind go on to a noun by describing words only: "white | steamed rice"."""
-    for token in stretch.tokens[stretch.end :]:
+    names = stretch.tokens[stretch.end - 1].tag in _NOUNS
+    between = _ADJECTIVES if names else _DESCRIBING | {"HYPH"}
+    behind = stretch.tokens[stretch.end :]
+    if names and len(behind) > 1 and behind[0].text.endswith("ing") and behind[1].tag in _NOUNS:
+        return False  # "a man | riding horses" is no kind of horses, whatever a tagger takes "riding" for
+    for token in behind:
         if token.tag in _NOUNS:
             return True
-        if token.tag not in _DESCRIBING | {"HYPH"}:
+        if token.tag not in between:
             return False
     return False
 

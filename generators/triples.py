@@ -28,6 +28,8 @@ TYPES = FOR_BENCHMARKS
 UNTRUE = frozenset({"no_edit", "identical", "duplicate", "same_meaning", "true_of_image"})
 _REREAD = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _OTHERS_FIRST_TO_LAST = ("replace-attribute", "replace-relation", "replace-object", "swap-object")
+# What describes a thing may be a noun too ("a brick building"), but what names one seldom only describes.
+_LIKELIEST = tuple(sorted(TYPES, key=lambda kind: kind != "replace-attribute"))
 _MOST_REMEMBERED = 4096
 
 
@@ -132,8 +134,10 @@ class Triples:
         found = self._checked(caption, text, told, taken) if told in TYPES else Checked(text, reason="another_target")
         if not found.reason or found.reason not in _REREAD:
             return found, told
-        others = [(self._checked(caption, text, kind, taken), kind) for kind in TYPES if kind != told]
-        best = max(others, key=lambda other: (not other[0].reason, nearness(other[0].reason)))
+        others = [(self._checked(caption, text, kind, taken), kind) for kind in _LIKELIEST if kind != told]
+        # What says the same as an attribute ("stone" for "brick") is no negative by being a noun, too.
+        read = [other for other in others if other[0].reason in {"", "same_meaning", "true_of_image"}]
+        best = read[0] if read else max(others, key=lambda other: nearness(other[0].reason))
         return (found, told) if best[0].reason and told in TYPES else (best[0], "" if best[0].reason else best[1])
 
     def _checked(self, caption: Caption, text: str, kind: str, taken: Collection[str]) -> Checked:

@@ -124,6 +124,20 @@ def test_anything_else_is_rejected_with_its_reason(source: str, text: str, asked
 
 
 @pytest.mark.parametrize(
+    ("source", "text", "asked"),
+    [
+        ("A person on skis in snow", "A person on snowshoes in snow", "replace-relation"),
+        ("A man and a dog", "A horse and a dog", "replace-attribute"),
+        ("A man riding horses", "A woman riding horses", "replace-attribute"),
+        ("A red car", "A green car", "replace-object"),
+    ],
+)
+def test_a_text_is_not_taken_for_a_type_that_it_is_not_of(source: str, text: str, asked: str) -> None:
+    """Whatever a tagger makes of a word: behind a preposition stands a noun, and who rides horses is no kind of them."""
+    assert check_with_wordnet(source, text, asked).reason == "another_target"
+
+
+@pytest.mark.parametrize(
     "text",
     ["a CAT on a  bed", "A cat on a bed!", '"A cat on a bed."', "New sentence: A cat on a bed.", "A cat on a bed .\n"],
 )

@@ -134,6 +134,29 @@ def test_a_type_that_the_edit_does_not_have_is_put_right() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("caption", "negative", "kind"),
+    [
+        ("A painting with a gold frame", "A painting with a silver frame", "replace-attribute"),
+        ("A car by a brick wall", "A car by a wooden wall", "replace-attribute"),
+        ("Two men wait for a train", "A solo man waits for a train", "replace-attribute"),
+        ("a man riding horses", "a woman riding horses", "replace-object"),
+        ("a man and a dog", "a horse and a dog", "replace-object"),
+        ("A person on skis in snow", "A person on snowshoes in snow", "replace-object"),
+        ("A dog under a table", "A dog on a table", "replace-relation"),
+        ("A dog on a bed", "A dog on a wet bed", "add-attribute"),
+    ],
+)
+def test_a_negative_of_unknown_type_gets_the_likeliest(caption: str, negative: str, kind: str) -> None:
+    """A noun that only describes is an attribute; one that names somebody is not, whatever verb follows."""
+    found = read(caption_of(caption), negative)
+    assert (found.type, found.reason) == (kind, "")
+
+
+def test_a_noun_that_describes_is_no_negative_when_it_may_say_the_same() -> None:
+    assert read(caption_of("A car by a brick wall"), "A car by a stone wall").reason == "same_meaning"
+
+
 def test_the_rules_offer_every_rewording_of_a_place_once() -> None:
     found = [offer.text for offer in offers("replace-relation", caption_of("a dog next to a cat"), "")]
     assert sorted(found) == [f"a dog {said} a cat" for said in ("adjacent to", "alongside", "beside")]
