@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from pairwright.cli.build import build_lines
 from pairwright.cli.main import app
 from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.records import Annotation
@@ -71,6 +72,13 @@ def test_no_word_is_put_in_more_often_than_the_cap_says(captions: Path) -> None:
     assert most_used(capped) <= 0.1 * len(capped)
     told = manifest["stages"]["balance"]["facts"]["limits"]["replace-object"]
     assert (told["asked"], told["available"], told["given"]) == (20, len(plain), len(capped))
+
+
+def test_a_build_tells_the_quotas_that_it_could_not_meet(captions: Path) -> None:
+    manifest, rows = built(captions, types=["replace-object"], quota=1000)
+    said = build_lines(captions.parent, manifest)
+    line = f"negatives: replace-object: 1,000 asked, {len(rows)} available, {len(rows)} given"
+    assert line in said
 
 
 def test_limits_leave_the_same_rows_for_any_number_of_parts(captions: Path) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from pairwright.cli.asking import cancelled_lines
 from pairwright.cli.console import BuildProgress, columns, emit, note
+from pairwright.cli.generated import limit_lines
 from pairwright.cli.plan import plan
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
@@ -128,6 +129,16 @@ def _asked_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     return lines
 
 
+def _limit_lines(manifest: dict[str, Any]) -> list[str]:
+    """Return which quotas were not met, and which types a cap made smaller."""
+    lines = [
+        line
+        for stage in manifest["stages"].values()
+        for line in limit_lines(stage["facts"].get("limits", {}), f"{stage['unit']}s: ")
+    ]
+    return ["", *lines] if lines else []
+
+
 def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     """Return what a person reads of a finished build: where the results are."""
     shards = folder / "shards" / str(manifest["shards"]["pattern"])
@@ -140,6 +151,7 @@ def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     return [
         "",
         *columns(places),
+        *_limit_lines(manifest),
         *_asked_lines(folder, manifest),
         "",
         f"Look at a sample:  pairwright inspect {folder}",

@@ -21,7 +21,7 @@ def result_lines(result: Mapping[str, Any]) -> list[str]:
     return [
         *_types(result["types"], result["account"]),
         "",
-        *_limits(result["limits"]),
+        *_with_gap(limit_lines(result["limits"])),
         *_words(kept),
         *_places(kept),
         *_broken(result["broken"]),
@@ -50,11 +50,19 @@ def _types(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str
     return _last_wrapped(rows, reasons)
 
 
-def _limits(limits: Mapping[str, Any]) -> list[str]:
-    """Return a line for each quota that was not met, and for each type that the cap made smaller."""
+def limit_lines(limits: Mapping[str, Any], of: str = "") -> list[str]:
+    """Return a line for each quota that was not met, and for each type that the cap made smaller.
+
+    Args:
+        limits: as `balance.Verdict.as_json` tells them.
+        of: what stands before each line.
+    """
     lines = [_limited(kind, told) for kind, told in limits.items()]
-    told = [line for line in lines if line]
-    return [*told, ""] if told else []
+    return [of + line for line in lines if line]
+
+
+def _with_gap(lines: Sequence[str]) -> list[str]:
+    return [*lines, ""] if lines else []
 
 
 def _limited(kind: str, told: Mapping[str, Any]) -> str:
