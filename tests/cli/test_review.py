@@ -19,7 +19,6 @@ from pairwright.cli.main import app
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id, pair_key
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
-from tests.cli.conftest import Run
 
 COLOURS = {"red": ["blue", "green"], "white": ["black", "pink"]}
 
@@ -92,9 +91,10 @@ def test_a_report_tells_agreement_and_the_bound(rows: Path, decided: Path) -> No
     assert (one["reviewers"], one["bad"]["found"]) == ({"bob": {"keep": 2, "reject": 0, "unsure": 0, "fix": 0}}, 0)
 
 
-def test_applying_writes_all_rows_with_what_was_decided(run: Run, rows: Path, decided: Path, tmp_path: Path) -> None:
+def test_applying_writes_all_rows_with_what_was_decided(rows: Path, decided: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
-    told = json.loads(run("review", rows, "--apply", decided, "--out", out, "--json").stdout)
+    call = ["review", str(rows), "--apply", str(decided), "--out", str(out), "--json"]
+    told = json.loads(CliRunner().invoke(app, call).stdout)
     assert {name: told[name] for name in ("rows", "reviewed", "kept", "fixed", "rejected", "uncounted")} == {
         "rows": 4,
         "reviewed": 3,
@@ -127,7 +127,12 @@ def test_foreign_layouts_can_be_written_without_the_rejected_rows(rows: Path, de
 def test_no_browser_takes_the_terminal_over_where_there_is_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     done = threading.Event()
-    monkeypatch.setattr(webbrowser, "open", lambda url: (opened.append(url), done.set()))
+
+    def opening(url: str) -> None:
+        opened.append(url)
+        done.set()
+
+    monkeypatch.setattr(webbrowser, "open", opening)
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     review._open_browser("http://127.0.0.1:1/")
@@ -137,7 +142,7 @@ def test_no_browser_takes_the_terminal_over_where_there_is_no_screen(monkeypatch
     assert opened == ["http://127.0.0.1:2/"]
 
 
-def test_an_export_of_a_build_leaves_out_what_was_rejected(run: Run, tmp_path: Path) -> None:
+def test_an_export_of_a_build_leaves_out_what_was_rejected(tmp_path: Path) -> None:
     key, maker = pair_key("s", "1", "a red bus"), Origin("rules-negatives", 1)
     edit = (Edit("red", "blue", (2, 5), (2, 6)),)
     texts = {"a blue bus": edit, "a car": ()}
@@ -151,8 +156,10 @@ def test_an_export_of_a_build_leaves_out_what_was_rejected(run: Run, tmp_path: P
     PAIRS.write([Pair(key, "a red bus", source="s")], tmp_path / "build" / "pairs" / "00000.parquet")
     ANNOTATIONS.write(rows, tmp_path / "build" / "annotations" / "negatives-00000.parquet")
     said = decisions(tmp_path / "d.jsonl", (rows[1].id, "ann", "reject", "a car"))
-    run("export", "build", "--to", "negclip", "--decisions", said, "--out", "out.tsv")
-    written = (tmp_path / "out.tsv").read_text()
+    out = tmp_path / "out.tsv"
+    call = ["export", str(tmp_path / "build"), "--to", "negclip", "--decisions", str(said), "--out", str(out)]
+    assert CliRunner().invoke(app, call).exit_code == 0
+    written = out.read_text()
     assert "a blue bus" in written
     assert "a car" not in written
 

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,19 +46,17 @@ def test_kappa_is_between_its_bounds_and_the_same_from_both_sides(both: list[tup
         assert -1 <= found <= 1
 
 
-def test_kappa_is_that_of_scikit_learn() -> None:
-    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installed")
-    both = pairs(
-        {
-            ("keep", "keep"): 61,
-            ("keep", "fix"): 7,
-            ("reject", "unsure"): 3,
-            ("reject", "reject"): 12,
-            ("fix", "keep"): 2,
-        }
-    )
-    one, other = zip(*both, strict=True)
-    assert agreement(both).kappa == pytest.approx(metrics.cohen_kappa_score(one, other))
+@given(st.lists(st.integers(0, 30), min_size=16, max_size=16).filter(any))
+def test_kappa_is_that_of_its_definition_over_a_table(counts: list[int]) -> None:
+    names = ["keep", "reject", "unsure", "fix"]
+    cells = dict(zip([(one, other) for one in names for other in names], counts, strict=True))
+    table = np.array(counts, float).reshape(4, 4) / sum(counts)
+    by_chance = float((table.sum(1) * table.sum(0)).sum())
+    found = agreement(pairs(cells)).kappa
+    if by_chance > 1 - 1e-12:
+        assert math.isnan(found)
+    else:
+        assert found == pytest.approx((np.trace(table) - by_chance) / (1 - by_chance), abs=1e-9)
 
 
 @pytest.mark.parametrize(

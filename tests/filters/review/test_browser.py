@@ -1,5 +1,6 @@
 """The page in a real browser: Chromium, driven by keys and clicks. Skipped where it, or playwright, is not installed."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -8,13 +9,19 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from itertools import product
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
-from pairwright.filters.review.decisions import read_decisions
+from pairwright.filters.review.decisions import DecisionLog, read_decisions
+from pairwright.filters.review.guards import Guard
+from pairwright.filters.review.rows import read_rows
+from pairwright.filters.review.server import listening
+from pairwright.filters.review.session import ReviewSession
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: dev)")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -22,6 +29,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is install
 
 HOSTILE = "a cup <img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 Start = Callable[..., dict[str, Any]]
+Serve = Callable[[Path], str]
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +75,33 @@ def start() -> Iterator[Start]:
         process.communicate()
 
 
+@pytest.fixture
+def serve(tmp_path: Path) -> Iterator[Serve]:
+    """Serve a file from this process to the reviewer "ann" and return the address; decisions go to ``d.jsonl``."""
+    log = DecisionLog(tmp_path / "d.jsonl")
+    stops: list[Callable[[], object]] = []
+
+    def run(path: Path) -> str:
+        ready: Future[tuple[str, Callable[[], object]]] = Future()
+
+        async def both() -> None:
+            stop, loop = asyncio.Event(), asyncio.get_running_loop()
+            async with listening(ReviewSession(read_rows(path), log, "ann"), Guard()) as url:
+                ready.set_result((url, lambda: loop.call_soon_threadsafe(stop.set)))
+                await stop.wait()
+
+        thread = Thread(target=asyncio.run, args=(both(),))
+        thread.start()
+        url, stop = ready.result(20)
+        stops.extend((stop, thread.join))
+        return url
+
+    yield run
+    for stop in stops:
+        stop()
+    log.close()
+
+
 def press(page: Any, key: str) -> None:
     """Press a key and wait for another row."""
     at = page.evaluate("document.body.dataset.at")
@@ -80,9 +115,8 @@ def opened(page: Any, url: str) -> None:
     page.wait_for_selector("body[aria-busy=false][data-at]")
 
 
-def test_a_reviewer_goes_through_the_rows_by_keys_alone(page: Any, start: Start, rows_file: Path) -> None:
-    told = start(rows_file, "--reviewer", "ann")
-    opened(page, told["url"])
+def test_a_reviewer_goes_through_the_rows_by_keys_alone(page: Any, serve: Serve, rows_file: Path) -> None:
+    opened(page, serve(rows_file))
     assert "token" not in page.url
     assert page.inner_text("#place") == "Row 1 of 6"
     for key in "kru":
@@ -92,7 +126,7 @@ def test_a_reviewer_goes_through_the_rows_by_keys_alone(page: Any, start: Start,
     page.keyboard.press("z")
     page.wait_for_selector("#decision", state="hidden")
     assert page.inner_text("#place") == "Row 3 of 6"
-    found = read_decisions(Path(told["out"])).of("ann")
+    found = read_decisions(rows_file.with_name("d.jsonl")).of("ann")
     assert Counter(each.decision for each in found.values()) == {"keep": 1, "reject": 1}
     assert page.get_attribute("#progress", "aria-valuenow") == "2"
     for key in "kkkk":
@@ -102,9 +136,8 @@ def test_a_reviewer_goes_through_the_rows_by_keys_alone(page: Any, start: Start,
     assert page.complaints == []
 
 
-def test_a_fix_is_written_in_the_page_and_a_bad_one_is_refused_there(page: Any, start: Start, rows_file: Path) -> None:
-    told = start(rows_file)
-    opened(page, told["url"])
+def test_a_fix_is_written_in_the_page_and_a_bad_one_is_refused_there(page: Any, serve: Serve, rows_file: Path) -> None:
+    opened(page, serve(rows_file))
     caption = page.inner_text("#caption")
     page.keyboard.press("f")
     assert page.evaluate("document.activeElement.id") == "edited"
@@ -116,16 +149,16 @@ def test_a_fix_is_written_in_the_page_and_a_bad_one_is_refused_there(page: Any, 
     assert page.inner_text("#trouble") == "The text says what the caption says."
     page.fill("#edited", "krufz")
     page.keyboard.press("Escape")
-    assert read_decisions(Path(told["out"])).reviewers == []
+    assert read_decisions(rows_file.with_name("d.jsonl")).reviewers == []
     page.keyboard.press("f")
     page.fill("#edited", "a bus on the moon")
     press(page, "Enter")
-    (fix,) = read_decisions(Path(told["out"])).of("reviewer").values()
+    (fix,) = read_decisions(rows_file.with_name("d.jsonl")).of("ann").values()
     assert (fix.decision, fix.text) == ("fix", "a bus on the moon")
     assert page.is_hidden("#trouble")
 
 
-def test_texts_of_strangers_stay_texts(page: Any, start: Start, tmp_path: Path) -> None:
+def test_texts_of_strangers_stay_texts(page: Any, serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     row = {
         "caption": HOSTILE,
@@ -134,7 +167,7 @@ def test_texts_of_strangers_stay_texts(page: Any, start: Start, tmp_path: Path) 
         "captions": [HOSTILE + "!"],
     }
     path.write_text(json.dumps(row | {"form": "<b>add</b>", "image": HOSTILE}))
-    opened(page, start(path)["url"])
+    opened(page, serve(path))
     assert page.inner_text("#caption") == HOSTILE
     assert page.inner_text("#candidate") == HOSTILE + " and a spoon"
     assert page.inner_text("#others") == HOSTILE + "!"
@@ -145,9 +178,9 @@ def test_texts_of_strangers_stay_texts(page: Any, start: Start, tmp_path: Path) 
 
 
 def test_everything_has_room_and_contrast_on_phones_and_screens_by_day_and_night(
-    browser: Any, start: Start, rows_file: Path
+    browser: Any, serve: Serve, rows_file: Path
 ) -> None:
-    url = start(rows_file)["url"]
+    url = serve(rows_file)
     for scheme, (width, height) in product(("light", "dark"), ((320, 640), (390, 844), (1200, 800))):
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
         page = context.new_page()
