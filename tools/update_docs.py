@@ -9,7 +9,8 @@ A generated part stands between two marks, each on a line of its own::
     <!-- file:tests/plugins/miscount.py -->  a file of the repository
     <!-- table:config -->                    the keys of a build config; table:mixture, those of a
                                               mixture's; table:reasons, why readers refuse rows;
-                                              table:edit-reasons, table:answer-reasons and table:review-reasons, why texts are turned away
+                                              table:edit-reasons, table:turn-reasons, table:answer-reasons
+                                              and table:review-reasons, why texts are turned away
     <!-- end -->
 
 Everything outside the marks is written by hand. ``tests/test_docs.py`` fails while a part is stale.
@@ -36,6 +37,7 @@ from pairwright.flows.config import BuildConfig
 from pairwright.flows.mixture_config import MixtureConfig
 from pairwright.generators.edit_reasons import REASONS as OF_EDITS
 from pairwright.generators.llm import failures, troubles
+from pairwright.generators.turn_reasons import REASONS as OF_TURNS
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 80
@@ -130,11 +132,23 @@ def _table(what: str) -> str:
         "review-reasons": (("reason", ""), lambda: ((f"`{name}`", means) for name, means in OF_REVIEW.items())),
         "edit-reasons": (("reason", ""), lambda: ((f"`{name}`", means) for name, means in OF_EDITS.items())),
         "answer-reasons": (("reason", "", "what to do"), _answer_rows),
+        "turn-reasons": (
+            ("reason", "", "what the model is told"),
+            lambda: (
+                (f"`{name}`", each.means, _shown(each.tell) or "it is not asked again")
+                for name, each in OF_TURNS.items()
+            ),
+        ),
     }
     if what not in tables:
         raise ValueError(f"no table {what}")
     head, rows = tables[what]
     return "\n".join(f"| {' | '.join(row)} |" for row in [head, ("---",) * len(head), *rows()])
+
+
+def _shown(text: str) -> str:
+    """Return a text in which a tag is shown and not taken for one."""
+    return re.sub(r"<\w+>", r"`\g<0>`", text)
 
 
 def _answer_rows() -> Iterator[tuple[str, ...]]:
