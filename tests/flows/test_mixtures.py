@@ -161,14 +161,27 @@ def test_an_annotation_table_names_no_images_and_is_refused(folder: Path) -> Non
         mixed(folder, [{"path": "table.parquet"}])
 
 
-def test_a_source_that_changes_between_its_two_readings_is_an_error(folder: Path) -> None:
+def test_the_mark_stays_on_the_side_where_the_source_had_it(folder: Path) -> None:
+    rows = [llava(number, "train/1.jpg") for number in range(40)]
+    for row in rows[:20]:
+        row["conversations"][0]["value"] = f"What is {row['id']}?\n<image>"
+    (folder / "talks.json").write_text(json.dumps(rows))
+    mixed(folder, [TALKS])
+    for row in read(folder / "out.json"):
+        value = row["conversations"][0]["value"]
+        assert value.endswith("<image>") == (int(row["source_id"]) < 20)
+        assert value.startswith("<image>") == (int(row["source_id"]) >= 20)
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["a row altered", "a row gone"])
+def test_a_source_that_changes_between_its_two_readings_is_an_error(folder: Path, first: int) -> None:
     rows = read(folder / "talks.json")
     config = folder / "mixture.yaml"
     config.write_text(yaml.safe_dump({"sources": [TALKS, TEXTS]}))
 
     def watch(what: str, _done: int) -> None:
         if what == "reading texts":
-            (folder / "talks.json").write_text(json.dumps(rows[1:]))
+            (folder / "talks.json").write_text(json.dumps([llava(999, "train/1.jpg"), *rows[1:]][first:]))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(mixture_survey, "EVERY", 10)
@@ -184,6 +197,8 @@ def test_pictures_of_one_name_in_two_folders_are_two_rows(folder: Path) -> None:
     sources = [{"path": "one.json", "image_root": "coco/train"}, {"path": "two.json", "image_root": "gqa"}]
     assert mixed(folder, sources).rows == 2
     assert {row["image"] for row in read(folder / "out.json")} == {"coco/train/1.jpg", "gqa/1.jpg"}
+    mixed(folder, sources[::-1], "reversed.json")  # all their chance is the same: their names decide
+    assert (folder / "out.json").read_bytes() == (folder / "reversed.json").read_bytes()
 
 
 def broken(folder: Path) -> dict[str, Any]:
