@@ -142,11 +142,6 @@ def judge(lines: Iterable[Line], limits: Limits) -> Verdict:
     return Verdict(gone, types)
 
 
-def surplus(lines: Iterable[Line], limits: Limits) -> Mapping[str, str]:
-    """Return the ids of the rows that have to go, with the reason; see `judge`."""
-    return judge(lines, limits).gone
-
-
 def _size(rows: Sequence[Line], wanted: int, share: float) -> tuple[int, int | None]:
     """Return how many rows can be left, ``wanted`` at most, and in how many of them a word may be then.
 
