@@ -37,6 +37,10 @@ _COUNTS: Final = word_set(
     "no several many few multiple single lone solo double couple pair dozen group some numerous various number lot lots bunch"
 )
 _ARTICLES: Final = frozenset({"a", "an"})
+_KINDS_OF: Final = word_set(
+    "dining living parking swimming washing frying cutting sewing serving mixing baking building waiting wedding fishing "
+    "racing shopping clothing lighting"
+)
 _BE: Final = word_set("is are was were be being looks look appears seems")
 _BOUNDS: Final = frozenset({"CC", ",", "IN", "DT"})
 _JOINED: Final = frozenset({"of"})
@@ -151,12 +155,13 @@ def _leads_to_noun(stretch: Stretch) -> bool:
     names = stretch.tokens[stretch.end - 1].tag in _NOUNS
     between = _ADJECTIVES if names else _DESCRIBING | {"HYPH"}
     behind = stretch.tokens[stretch.end :]
-    if names and len(behind) > 1 and behind[0].text.endswith("ing") and behind[1].tag in _NOUNS:
+    kind = bool(behind) and behind[0].text.lower() in _KINDS_OF  # "a glass | dining table"
+    if names and not kind and len(behind) > 1 and behind[0].text.endswith("ing") and behind[1].tag in _NOUNS:
         return False  # "a man | riding horses" is no kind of horses, whatever a tagger takes "riding" for
     for token in behind:
         if token.tag in _NOUNS:
             return True
-        if token.tag not in between:
+        if token.tag not in between and not (kind and token is behind[0]):
             return False
     return False
 

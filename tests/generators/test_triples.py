@@ -139,6 +139,7 @@ def test_a_type_that_the_edit_does_not_have_is_put_right() -> None:
     [
         ("A painting with a gold frame", "A painting with a silver frame", "replace-attribute"),
         ("A car by a brick wall", "A car by a wooden wall", "replace-attribute"),
+        ("A glass dining table", "A wooden dining table", "replace-attribute"),
         ("Two men wait for a train", "A solo man waits for a train", "replace-attribute"),
         ("a man riding horses", "a woman riding horses", "replace-object"),
         ("a man and a dog", "a horse and a dog", "replace-object"),
