@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.datasets.errors import UsageError
-from pairwright.datasets.exports.table import export_records
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.exports.table import export, export_records
+from pairwright.datasets.exports.talk_files import source_of_talks
 from pairwright.datasets.exports.text_length import by_pieces, by_tokenizer
 from pairwright.datasets.exports.writing import Exported, ExportOptions
 from pairwright.datasets.records import Annotation, Pair
@@ -87,6 +88,38 @@ def test_a_cut_text_begins_the_whole_one_and_has_the_tokens_asked_for(text: str,
     assert text.startswith(cut)
     assert length.of(cut) <= most
     assert cut == text or length.of(text) > most
+
+
+def test_triplets_are_made_of_any_file_of_conversations(tmp_path: Path) -> None:
+    said = [{"from": "human", "value": "<image>\nWhat is it?"}, {"from": "gpt", "value": "A dog."}]
+    rows = [{"id": number, "image": f"coco/{number % 2}.jpg", "conversations": said} for number in range(3)]
+    (tmp_path / "llava.json").write_text(json.dumps(rows))
+    source, root = source_of_talks(tmp_path / "llava.json")
+    done = export(source, "triplets", tmp_path / "t.jsonl", ExportOptions(image_root=root))
+    assert [json.loads(line) for line in (tmp_path / "t.jsonl").read_text().splitlines()] == [
+        {"image": "coco/1.jpg", "instruction": "What is it?", "output": "A dog."},
+        {"image": "coco/0.jpg", "instruction": "What is it?", "output": "A dog."},
+    ]
+    assert done.told["repeated"] == 1
+
+
+def test_images_that_lie_elsewhere_are_named_below_what_they_share(tmp_path: Path) -> None:
+    turns = [{"role": "human", "text": "What?"}, {"role": "assistant", "text": "A dog."}]
+    rows = [{"key": str(n), "image": f"/pool/part{n}/0.jpg", "kind": "short", "turns": turns} for n in range(2)]
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source, root = source_of_talks(tmp_path / "talks.jsonl")
+    export(source, "triplets", tmp_path / "t.jsonl", ExportOptions(image_root=root))
+    named = [json.loads(line)["image"] for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    assert named == ["part0/0.jpg", "part1/0.jpg"]
+
+
+def test_a_broken_row_of_a_file_of_conversations_is_named(tmp_path: Path) -> None:
+    rows = [{"image": "0.jpg", "conversations": [{"from": "human", "value": "What?"}]}]
+    (tmp_path / "llava.json").write_text(json.dumps(rows))
+    source, root = source_of_talks(tmp_path / "llava.json")
+    with pytest.raises(InputError, match=r"llava\.json"):
+        export(source, "triplets", tmp_path / "t.jsonl", ExportOptions(image_root=root))
+    assert not (tmp_path / "t.jsonl").exists()
 
 
 @pytest.mark.parametrize("name", ["missing", "empty", "broken"])

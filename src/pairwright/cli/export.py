@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 
 def export(
-    input_: Annotated[Path, typer.Argument(metavar="INPUT", help="A build directory, a folder of shards, or a .tar.")],
+    input_: Annotated[
+        Path,
+        typer.Argument(
+            metavar="INPUT", help="A build directory, a folder of shards, a .tar, or a file of conversations."
+        ),
+    ],
     *,
     to: Annotated[
         str,
@@ -52,6 +57,7 @@ def export(
       pairwright export build/birds --to llava --out birds.json
       pairwright export build/birds --to hf --out birds-hub
       pairwright export build/birds --to webdataset --rationales itm.parquet --out shards
+      pairwright export llava.json --to triplets --out triplets.jsonl
       pairwright export build/birds --to triplets --max-tokens 77 --tokenizer clip-vit-base-patch32 --out birds.jsonl
     """
     from dataclasses import replace
@@ -59,12 +65,16 @@ def export(
     from pairwright.datasets.exports.source import open_source, with_examples
     from pairwright.datasets.exports.table import NO_OPTIONS
     from pairwright.datasets.exports.table import export as write
+    from pairwright.datasets.exports.talk_files import ENDINGS, LAYOUTS, source_of_talks
     from pairwright.datasets.tables import EXAMPLES
 
     if to != "triplets" and (max_tokens or tokenizer):
         raise UsageError(f"--max-tokens and --tokenizer are for --to triplets. Leave them out for {to}.")
     options = replace(NO_OPTIONS, seed=seed, max_tokens=max_tokens or 0, tokenizer=tokenizer)
     source = input_ if decisions is None else _reviewed(input_, decisions)
+    if decisions is None and rationales is None and to in LAYOUTS and input_.suffix.lower() in ENDINGS:
+        source, root = source_of_talks(input_)
+        options = replace(options, image_root=root)
     if rationales is None:
         written, left = write(source, to, out, options), 0
     else:

@@ -1,0 +1,61 @@
+"""Conversations in files of any layout (`mixture_talks`) as a source: LLaVA JSON, chat messages, our own rows and tables.
+
+A row is a sample of its own; rows of one image have the same locator. Images are named below
+the folder of the file, or where some lie elsewhere, below the folder above all of them.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.exports.source import Source
+from pairwright.datasets.mixture_reading import TalkOptions, TalkSource, find_source
+from pairwright.datasets.mixture_talks import Talk
+from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
+from pairwright.datasets.rejects import Reject
+from pairwright.datasets.samples import Sample
+
+ENDINGS = frozenset({".json", ".jsonl", ".csv", ".tsv"})
+LAYOUTS = frozenset({"triplets", "llava", "openai"})  # that are about conversations alone
+
+_ORIGIN = Origin("file", 1)
+
+
+def source_of_talks(path: Path) -> tuple[Source, Path]:
+    """Return a file's conversations as a source, and the folder below which its images are named.
+
+    Rows of status rejected, and those of another split than train, are passed over. A broken row ends the reading.
+
+    Raises:
+        InputError: when the file cannot be read, or while samples are read, a row of it.
+    """
+    found = find_source(str(path), "", TalkOptions())
+
+    def samples() -> Iterator[Sample]:
+        for number, (place, judged) in enumerate(found.talks()):
+            if isinstance(judged, Reject):
+                mend = "Correct the row, or mix the file first, which counts such rows and goes on."
+                raise InputError(f"{judged.reason}: {judged.detail}", where=place, mend=mend)
+            if isinstance(judged, Talk):
+                yield _sample(judged, number)
+
+    return Source(samples), _root(found)
+
+
+def _root(found: TalkSource) -> Path:
+    images = (judged.image for _, judged in found.talks() if isinstance(judged, Talk))
+    folders = {Path(image).parent for image in images if Path(image).is_absolute() and "::" not in image}
+    if all(folder.is_relative_to(found.root.absolute()) for folder in folders):
+        return found.root
+    return Path(os.path.commonpath(folders))
+
+
+def _sample(talk: Talk, number: int) -> Sample:
+    key = pair_key("file", talk.image or str(number), talk.caption)
+    kind = talk.kind or "conversation"
+    said = "\n".join(talk.texts)
+    row = Annotation(
+        id=annotation_id(key, kind, _ORIGIN, str(number), said), key=key, kind=kind, origin=_ORIGIN, turns=talk.turns
+    )
+    return Sample(Pair(key=key, caption=talk.caption, image=talk.image, source_id=talk.source_id), (row,))
