@@ -14,7 +14,8 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.filters.review.agreement import agreement, wilson
+from pairwright.filters.intervals import wilson
+from pairwright.filters.review.agreement import agreement
 from pairwright.filters.review.decisions import WORDS
 from pairwright.filters.review.verdicts import Judged, Verdict, is_bad
 

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.filters.evaluation import evaluated
-from pairwright.filters.intervals import wilson
 from pairwright.filters.score_files import NO_TYPE, SCHEMA, read_scores
 
 SCORE = st.sampled_from([0.0, 0.1, 0.2, 0.3])
@@ -62,21 +61,6 @@ def test_types_weigh_the_same_in_the_mean_and_rows_in_the_micro_average() -> Non
     assert isinstance(accuracy, dict)
     assert accuracy == pytest.approx({"a": 1.0, "b": 1 / 3, "micro": 1 / 2, "macro": 2 / 3})
     assert told["augmented_accuracy"] is None
-
-
-@given(st.integers(0, 50), st.integers(1, 50))
-def test_the_interval_holds_the_share_and_narrows_with_rows(hits: int, more: int) -> None:
-    rows = hits + more
-    low, high = wilson(hits, rows)
-    assert 0 <= low <= hits / rows <= high <= 1
-    lower, higher = wilson(10 * hits, 10 * rows)
-    assert higher - lower < high - low
-
-
-def test_the_interval_is_the_published_one() -> None:
-    # Newcombe 1998, table I: 81 of 263 and 15 of 148.
-    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
-    assert wilson(15, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)
 
 
 def test_rows_without_a_usable_score_are_counted_not_judged(tmp_path: Path) -> None:

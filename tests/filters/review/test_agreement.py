@@ -1,4 +1,4 @@
-"""Agreement of two reviewers, and what a sample says of the rest."""
+"""Agreement of two reviewers."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.filters.review.agreement import agreement, wilson
+from pairwright.filters.review.agreement import agreement
 
 
 def pairs(table: dict[tuple[str, str], int]) -> list[tuple[str, str]]:
@@ -57,27 +57,3 @@ def test_kappa_is_that_of_its_definition_over_a_table(counts: list[int]) -> None
         assert math.isnan(found)
     else:
         assert found == pytest.approx((np.trace(table) - by_chance) / (1 - by_chance), abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("found", "seen", "low", "high"),
-    [(0, 100, 0.0, 0.03699), (5, 50, 0.04348, 0.21360), (10, 10, 0.72247, 1.0), (50, 100, 0.40383, 0.59617)],
-)
-def test_wilson_bounds_are_those_of_the_tables(found: int, seen: int, low: float, high: float) -> None:
-    assert list(wilson(found, seen)) == pytest.approx([low, high], abs=2e-5)
-
-
-def test_nothing_seen_bounds_nothing() -> None:
-    assert wilson(0, 0) == (0.0, 1.0)
-
-
-@given(st.integers(1, 400).flatmap(lambda seen: st.tuples(st.integers(0, seen), st.just(seen))))
-def test_the_interval_holds_the_share_and_mirrors(case: tuple[int, int]) -> None:
-    found, seen = case
-    low, high = wilson(found, seen)
-    assert 0 <= low <= found / seen <= high <= 1
-    assert list(wilson(seen - found, seen)) == pytest.approx([1 - high, 1 - low])
-
-
-def test_more_rows_make_the_interval_narrower() -> None:
-    assert wilson(10, 100)[1] > wilson(100, 1000)[1] > 0.1
