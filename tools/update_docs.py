@@ -10,7 +10,7 @@ A generated part stands between two marks, each on a line of its own::
     <!-- table:config -->                    the keys of a build config; table:mixture, those of a
                                               mixture's; table:reasons, why readers refuse rows;
                                               table:edit-reasons, table:turn-reasons, table:answer-reasons
-                                              and table:review-reasons, why texts are turned away
+                                              table:review-reasons and table:validation-reasons, why texts are turned away
     <!-- end -->
 
 Everything outside the marks is written by hand. ``tests/test_docs.py`` fails while a part is stale.
@@ -33,6 +33,7 @@ from typer.testing import CliRunner
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
 from pairwright.filters.review.applying import REASONS as OF_REVIEW
+from pairwright.filters.validation.questions import REASONS as OF_VALIDATION
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.mixture_config import MixtureConfig
 from pairwright.generators.edit_reasons import REASONS as OF_EDITS
@@ -130,6 +131,10 @@ def _table(what: str) -> str:
         "mixture": (("key", "default", "what it does"), lambda: _config_rows(MixtureConfig)),
         "reasons": (("reason", "what to do"), lambda: ((f"`{name}`", mend) for name, mend in REASONS.items())),
         "review-reasons": (("reason", ""), lambda: ((f"`{name}`", means) for name, means in OF_REVIEW.items())),
+        "validation-reasons": (
+            ("reason", "the row falls because"),
+            lambda: ((f"`{name}`", means) for name, means in OF_VALIDATION.items()),
+        ),
         "edit-reasons": (("reason", ""), lambda: ((f"`{name}`", means) for name, means in OF_EDITS.items())),
         "answer-reasons": (("reason", "", "what to do"), _answer_rows),
         "turn-reasons": (
