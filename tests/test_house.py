@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ["datasets", "indexes", "generators", "filters", "flows"]
+ROOMS = ["datasets", "indexes", "generators", "filters", "flows"]  # and "training", which stands beside them
 ORDER = [*ROOMS, "cli"]
 ORACLE = "pairwright.datasets.colorshape.oracle"
 MAY_IMPORT_ORACLE = {"flows/truth.py"}
@@ -40,7 +40,16 @@ def test_a_room_imports_only_from_rooms_to_its_left(room: str) -> None:
                 assert steps[1] in allowed, f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("room", ["datasets", "indexes", "generators", "filters"])
+def test_the_trainer_imports_records_and_the_online_maker_only() -> None:
+    for path in modules("training"):
+        for name in imported(path):
+            ours = name.startswith("pairwright.") and not name.startswith(
+                ("pairwright.datasets", "pairwright.training", "pairwright.generators.online")
+            )
+            assert not ours, f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("room", ["datasets", "indexes", "generators", "filters", "training"])
 def test_prefect_and_typer_stay_in_their_rooms(room: str) -> None:
     for path in modules(room):
         assert not {name.split(".")[0] for name in imported(path)} & {"prefect", "typer"}, path
@@ -56,7 +65,7 @@ def test_only_reports_and_tests_import_the_truth_oracle() -> None:
     assert importers <= MAY_IMPORT_ORACLE
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", [*ROOMS, "training"])
 def test_each_room_is_a_link_without_an_init(room: str) -> None:
     """A room with an ``__init__.py`` would shadow Hugging Face's `datasets` for code run in the repository."""
     link = ROOT / "src" / "pairwright" / room
