@@ -1,6 +1,6 @@
 """The build: which stages there are, in which order, and what each reads. This page is the table of contents.
 
-    pairs -> index -> retrieve -> fetch -> tag -> words -> negatives, positives, conversations, others -> balance -> refine -> shards
+    pairs -> index -> retrieve -> fetch -> tag -> words -> negatives, positives, conversations, others -> balance -> refine -> rationales -> shards
 
 Each stage is a set of jobs (`receipts.py`) that the engine (`engine.py`) runs as Prefect tasks, one a part. The
 manifest is the commit: it is written last, and a build directory without one is unfinished.
@@ -29,13 +29,15 @@ from pairwright.flows.prefect_api import TerminationSignal, acreate_table_artifa
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint, receipt_path
-from pairwright.flows.sections import ShardsSection
+from pairwright.flows.sections import RationalesSection, ShardsSection
 from pairwright.flows.stages.ask import AskingStage, has_failed_rows
 from pairwright.flows.stages.balance import balance_made, balance_stage, limits_of
 from pairwright.flows.stages.fetch import fetch_chosen
 from pairwright.flows.stages.generate import Generation, generate_part
 from pairwright.flows.stages.index import build_index, index_state, retrieve_pairs, retrieve_state
 from pairwright.flows.stages.pairs import read_input
+from pairwright.flows.stages.rationales import STAGE as RATIONALES
+from pairwright.flows.stages.rationales import RationaleStage
 from pairwright.flows.stages.refine import refine_negatives
 from pairwright.flows.stages.shards import Packing, finish, part_state, plan_shards, write_one_shard
 from pairwright.flows.stages.tag import merge_statistics, tag_part
@@ -44,6 +46,7 @@ from pairwright.flows.vocabularies import config_with_vocabulary
 from pairwright.flows.watchdog import ends_with_us
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import Bill
+from pairwright.generators.rationales import Settings
 from pairwright.generators.registry import asks_model, generator_identity
 
 
@@ -161,7 +164,8 @@ class _Stages:
 
     async def run(self) -> None:
         config = self.config
-        if self.retry_failed and not any(has_failed_rows(self.engine.root, this.stage) for this in generations(config)):
+        may_fail = [*(this.stage for this in generations(config)), RATIONALES]
+        if self.retry_failed and not any(has_failed_rows(self.engine.root, stage) for stage in may_fail):
             raise UsageError("no rows of this build have failed, so nothing to ask anew. Leave --retry-failed out.")
         source = read_options(config.input)
         pairs = await self._whole("pairs", [], read_input, source, config.part_size, state=input_state(config.input))
@@ -202,6 +206,8 @@ class _Stages:
             made.append(
                 await self._whole("refine", [pairs, *made], refine_negatives, stages, parts, config.refine, config.seed)
             )
+        if config.rationales:
+            made += await self._rationales(config.rationales, parts, [*chosen, *made])
         await self._shards(parts, [*chosen, *made])
 
     async def _tag(self, pairs: Receipt, parts: Sequence[str]) -> tuple[Receipt, ...]:
@@ -239,10 +245,25 @@ class _Stages:
         job = Job(this.stage, "all", stage, (list(parts),), fingerprint(this.stage, "all", settings, inputs), here=True)
         return await self.engine.stage([job])
 
+    async def _rationales(
+        self, section: RationalesSection, parts: Sequence[str], inputs: Sequence[Receipt]
+    ) -> tuple[Receipt, ...]:
+        config, root = self.config, self.engine.root
+        retry = self.retry_failed and has_failed_rows(root, RATIONALES)
+        asking = asking_of(config.llm, root, self.bill, seed=config.seed, retry_failed=retry)
+        made = tuple(this.stage for this in generations(config))
+        settings = Settings(seed=config.seed, **section.model_dump())
+        stage = RationaleStage(made, settings, choice_of(config), asking, self.engine.progress, self.engine.stop)
+        if asking.retry_failed:
+            receipt_path(root, RATIONALES, "all").unlink(missing_ok=True)
+        told = [repr(settings), made, choice_of(config), asking.shape(), list(parts)]
+        job = Job(RATIONALES, "all", stage, (list(parts),), fingerprint(RATIONALES, "all", told, inputs), here=True)
+        return await self.engine.stage([job])
+
     async def _shards(self, parts: Sequence[str], inputs: Sequence[Receipt]) -> None:
         config = self.config
         stages = tuple(this.stage for this in generations(config))
-        packing = Packing(stages, config.shards, choice_of(config))
+        packing = Packing(stages, config.shards, choice_of(config), config.rationales is not None)
         states = {part: part_state(self.engine.root, part, packing) for part in parts}
         plan = plan_shards([(part, states[part][0]) for part in parts], config.shards.samples)
         jobs = [

@@ -23,6 +23,7 @@ from pairwright.flows.sections import (
     LLMSection,
     NegativesSection,
     PositivesSection,
+    RationalesSection,
     RefineSection,
     RetrieveSection,
     Section,
@@ -39,6 +40,7 @@ STAGES = (
         "conversations",
         "balance-conversations",
         "refine",
+        "rationales",
         "shards",
         "sizes",
     ),
@@ -60,6 +62,7 @@ class BuildConfig(Section):
     conversations: ConversationsSection | None = None
     generators: tuple[GeneratorSection, ...] = ()
     refine: RefineSection | None = None
+    rationales: RationalesSection | None = None
     shards: ShardsSection = ShardsSection()
     part_size: int = Field(5_000, ge=1, description="pairs a part; the unit of work and of resuming")
     workers: int = Field(0, ge=0, description="processes; 0: one a core. The output does not depend on it")
@@ -85,7 +88,10 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
         raise ConfigError("\n".join(lines)) from None
     if config.refine and not (config.negatives or config.generators):
         raise ConfigError(f"{where}: refine needs hard negatives to refine. Add a `negatives:` section.")
-    by_model = [
+    if config.rationales and not (config.negatives or config.generators):
+        raise ConfigError(f"{where}: rationales needs hard negatives to explain. Add a `negatives:` section.")
+    by_model = ["rationales"] if config.rationales else []
+    by_model += [
         name
         for name in ("negatives", "positives", "conversations")
         if (made := getattr(config, name)) and made.method == "llm"

@@ -8,6 +8,7 @@ downloads/  images as they came             fetched/    which pair has which ima
 failed/     rows that a model failed at, by stage
 drafts/     negatives and positives before they are balanced
 candidates/ negatives before refinement    annotations/ what was kept, in parts
+rationales/ why negatives do not fit their images, in parts
 shards/     WebDataset tars and sizes.json receipts/   what is done (receipts.py)
 """
 
@@ -56,6 +57,11 @@ def drafts_path(root: Path, stage: str, part: str) -> Path:
 def candidates_path(root: Path, stage: str, part: str) -> Path:
     """Return where a stage's annotations stand that refinement has yet to judge."""
     return root / "candidates" / f"{stage}-{part}.parquet"
+
+
+def rationales_path(root: Path, part: str) -> Path:
+    """Return where the kept rationales of a part stand."""
+    return root / "rationales" / f"{part}.parquet"
 
 
 def chosen_path(root: Path) -> Path:

@@ -20,6 +20,8 @@ from pairwright.flows.generations import choice_of, generations
 from pairwright.flows.inputs import read_options
 from pairwright.flows.layout import chosen_path, fetched_path
 from pairwright.flows.llm import Asking, asking_of
+from pairwright.flows.rationale_asking import maker_of, row_of
+from pairwright.flows.stages.rationales import STAGE, TASK
 from pairwright.flows.talking import talk_about
 from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
@@ -32,6 +34,8 @@ from pairwright.generators.llm.plan import Sample, StagePlan, plan_stage, sample
 from pairwright.generators.llm.runner import Row
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.protocols import LLMGenerator
+from pairwright.generators.rationale_task_files import open_task
+from pairwright.generators.rationales import Settings
 from pairwright.generators.registry import Materials, asks_model, build_llm_generator
 
 T = TypeVar("T")
@@ -62,7 +66,7 @@ def plan_build(config: BuildConfig, out: Path) -> list[StagePlan]:
         PairwrightError: when it could not begin.
     """
     stages = [this for this in generations(config) if asks_model(this.generator)]
-    if not stages:
+    if not stages and not config.rationales:
         return []
     asking = asking_of(config.llm, out, Bill(), seed=config.seed)
     tagger, wordnet = load_tagger(config.tagger), load_wordnet()
@@ -74,7 +78,25 @@ def plan_build(config: BuildConfig, out: Path) -> list[StagePlan]:
         keys = (pair.key for pair in _pairs_of(config, out))
         maker = build_llm_generator(this.generator, made, counted(this.options, keys, config.seed))
         plans.append(replace(plan_maker(maker, sample, tagger, asking, config.seed), stage=this.stage))
+    if config.rationales:
+        plans.append(_plan_rationales(config, sample, asking))
     return plans
+
+
+def _plan_rationales(config: BuildConfig, sample: Sample[Pair], asking: Asking) -> StagePlan:
+    """Plan for as many negatives as can be kept, each as long as its caption."""
+    assert config.rationales is not None
+    task = open_task(TASK)
+    maker = maker_of(task, Settings(seed=config.seed, **config.rationales.model_dump()), asking)
+    most = len(config.negatives.types) * config.negatives.per_type if config.negatives else 1
+    rows = []
+    for pair in sample.items:
+        known = [pair.caption, *pair.captions, *(box.label for box in pair.boxes)]
+        for ordinal, label in enumerate(["yes", *["no"] * most]):
+            item = task.item({"known": list(dict.fromkeys(known)), "caption": pair.caption, "label": label}, pair.key)
+            rows.append(row_of(maker, item, ordinal))
+    total = None if sample.total is None else sample.total * (most + 1)
+    return replace(plan_rows(STAGE, rows, total, asking), stage=STAGE)
 
 
 def _pairs_of(config: BuildConfig, out: Path) -> Iterator[Pair]:

@@ -24,7 +24,7 @@ from pairwright.generators.llm.runner import Done, Row
 from pairwright.generators.llm.session import Session, Snapshot
 from pairwright.generators.prompt_files import PromptBook
 from pairwright.generators.rationale_tasks import Item, Task
-from pairwright.generators.rationales import NAME, VERSION, Judged, Rationales, row_key
+from pairwright.generators.rationales import NAME, VERSION, Judged, Rationales, Settings, row_key
 
 
 def ask_rationales(
@@ -46,13 +46,13 @@ def ask_rationales(
     """
     task, work = opened(request), Work()
     total = sum(1 for _ in read_items(task, request.read, Counter()))
-    maker = _maker(task, request, asking)
+    maker = maker_of(task, request.settings, asking)
     partial_out = _partial(request.out)
     stopped: BaseException | None = None
     with FailedRows(
-        request.out.with_suffix(".failed.jsonl"), run=_identity(maker, asking), retry=asking.retry_failed
+        request.out.with_suffix(".failed.jsonl"), run=identity_of(maker, asking), retry=asking.retry_failed
     ) as failed:
-        talks = _Talks(maker, failed)
+        talks = RationaleTalks(maker, failed)
         with asking.session(watch=watch, say=note) as session, open_examples(partial_out, request.rows) as write:
             try:
                 for judged in talks.hold(session, read_items(task, request.read, work.broken), of=total):
@@ -82,19 +82,20 @@ def plan_rationales(request: RationaleRequest, asking: Asking) -> StagePlan:
     from pairwright.flows.llm_planning import plan_rows
 
     task = opened(request)
-    maker = _maker(task, request, asking)
+    maker = maker_of(task, request.settings, asking)
     sample = sample_of(numbered(read_items(task, request.read, Counter())), seed=request.settings.seed)
-    return plan_rows(NAME, [_row(maker, item, ordinal) for item, ordinal in sample.items], sample.total, asking)
+    return plan_rows(NAME, [row_of(maker, item, ordinal) for item, ordinal in sample.items], sample.total, asking)
 
 
-def _maker(task: Task, request: RationaleRequest, asking: Asking) -> Rationales:
+def maker_of(task: Task, settings: Settings, asking: Asking) -> Rationales:
+    """Return what makes the rows of a task by a model."""
     section = asking.section
     book = PromptBook(Path(section.prompts) if section.prompts else None)
-    prompt = task.prompt_of(book, label_given=request.settings.label_given)
-    return Rationales(task, request.settings, prompt, section.model)
+    prompt = task.prompt_of(book, label_given=settings.label_given)
+    return Rationales(task, settings, prompt, section.model)
 
 
-def _identity(maker: Rationales, asking: Asking) -> str:
+def identity_of(maker: Rationales, asking: Asking) -> str:
     """Return a hash over all that shapes the requests, the rows excepted."""
     section, settings = asking.section, maker.settings
     own = [NAME, VERSION, maker.prompt.id if maker.prompt else "", settings.label_given, settings.samples]
@@ -116,7 +117,8 @@ def _put_in_place(partial_out: Path, out: Path) -> None:
         partial_out.rmdir()
 
 
-def _row(maker: Rationales, item: Item, ordinal: int, attempt: int = 0) -> Row[Judged]:
+def row_of(maker: Rationales, item: Item, ordinal: int, attempt: int = 0) -> Row[Judged]:
+    """Return a row that a session runs."""
     name = _name(item, ordinal)
     return Row(name, lambda attempt: maker.ask(item, ordinal=ordinal, row=name, attempt=attempt), attempt)
 
@@ -126,7 +128,7 @@ def _name(item: Item, ordinal: int) -> str:
 
 
 @dataclass
-class _Talks:
+class RationaleTalks:
     """The talks of a run, and the rows that are under way, in order."""
 
     maker: Rationales
@@ -134,6 +136,7 @@ class _Talks:
     under_way: deque[tuple[Item, int]] = field(default_factory=deque)
 
     def hold(self, session: Session, items: Iterator[Item], *, of: int) -> Iterator[Judged]:
+        """Give each row as it was judged, in order; errors as `flows.talking.Talks.hold`."""
         for done in session.run(self._rows(items), of=of):
             item, ordinal = self.under_way.popleft()
             while _name(item, ordinal) != done.row:  # a row that was given up when the run ended
@@ -143,7 +146,7 @@ class _Talks:
     def _rows(self, items: Iterator[Item]) -> Iterator[Row[Judged]]:
         for item, ordinal in numbered(items):
             self.under_way.append((item, ordinal))
-            yield _row(self.maker, item, ordinal, self.failed.attempt(_name(item, ordinal)))
+            yield row_of(self.maker, item, ordinal, self.failed.attempt(_name(item, ordinal)))
 
     def _ended(self, item: Item, ordinal: int, done: Done[Judged]) -> Judged:
         if done.result is None:

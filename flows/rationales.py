@@ -81,12 +81,16 @@ class Work:
                 rows=1, parsed=done.parsed, known=done.correct is not None, correct=done.correct or 0
             )
 
+    def accuracy(self) -> float | None:
+        """Return the share of right labels where the right one is known; None where it never is."""
+        return _share(self.correct, self.known)
+
     def result(self, out: Path) -> dict[str, Any]:
         """Return rows, parsed, label_accuracy, consistent, rejected and so on; see docs/verbs/generate.md."""
         return {
             "rows": self.judged,
             "parsed": self.parsed,
-            "label_accuracy": _share(self.correct, self.known),
+            "label_accuracy": self.accuracy(),
             "consistent": self.parsed - self.says["contradicts"],
             "rejected": dict(sorted(self.rejected.items())),
             "kept": self.splits.total(),

@@ -250,6 +250,17 @@ class ConversationsSection(Section):
         return {**types, **{name: getattr(self, name) for name in _OF_TEMPLATES}}
 
 
+class RationalesSection(Section):
+    """Why hard negatives do not fit their image and what they compete with does, by a model (image-text matching)."""
+
+    label_given: bool = Field(default=False, description="tell the model the right answer, to be explained")
+    samples: int = Field(1, ge=1, le=100, description="answers a row, whose labels vote")
+    wrong_labels: Literal["apart", "keep"] = Field(
+        "apart", description="rows whose label is wrong: reject them, or keep them with the right label"
+    )
+    validation: float = Field(0.1, ge=0, le=1, description="share of the rows for validation")
+
+
 class GeneratorSection(Section):
     """A generator of a third party, by its entry point name."""
 

@@ -37,6 +37,7 @@ FOLDERS = (
     "drafts",
     "candidates",
     "annotations",
+    "rationales",
     "rejected",
     "shards",
 )

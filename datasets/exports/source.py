@@ -1,6 +1,6 @@
 """Where an export reads from: records in memory, a build directory, or shards. All give samples, as often as asked.
 
-A build directory is read from its ``pairs`` and ``annotations``, which know the places of the original images; its
+A build directory is read from its ``pairs``, ``annotations`` and ``rationales``, which know the places of the original images; its
 finished shards, if any, are what shard-based exports copy. Where the build retrieved, only the pairs that it chose are
 samples. They come in the order of the pairs' parts. Kept annotations are held in memory; pairs are read part by part.
 """
@@ -118,7 +118,9 @@ def _from_build(folder: Path) -> Source:
         for part in parts:
             pairs = [pair for pair in PAIRS.read(part) if chosen is None or pair.key in chosen]
             wanted = kept.filter(pl.col("key").is_in([pair.key for pair in pairs]))
-            yield from from_records(pairs, ANNOTATIONS.records(wanted)).samples()
+            rationales = folder / "rationales" / part.name
+            examples = EXAMPLES.read(rationales) if rationales.is_file() else ()
+            yield from from_records(pairs, ANNOTATIONS.records(wanted), examples).samples()
 
     return Source(samples, shards, manifest)
 

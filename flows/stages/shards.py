@@ -15,14 +15,14 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import with_image
 from pairwright.datasets.images import UnusableImage, is_url
 from pairwright.datasets.recode import Recoding
-from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import finish_shards, shard_name, shard_summary, write_shard
-from pairwright.datasets.tables import REJECTS
+from pairwright.datasets.tables import EXAMPLES, REJECTS
 from pairwright.flows.chosen import Choice, chosen_frame, chosen_pairs
 from pairwright.flows.inputs import file_state
-from pairwright.flows.layout import kept_annotations, rejected_path
+from pairwright.flows.layout import kept_annotations, rationales_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome, hash_of
 from pairwright.flows.sections import ShardsSection
 
@@ -59,11 +59,12 @@ def plan_shards(chosen: Sequence[tuple[str, int]], samples: int) -> list[tuple[S
 
 @dataclass(frozen=True)
 class Packing:
-    """What goes into the shards: texts of which stages, images how, and which pairs go on."""
+    """What goes into the shards: texts of which stages, images how, which pairs go on, and whether rationales do."""
 
     stages: tuple[str, ...]
     section: ShardsSection
     choice: Choice
+    rationales: bool = False
 
 
 def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: Packing) -> Outcome:
@@ -108,8 +109,11 @@ def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: lis
         texts: dict[str, list[Annotation]] = {}
         for annotation in kept_annotations(root, piece.part, packing.stages):
             texts.setdefault(annotation.key, []).append(annotation)
+        rationales: dict[str, list[Example]] = {}
+        for example in EXAMPLES.read(rationales_path(root, piece.part)) if packing.rationales else ():
+            rationales.setdefault(example.key, []).append(example)
         for pair in pairs:
-            sample = Sample(pair, tuple(texts.get(pair.key, ())))
+            sample = Sample(pair, tuple(texts.get(pair.key, ())), tuple(rationales.get(pair.key, ())))
             if packing.section.images:
                 try:
                     sample = with_image(sample, recoding)

@@ -1,0 +1,94 @@
+"""Stage ``rationales``: a model says of each kept hard negative why it does not fit, and of what it competes with why it does.
+
+The task is image-text matching, whose rows carry the key of their pair, so that kept ones enter its sample. It is one job
+over all parts, after balance and refinement: nobody pays for a negative that is set aside.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from threading import Event
+
+from pairwright.datasets.exports.source import from_records
+from pairwright.datasets.tables import EXAMPLES
+from pairwright.flows.chosen import Choice, chosen_pairs
+from pairwright.flows.layout import failed_path, kept_annotations, rationales_path, rejected_path
+from pairwright.flows.llm import Asking
+from pairwright.flows.progress import Progress
+from pairwright.flows.rationale_asking import RationaleTalks, identity_of, maker_of
+from pairwright.flows.rationales import Work
+from pairwright.flows.receipts import Counts, Outcome
+from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.rationale_matching import rows_of
+from pairwright.generators.rationale_task_files import open_task
+from pairwright.generators.rationale_tasks import Item, Task
+from pairwright.generators.rationales import NAME, VERSION, Settings
+
+STAGE, TASK = "rationales", "itm"
+
+
+@dataclass(frozen=True)
+class RationaleStage:
+    """What the stage does, and with whom.
+
+    Attributes:
+        made: stages whose kept hard negatives are explained.
+        settings: how rationales are asked for and judged.
+        choice: which pairs go on.
+        asking: the model.
+        progress: who is told.
+        stop: set by whoever wants the stage to end; what is done is kept.
+    """
+
+    made: tuple[str, ...]
+    settings: Settings
+    choice: Choice
+    asking: Asking
+    progress: Progress
+    stop: Event
+
+    def __call__(self, root: Path, parts: list[str]) -> Outcome:
+        """Ask about the rows of all parts; the unit is a row.
+
+        Raises:
+            PairwrightError: what stopped it.
+        """
+        task, asking, work = open_task(TASK), self.asking, Work()
+        before = replace(asking.bill)
+        maker = maker_of(task, self.settings, asking)
+        rows = {part: sum(1 for _ in self._items(root, part, task)) for part in parts}
+        outputs = [failed_path(root, STAGE)]
+        with ExitStack() as stack:
+            failed = stack.enter_context(
+                FailedRows(outputs[0], run=identity_of(maker, asking), retry=asking.retry_failed)
+            )
+            session = stack.enter_context(
+                asking.session(watch=partial(self.progress.far, STAGE), say=self.progress.note, stop=self.stop)
+            )
+            items = (item for part in parts for item in self._items(root, part, task))
+            held = RationaleTalks(maker, failed).hold(session, items, of=sum(rows.values()))
+            for part in parts:
+                judged = list(islice(held, rows[part]))
+                for one in judged:
+                    work.add(one, 0)
+                examples = [one.example for one in judged]
+                for path, status in (
+                    (rationales_path(root, part), "kept"),
+                    (rejected_path(root, STAGE, part), "rejected"),
+                ):
+                    EXAMPLES.write([example for example in examples if example.status == status], path)
+                    outputs.append(path)
+            told = {**asking.told(session.totals().spent, before), "failed": failed.counts.total()}
+        reasons = dict(sorted(work.rejected.items()))
+        by_type = {TASK: {"made": work.judged, "kept": work.splits.total(), "rejected": reasons}}
+        facts = {"generator": f"{NAME}/{VERSION}", "by_type": by_type, "llm": told, "label_accuracy": work.accuracy()}
+        return Outcome(outputs, Counts("row", work.judged, work.splits.total(), reasons), facts)
+
+    def _items(self, root: Path, part: str, task: Task) -> Iterator[Item]:
+        pairs = chosen_pairs(root, part, self.choice)
+        for sample in from_records(pairs, kept_annotations(root, part, self.made)).samples():
+            for row, key in rows_of(sample):
+                yield task.item(row, key)
