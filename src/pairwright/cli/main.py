@@ -16,6 +16,7 @@ from pairwright.cli import (
     cache,
     demo,
     dev,
+    diff,
     doctor,
     evaluate,
     export,
@@ -63,6 +64,7 @@ app.command("mix", short_help="Mix conversations of several sources.")(mix.mix)
 app.command("export", short_help="Write another tool's layout.")(export.export)
 app.command("inspect", short_help="Look at a dataset.")(inspect.inspect)
 app.command("verify", short_help="Check shards.")(verify.verify)
+app.command("diff", short_help="Tell what differs between two builds.")(diff.diff)
 app.command("plugins", short_help="List generators, readers, encoders, exports.")(plugins.plugins)
 app.add_typer(prompts.app, name="prompts")
 app.add_typer(cache.app, name="cache")
