@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pairwright.training.objectives.scores import scores
+
 
 def clip_loss(images: Tensor, texts: Tensor, scale: Tensor | float) -> Tensor:
     """Return the symmetric cross entropy of matching images and texts (CLIP, section 2.3).
@@ -16,6 +18,6 @@ def clip_loss(images: Tensor, texts: Tensor, scale: Tensor | float) -> Tensor:
     Returns:
         A 0-d tensor: the mean of both directions, in nats.
     """
-    logits = scale * images @ texts.T
+    logits = scores(images, texts, scale)
     own = torch.arange(len(logits), device=logits.device)
     return (functional.cross_entropy(logits, own) + functional.cross_entropy(logits.T, own)) / 2

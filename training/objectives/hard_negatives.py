@@ -1,0 +1,60 @@
+"""The choice of an image between its caption and the caption's hard negatives.
+
+FSC-CLIP (002) states it for scores of whole texts (eq. 3-4) and of tokens (eq. 5), and softens it by a focal weight
+(eq. 9) and smoothed labels (eq. 10). All four are one function of the scores, ``choice_loss``.
+"""
+
+import torch
+from torch import Tensor
+
+from pairwright.training.objectives.scores import cleared, lowest, mean_where, scores
+
+
+def hard_negative_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
+    """Return the cross entropy of the caption among itself and its hard negatives (002, section 3.1, eq. 3-4).
+
+    Args:
+        images: float (b, d), rows of unit length.
+        texts: float (b, d), rows of unit length; row i belongs to image i.
+        negatives: float (b, k, d), rows of unit length; those of text i.
+        mask: bool (b, k), False where there is no negative.
+        scale: 1 / temperature, above 0.
+
+    Returns:
+        A 0-d tensor: the mean over rows with a negative, in nats; 0 where no row has one.
+    """
+    return choice_loss(choice_scores(images, texts, negatives, mask, scale), mask)
+
+
+def choice_scores(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
+    """Return log S_g of 002, eq. 1: float (b, 1 + k), the caption's first. Arguments as in ``hard_negative_loss``."""
+    listed = torch.cat([texts.unsqueeze(1), cleared(negatives, mask)], dim=1)
+    return scores(images.unsqueeze(1), listed, scale).squeeze(1)
+
+
+def choice_loss(choices: Tensor, mask: Tensor, *, focal: float = 0.0, smoothing: float = 0.0) -> Tensor:
+    """Return the focal cross entropy of the first choice against smoothed labels (002, section 3.3, eq. 9-10).
+
+    Without ``focal`` and ``smoothing`` it is the plain cross entropy (eq. 4 and 5).
+
+    Args:
+        choices: float (b, 1 + k), log scores; the first is the caption's, the others its negatives'.
+        mask: bool (b, k), False where there is no negative.
+        focal: gamma, 0 or above. A choice of share p is weighted by (1 - p) ** gamma.
+        smoothing: beta, 0 to 1: the share of the label that is spread evenly over the choices.
+
+    Returns:
+        A 0-d tensor: the mean over rows with a negative, in nats; 0 where no row has one.
+    """
+    # Eq. 4 divides by B, while appendix A.1 leaves rows without negatives out: the mean is over rows that have one.
+    # Eq. 10 spreads beta over 1 + K; a row with fewer negatives spreads it over those it has, so that labels sum to 1.
+    listed = torch.cat([mask.new_ones(len(mask), 1), mask], dim=1)
+    shares = choices.masked_fill(~listed, lowest(choices)).log_softmax(dim=1)
+    # In the scores' precision: a number times a mask would be float32.
+    even = listed.to(shares.dtype) / listed.sum(dim=1, keepdim=True)
+    first = (torch.arange(listed.shape[1], device=mask.device) == 0).to(shares.dtype)
+    labels = (1 - smoothing) * first + smoothing * even
+    doubt = -torch.expm1(shares)
+    # A share of exactly 1 costs nothing whatever its weight; 0 ** gamma has no gradient there when gamma < 1.
+    weights = doubt.where(doubt > 0, 1.0) ** focal
+    return mean_where(-(labels * weights * shares).sum(dim=1), mask.any(dim=1))

@@ -1,0 +1,77 @@
+"""Hard positives: reworded captions that are still true, and must stay close (004, section 5 and appendix D.1).
+
+004 gives its losses in words and refers to SVLC: "a hard positive loss (called an analogy loss in SVLC) on each image
+with its original and positive captions". SVLC's published code was read for the rest: the image and the caption each
+have to find the reworded caption among all reworded captions of the batch, at the same temperature, and the two are
+averaged. So it is here.
+"""
+
+import torch
+from torch import Tensor
+
+from pairwright.training.objectives.contrastive import clip_loss
+from pairwright.training.objectives.embedded import Embedded, Total
+from pairwright.training.objectives.hard_negatives import hard_negative_loss
+from pairwright.training.objectives.scores import cleared, lowest, mean_where, scores
+
+
+def analogy_loss(images: Tensor, texts: Tensor, positives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
+    """Return how badly images and captions find their hard positives among the batch's (004, appendix D.1).
+
+    The source has one positive a row. With several, each is found in turn, against those of the other rows only: the
+    row's other positives are not wrong, and their order does not matter.
+
+    Args:
+        images: float (b, d), rows of unit length.
+        texts: float (b, d), rows of unit length; row i belongs to image i.
+        positives: float (b, p, d), rows of unit length; those of text i.
+        mask: bool (b, p), False where there is no positive.
+        scale: 1 / temperature, above 0.
+
+    Returns:
+        A 0-d tensor: half the image's and half the caption's cross entropy, mean over positives, in nats; 0 where no
+        row has one, and where only one row has some, for then nothing else is to be told apart.
+    """
+    candidates = cleared(positives, mask)
+    from_images, from_texts = (_search(anchors, candidates, mask, scale) for anchors in (images, texts))
+    return mean_where((from_images + from_texts) / 2, mask)
+
+
+def _search(anchors: Tensor, candidates: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
+    """Return float (b, p): minus the log share of each own candidate against those of other rows."""
+    rows, each = mask.shape
+    found = scores(anchors, candidates.flatten(0, 1), scale).view(rows, rows, each)
+    low = lowest(found)
+    own = found.diagonal(dim1=0, dim2=1).mT
+    same = torch.eye(rows, dtype=torch.bool, device=mask.device).unsqueeze(-1)
+    others = found.masked_fill(same | ~mask, low).flatten(1).logsumexp(dim=1, keepdim=True)
+    return torch.logaddexp(own, others) - own
+
+
+def hp_hn_loss(batch: Embedded, scale: Tensor | float, *, negatives: float = 1.0, positives: float = 1.0) -> Total:
+    """Return CLIP's loss with hard negatives and hard positives (004, section 5.1 and appendix D.1).
+
+    004 says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the contrastive
+    part sees images and captions only, and negatives and positives have the parts of their own.
+
+    Args:
+        batch: with positives.
+        scale: 1 / temperature, above 0.
+        negatives: weight of the hard-negative loss; table 3 of 004 goes from 0 to 1, 1 is the default there.
+        positives: weight of the analogy loss; 1 in the paper. 0 gives training on negatives alone ("HN").
+
+    Returns:
+        Parts ``contrastive``, ``negatives`` and ``positives``.
+
+    Raises:
+        ValueError: The batch holds no positives.
+    """
+    if batch.positives is None or batch.positives_mask is None:
+        raise ValueError("hp_hn_loss needs positives and positives_mask; give shape (b, 0, d) for none")
+    parts = {
+        "contrastive": clip_loss(batch.images, batch.texts, scale),
+        "negatives": hard_negative_loss(batch.images, batch.texts, batch.negatives, batch.negatives_mask, scale),
+        "positives": analogy_loss(batch.images, batch.texts, batch.positives, batch.positives_mask, scale),
+    }
+    loss = parts["contrastive"] + negatives * parts["negatives"] + positives * parts["positives"]
+    return Total(loss, parts)

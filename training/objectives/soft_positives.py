@@ -1,0 +1,74 @@
+"""REACT's soft positives: retrieved pairs with alike texts are positives of each other (003, section 2.3).
+
+The loss is a function of which pairs are positives, so its limits are plain: texts of the same class give UniCL, each
+its own alone gives CLIP, texts closer than a threshold give REACT.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pairwright.training.objectives.scores import mean_where, scores, wide
+
+
+def react_loss(images: Tensor, texts: Tensor, scale: Tensor | float, threshold: float = 0.9) -> Tensor:
+    """Return the bidirectional loss with texts of at least ``threshold`` cosine as positives (003, eq. 2.4-2.6).
+
+    Args:
+        images: float (b, d), rows of unit length (u).
+        texts: float (b, d), rows of unit length (v); row i belongs to image i. The text encoder is frozen in REACT:
+            which texts are alike then never changes.
+        scale: 1 / temperature, above 0 (the paper's tau).
+        threshold: gamma; the paper has 0.9 for classification.
+
+    Returns:
+        A 0-d tensor, as ``soft_positive_loss``.
+    """
+    return soft_positive_loss(images, texts, alike_texts(texts, threshold), scale)
+
+
+def soft_positive_loss(images: Tensor, texts: Tensor, positives: Tensor, scale: Tensor | float) -> Tensor:
+    """Return the bidirectional loss, averaged over all positives of a row (003, eq. 2.5 and 2.6).
+
+    Args:
+        images: float (b, d), rows of unit length.
+        texts: float (b, d), rows of unit length.
+        positives: bool (b, b), whether image i and text j belong together. By class as in UniCL:
+            ``ids[:, None] == ids``.
+        scale: 1 / temperature, above 0.
+
+    Returns:
+        A 0-d tensor: the mean of both directions over rows with a positive, in nats; 0 where none has one.
+    """
+    # Eq. 2.4-2.6 sum over the batch and over both directions. The mean of both is 1 / 2b times that: it does not grow
+    # with the batch, and is CLIP's loss exactly when each pair is alone.
+    logits = scores(images, texts, scale)
+    to_text, to_image = (
+        mean_where(
+            -(_even(positives.to(logits.dtype), side) * logits.log_softmax(dim=side)).sum(dim=side),
+            positives.any(dim=side),
+        )
+        for side in (1, 0)
+    )
+    return (to_text + to_image) / 2
+
+
+def alike_texts(texts: Tensor, threshold: float = 0.9) -> Tensor:
+    """Return which texts are at least ``threshold`` alike by cosine: P(i) and Q(j) of 003, section 2.3.
+
+    Args:
+        texts: float (b, d), not 0.
+        threshold: gamma, -1 to 1. At 1 only equal embeddings are alike, a few units of rounding apart.
+
+    Returns:
+        bool (b, b), symmetric up to rounding; a text is always alike to itself.
+    """
+    unit = functional.normalize(wide(texts.detach()), dim=1)
+    rounding = 16 * torch.finfo(unit.dtype).eps
+    itself = torch.eye(len(unit), dtype=torch.bool, device=unit.device)
+    return (scores(unit, unit, 1.0) >= threshold - rounding) | itself
+
+
+def _even(positives: Tensor, side: int) -> Tensor:
+    """Return each positive's share among those of its line, 1 / |P(i)|: float (b, b) from 0 and 1."""
+    return positives / positives.sum(dim=side, keepdim=True).clamp(min=1)
