@@ -1,17 +1,26 @@
 """How well a blind rule tells positives from negatives: the number that refinement has to bring to one half.
 
-An *attack* picks the text of each row that a scorer likes better, without seeing the image. Its accuracy is
-*folded*: a rule that is wrong in 70% of the rows is right in 70% when turned around, so it counts as 0.7. A tie,
-or a row that the scorer could not score, is a coin toss and counts half.
+An *attack* picks one text of each row without seeing the image: the one that a fixed scorer likes better, or the one
+that a classifier picks which was trained on other images' rows (`blind_classifier.py`); *combined* is a classifier
+of all there is. Its accuracy is *folded*: a rule that is wrong in 70% of the rows is right in 70% when turned around, so
+it counts as 0.7. A tie, or a row that the scorer could not score, is a coin toss and counts half.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
+from pairwright.filters.blind_classifier import held_out_gaps
+from pairwright.filters.evidence import COMBINED, Evidence, Texts, all_evidence
+from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
 from pairwright.generators.language.vocabulary import FloatArray, coded
+
+Z95 = 1.96
+COMBINED_COST = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +45,86 @@ class Standing:
         return {"in": self.rows, "kept": self.kept, "attacks": attacks}
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An attack on a number of rows, with its 95% interval (Wilson's, about the folded accuracy).
+
+    Attributes:
+        rows: how many.
+        accuracy: folded, 0.5-1.
+        low: lower end of the interval, 0-1; below 0.5 where the attack may be a coin's toss.
+        high: upper end, 0-1.
+        by_type: the same within each type of edit.
+    """
+
+    rows: int
+    accuracy: float
+    low: float
+    high: float
+    by_type: Mapping[str, "Measured"]
+
+    def as_json(self) -> dict[str, object]:
+        """Return ``accuracy``, ``low``, ``high`` and ``rows``, without the types."""
+        return {"accuracy": self.accuracy, "low": self.low, "high": self.high, "rows": self.rows}
+
+
+def attacks(
+    rows: pl.DataFrame,
+    corpus: Corpus | None = None,
+    seed: int = 0,
+    scorers: Sequence[GapScorer] | None = None,
+) -> dict[str, Measured]:
+    """Return how well each blind attack does on the rows, always on held-out folds.
+
+    Args:
+        rows: string columns ``group``, ``positive``, ``negative``, ``type``, as for refinement.
+        corpus: captions to train the fixed scorers on; without, the positives of the rows.
+        seed: of the folds.
+        scorers: the fixed scorers; by default those that need no weights.
+    """
+    texts = Texts(*(rows[name].to_list() for name in ("positive", "negative", "group", "type")))
+    fixed = fixed_scorers(corpus) if scorers is None else scorers
+    evidence = all_evidence(texts, fixed, seed)
+    names, kind = coded(texts.types)
+    found = {}
+    for name, gap in attack_gaps(evidence, texts.groups, seed).items():
+        by_type = {each: _measured(gap[kind == number], {}) for number, each in enumerate(names)}
+        found[name] = _measured(gap, by_type)
+    return found
+
+
+def attack_gaps(evidence: Mapping[str, Evidence], groups: Sequence[str], seed: int | str) -> dict[str, FloatArray]:
+    """Return by how much each attack prefers the positive of each row, float64 (n,) a name, *combined* last.
+
+    Classifiers are trained on the rows given, each row being judged by one that saw no row of its group.
+    """
+    from scipy.sparse import hstack
+
+    found = {
+        name: held_out_gaps(each.features, groups, seed, cost=each.cost) if each.gaps is None else each.gaps
+        for name, each in evidence.items()
+    }
+    if len(evidence) > 1:
+        together = hstack([each.features for each in evidence.values()], format="csr")
+        found[COMBINED] = held_out_gaps(together, groups, seed, cost=COMBINED_COST)
+    return found
+
+
+def lean(gaps: FloatArray) -> float:
+    """Return the share of rows in which the positive is preferred, ties and missing scores counting half, in 0-1."""
+    if not len(gaps):
+        return 0.5
+    wins, losses = int(np.count_nonzero(gaps > 0)), int(np.count_nonzero(gaps < 0))
+    return 0.5 + (wins - losses) / (2 * len(gaps))
+
+
 def attack_accuracy(gaps: FloatArray) -> float:
     """Return the folded accuracy of picking the text with the higher score, in 0.5-1; 0.5 for no rows.
 
     Args:
         gaps: float64 (n,), score of the positive minus score of the negative; NaN for no score.
     """
-    if not len(gaps):
-        return 0.5
-    wins, losses = int(np.count_nonzero(gaps > 0)), int(np.count_nonzero(gaps < 0))
-    return 0.5 + abs(wins - losses) / (2 * len(gaps))
+    return 0.5 + abs(lean(gaps) - 0.5)
 
 
 def standing(gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]) -> Standing:
@@ -63,3 +142,17 @@ def standing_by(
         name: standing({scorer: gap[member == number] for scorer, gap in gaps.items()}, kept[member == number])
         for number, name in enumerate(names)
     }
+
+
+def _measured(gaps: FloatArray, by_type: Mapping[str, Measured]) -> Measured:
+    low, high = wilson(attack_accuracy(gaps), len(gaps))
+    return Measured(len(gaps), attack_accuracy(gaps), low, high, by_type)
+
+
+def wilson(share: float, rows: int, z: float = Z95) -> tuple[float, float]:
+    """Return Wilson's interval of a share seen in ``rows`` trials; (0, 1) for none."""
+    if not rows:
+        return 0.0, 1.0
+    middle = (share + z * z / (2 * rows)) / (1 + z * z / rows)
+    reach = z * sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows)) / (1 + z * z / rows)
+    return max(middle - reach, 0.0), min(middle + reach, 1.0)

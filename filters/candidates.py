@@ -21,6 +21,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.writing import TRAINING_FORMS
 from pairwright.datasets.records import compact_json
 from pairwright.datasets.tables import EDIT, SCORE, STATES, column
+from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.groups import text_group
 from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers import Corpus
@@ -97,14 +98,14 @@ def usable_corpus(corpus: Corpus, frame: pl.DataFrame) -> tuple[Corpus, int]:
 
 
 def refine_candidates(
-    frame: pl.DataFrame, corpus: Corpus | None = None, options: RefineOptions | None = None
+    frame: pl.DataFrame, corpus: Corpus | None = None, options: RefineOptions | GeneralOptions | None = None
 ) -> tuple[pl.DataFrame, Refinement]:
     """Refine the rows of a candidate frame that are not rejected yet.
 
     Args:
         frame: with ``SCHEMA``.
         corpus: captions to train the scorers on; without, the positives of the rows.
-        options: see `RefineOptions`.
+        options: `RefineOptions` for Algorithm 1 over two scorers, `GeneralOptions` for all attacks.
 
     Returns:
         All rows in the same order, with ``status``, ``reason`` and the gap of each scorer in ``scores``
@@ -119,7 +120,10 @@ def refine_candidates(
         group=pl.Series(groups, dtype=pl.String),
         type=pl.Series([type_name(*row) for row in entering.select("form", "target").iter_rows()], dtype=pl.String),
     )
-    outcome = refine_rows(rows, corpus, options)
+    if isinstance(options, GeneralOptions):
+        outcome = refine_generally(rows, corpus, options)
+    else:
+        outcome = refine_rows(rows, corpus, options)
     verdict = pl.DataFrame(
         [
             entering["id"],

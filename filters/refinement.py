@@ -10,7 +10,7 @@ cannot do: protect against a third scorer, and balance rows that all lean one wa
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ import polars as pl
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.attacks import Standing, standing, standing_by
 from pairwright.filters.balancing import Step, balance
+from pairwright.filters.rounds import Round
 from pairwright.filters.scorers import Corpus, GapScorer, weight_free
 from pairwright.generators.language.vocabulary import normal_form
 
@@ -54,6 +55,10 @@ class Refinement:
         by_type: the same for each type.
         ledger: rows and kept rows of each rule of the balancing, in each type.
         rounds: of scoring and balancing; Algorithm 1 has one.
+        bound: rows that no refinement against these scorers could exceed; None where it was not asked for.
+        holds: whether what was asked of the set was met; Algorithm 1 asks for nothing.
+        history: what each round came to.
+        advice: what the user can do where it does not hold, else empty.
     """
 
     kept: npt.NDArray[np.bool_]
@@ -63,11 +68,15 @@ class Refinement:
     by_type: Mapping[str, Standing]
     ledger: tuple[Step, ...]
     rounds: int = 1
+    bound: int | None = None
+    holds: bool = True
+    history: tuple[Round, ...] = ()
+    advice: str = ""
 
     def as_json(self) -> dict[str, object]:
         """Return the report: ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (reason to n), ``ledger``, rounds."""
         names, counts = np.unique([reason for reason in self.reasons if reason], return_counts=True)
-        return {
+        found: dict[str, object] = {
             **self.total.as_json(),
             "by_type": {name: each.as_json() for name, each in self.by_type.items()},
             "rejected": dict(zip(names.tolist(), counts.tolist(), strict=True)),
@@ -76,6 +85,13 @@ class Refinement:
             ],
             "rounds": self.rounds,
         }
+        if self.bound is not None:
+            found |= {
+                "bound": self.bound,
+                "holds": self.holds,
+                "history": [asdict(each) for each in self.history],
+            }
+        return found
 
 
 def refine_rows(
@@ -124,10 +140,22 @@ def refine_rows(
     )
 
 
-def _check(rows: pl.DataFrame, scorers: Sequence[GapScorer]) -> None:
+def check_rows(rows: pl.DataFrame) -> None:
+    """Make sure that the rows can be refined.
+
+    Raises:
+        UsageError: a column is missing or not of strings, or ids repeat.
+    """
     bad = [name for name in ROW_COLUMNS if rows.schema.get(name) != pl.String or rows[name].has_nulls()]
     if bad:
         raise UsageError(f"refinement needs columns of strings without nulls; wrong or missing: {', '.join(bad)}")
+    if rows["id"].n_unique() < len(rows):
+        twice = rows["id"].filter(rows["id"].is_duplicated())[0]
+        raise UsageError(f"row id {twice!r} occurs twice; ids must be unique")
+
+
+def _check(rows: pl.DataFrame, scorers: Sequence[GapScorer]) -> None:
+    check_rows(rows)
     if len({scorer.name for scorer in scorers}) != 2 or len(scorers) != 2:
         named = ", ".join(scorer.name for scorer in scorers) or "none"
         raise UsageError(f"refinement balances two scorers of different names; got: {named}")

@@ -88,6 +88,41 @@ class PlausibilityScorer:
         return _logistic(2.0 * (self.model.association(texts) - 0.75))
 
 
+@dataclass(frozen=True, eq=False)
+class LikelihoodScorer:
+    """How likely the whole text is: its total natural log-probability t, as 1 / (1 - t / 40).
+
+    A half is about a caption of ten words. Unlike `GrammarScorer`, it holds length against a text.
+    """
+
+    model: TrigramModel
+
+    @classmethod
+    def train(cls, captions: Sequence[str]) -> "LikelihoodScorer":
+        """Return the scorer that has read ``captions``."""
+        return cls(TrigramModel.fit(captions))
+
+    def score(self, texts: Sequence[str]) -> FloatArray:
+        """Return the likelihood of each text, float64 (n,) in 0-1."""
+        total, _ = self.model.log_prob(texts)
+        result: FloatArray = np.round(1.0 / (1.0 - total / 40.0), DECIMALS)
+        return result
+
+
+@dataclass(frozen=True)
+class LengthScorer:
+    """Brevity, as 50 / (50 + characters); it reads nothing but the text in hand."""
+
+    name: str = "length"
+
+    def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
+        """Return score(positive) - score(negative) of each row, float64 (n,) in -1..1."""
+        del groups, seed
+        better, worse = (np.array([len(text) for text in texts], np.float64) for texts in (positives, negatives))
+        result: FloatArray = np.round(50.0 / (50.0 + better) - 50.0 / (50.0 + worse), DECIMALS)
+        return result
+
+
 def _logistic(values: FloatArray) -> FloatArray:
     result: FloatArray = np.round(1.0 / (1.0 + np.exp(-values)), DECIMALS)
     return result
@@ -178,7 +213,14 @@ def weight_free(corpus: Corpus | None = None, folds: int = 5) -> tuple[GapScorer
     )
 
 
-def fold_of(groups: Sequence[str], folds: int, seed: int) -> IntArray:
+def fixed_scorers(corpus: Corpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
+    """Return all scorers that need nothing but captions: length, grammar, likelihood and plausibility."""
+    grammar, plausibility = weight_free(corpus, folds)
+    likelihood = CrossFitted("likelihood", LikelihoodScorer.train, corpus, folds)
+    return LengthScorer(), grammar, likelihood, plausibility
+
+
+def fold_of(groups: Sequence[str], folds: int, seed: int | str) -> IntArray:
     """Return the fold of each row, int64 (n,): equal groups, equal folds; folds of about equally many groups.
 
     It depends on the set of groups and the seed, not on the order of the rows.

@@ -1,7 +1,7 @@
-"""``pairwright refine``: keep the negatives that two text-only scorers cannot tell from the captions."""
+"""``pairwright refine``: keep the negatives that no text-only attack can tell from the captions."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,27 +22,40 @@ def refine(
     corpus: Annotated[
         str, typer.Option("--corpus", help="Captions to train the scorers on; INPUT's own when left out.")
     ] = "",
-    cells: Annotated[int, typer.Option("--cells", min=2, max=1000, help="K of the K x K grid.")] = 100,
-    reference: Annotated[
-        bool, typer.Option("--reference", help="The paper's plain rule: one grid over all types.")
-    ] = False,
     target: Annotated[
-        float, typer.Option("--target", min=0.5, max=1.0, help="Exit 3 when an attack is above it afterwards.")
+        float, typer.Option("--target", min=0.505, max=1.0, help="Accuracy that no attack may exceed; else exit 3.")
     ] = 0.52,
+    min_keep: Annotated[
+        float, typer.Option("--min-keep", min=0.0, max=1.0, help="Share of the rows to keep at least; else exit 3.")
+    ] = 0.1,
+    mend: Annotated[
+        Literal["none", "format"],
+        typer.Option("--mend", help="format: first write both texts alike: first letter, spacing, final period."),
+    ] = "none",
+    without: Annotated[str, typer.Option("--without", help="Attacks to leave out, such as length,grammar.")] = "",
+    by_type: Annotated[
+        bool, typer.Option("--by-type/--pooled", help="Balance each type of edit by itself, or all together.")
+    ] = True,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="The paper's Algorithm 1: two scorers, one grid over all types.")
+    ] = False,
+    cells: Annotated[int, typer.Option("--cells", min=2, max=1000, help="K of the K x K grid of --reference.")] = 100,
     only_kept: Annotated[bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT.")] = False,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Drop negatives until grammar and plausibility, scored on text alone, stand at a coin's toss.
+    """Drop negatives until every attack that reads text alone stands at a coin's toss.
 
     \b
     Examples:
       pairwright refine negatives.jsonl --out refined.jsonl
-      pairwright refine swap_att.json --corpus captions.jsonl --out refined.json
+      pairwright refine swap_att.json --corpus captions.jsonl --mend format --out refined.json
     """
     from pairwright.datasets.reading import ReadOptions, read_pairs
     from pairwright.filters.candidate_files import read_candidates, write_candidates
     from pairwright.filters.candidates import FOR_TRAINING, refine_candidates, usable_corpus
+    from pairwright.filters.format import tidied
+    from pairwright.filters.general import GeneralOptions
     from pairwright.filters.groups import corpus_of
     from pairwright.filters.refinement import RefineOptions
     from pairwright.flows.annotation_files import refuse_overwriting
@@ -60,16 +73,34 @@ def refine(
             note("Most of --corpus is under test: each row is scored without the captions of its own image.")
         if captions < _FEW:
             note(f"Only {captions:,} captions train the scorers; they may see nothing. Give a larger --corpus.")
-    rows, outcome = refine_candidates(frame, pool, RefineOptions(cells=cells, by_type=not reference, seed=seed))
+    if mend == "format":
+        frame = tidied(frame)
+    chosen: RefineOptions | GeneralOptions = GeneralOptions(
+        target=target, min_keep=min_keep, by_type=by_type, seed=seed, without=tuple(filter(None, without.split(",")))
+    )
+    if reference:
+        chosen = RefineOptions(cells=cells, by_type=False, seed=seed)
+    rows, outcome = refine_candidates(frame, pool, chosen)
     write_candidates(rows, out, only_kept=only_kept)
     result: dict[str, Any] = {**outcome.as_json(), "out": str(out)}
     emit(result, _lines(result), as_json=as_json)
+    _note_outcome(result, outcome.advice)
+    missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
+    if not result["kept"] or not outcome.holds or missed:
+        raise typer.Exit(3)
+
+
+def _note_outcome(result: dict[str, Any], advice: str) -> None:
     if not result["in"]:
         note("No row was left to refine: all came in rejected, or there were none.")
+    elif "bound" in result:
+        note(
+            f"Kept {result['kept']:,} of {result['in']:,} rows; no choice of rows can keep more than {result['bound']:,}."
+        )
+        if advice:
+            note(advice)
     elif not result["kept"]:
         note("Nothing was left to keep: the rows all lean one way. Fewer --cells keep more of a small set.")
-    if not result["kept"] or any(attack["after"] > target for attack in result["attacks"].values()):
-        raise typer.Exit(3)
 
 
 def _lines(result: dict[str, Any]) -> list[str]:

@@ -1,0 +1,123 @@
+"""The evidence that a text alone gives: what each attack on a set of rows has to go by.
+
+A piece of *evidence* is either the gaps of a fixed scorer, whose answer on a row does not depend on which other rows
+are kept, or the features of a classifier, which is trained anew on whatever is left. Both are odd: with positive and
+negative exchanged each number changes its sign. That is what lets a set be balanced: when the kept rows' features
+add up to about nothing, nothing linear can be learned from them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from pairwright.datasets.errors import UsageError
+from pairwright.filters.scorers import CrossFitted, GapScorer
+from pairwright.filters.text_features import format_differences, letter_differences, word_differences
+from pairwright.generators.language.vocabulary import FloatArray
+
+if TYPE_CHECKING:
+    from pairwright.filters.text_features import Differences
+
+BANDS = 6
+CLASSIFIERS = ("format", "words", "letters")
+COMBINED = "combined"
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What one attack goes by.
+
+    Attributes:
+        name: of the attack.
+        features: (n, d), odd in the exchange of positive and negative, mean squared row length 1 (or 0).
+        gaps: of a fixed scorer, float64 (n,), NaN where it has none; None for a classifier.
+        cost: inverse strength of the classifier's L2 penalty.
+    """
+
+    name: str
+    features: "Differences"
+    gaps: FloatArray | None = None
+    cost: float = 3.0
+
+    def of(self, rows: npt.NDArray[np.bool_]) -> "Evidence":
+        """Return the evidence on a subset of the rows."""
+        gaps = None if self.gaps is None else self.gaps[rows]
+        return Evidence(self.name, self.features[rows], gaps, self.cost)
+
+
+def classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence[str]) -> Evidence:
+    """Return what the classifier ``name``, one of ``CLASSIFIERS``, reads in the rows."""
+    read = {"format": format_differences, "words": word_differences, "letters": letter_differences}
+    if name not in read:
+        raise UsageError(f"no classifier {name!r}; there are: {', '.join(read)}")
+    return Evidence(name, of_unit_length(read[name](positives, negatives)))
+
+
+def scorer_evidence(name: str, gaps: FloatArray, lean: float = 0.5) -> Evidence:
+    """Return the gaps of a fixed scorer as evidence: their sign, and the sign within each of six bands of size.
+
+    Rows of each band are to be balanced too, so that no rule that weighs large gaps otherwise than small ones tells.
+
+    Args:
+        name: of the scorer.
+        gaps: float64 (n,), NaN for no score, which counts as a tie.
+        lean: share of rows with positive gaps at which the evidence counts as balanced, 0-1.
+    """
+    return Evidence(name, of_unit_length(_banded(gaps, lean)), gaps)
+
+
+def of_unit_length(features: "Differences") -> "Differences":
+    """Return the features scaled such that the mean squared length of a row is 1."""
+    mean = float(np.sum(features.data**2)) / max(features.shape[0], 1)
+    return features / np.sqrt(mean) if mean else features
+
+
+def _banded(gaps: FloatArray, lean: float) -> "Differences":
+    from scipy.sparse import csr_matrix
+
+    told = np.flatnonzero(np.nan_to_num(gaps))
+    size, sign = np.abs(gaps[told]), np.sign(gaps[told])
+    edges = np.quantile(size, np.arange(1, BANDS) / BANDS) if len(told) else np.zeros(0)
+    band = 1 + np.searchsorted(edges, size)
+    columns = np.concatenate([np.zeros(len(told), np.int64), band])
+    return csr_matrix((np.tile(sign + 1.0 - 2.0 * lean, 2), (np.tile(told, 2), columns)), shape=(len(gaps), BANDS + 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """Rows as attacks see them, all of one length: the two texts, the group (image) and the type of the edit."""
+
+    positives: Sequence[str]
+    negatives: Sequence[str]
+    groups: Sequence[str]
+    types: Sequence[str]
+
+
+def all_evidence(
+    texts: Texts,
+    scorers: Sequence[GapScorer],
+    seed: int,
+    classifiers: Sequence[str] = CLASSIFIERS,
+    lean: float = 0.5,
+) -> Mapping[str, Evidence]:
+    """Return the evidence of the scorers and classifiers on the rows, by name.
+
+    Args:
+        texts: the rows.
+        scorers: fixed ones.
+        seed: of the folds that scorers are cross-fitted over.
+        classifiers: names among ``CLASSIFIERS``.
+        lean: see `scorer_evidence`; for scorers trained on captions.
+    """
+    # A scorer that was trained on captions has others of its kind to be guarded against; length is length.
+    leans = {scorer.name: lean if isinstance(scorer, CrossFitted) else 0.5 for scorer in scorers}
+    found = {
+        scorer.name: scorer_evidence(
+            scorer.name, scorer.gaps(texts.positives, texts.negatives, texts.groups, seed), leans[scorer.name]
+        )
+        for scorer in scorers
+    }
+    return found | {name: classifier_evidence(name, texts.positives, texts.negatives) for name in classifiers}

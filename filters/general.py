@@ -1,0 +1,172 @@
+"""Adversarial refinement against all blind attacks at once: fixed scorers, trained classifiers, all together.
+
+The rows and the outcome are those of `refinement.py`. Here any number of scorers take part, and the classifiers are
+trained anew on what is left until a fresh one is within the target (`rounds.py`). The outcome names for each row that
+goes the evidence that told it (``told_by_words``, ...), and holds an upper bound (`bound.py`).
+
+What dropping cannot do: where nearly all rows lean one way (every negative longer than its caption), no large subset
+is balanced. Then nothing that is worth having holds, and ``advice`` says which scorer it is and what may help.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from pairwright.datasets.errors import UsageError
+from pairwright.filters.attacks import Z95, Attack, Standing
+from pairwright.filters.balancing import Step
+from pairwright.filters.bound import most_rows
+from pairwright.filters.evidence import CLASSIFIERS, COMBINED, Evidence, Texts, all_evidence
+from pairwright.filters.refinement import ROW_COLUMNS, Refinement, check_rows
+from pairwright.filters.rounds import Arena, Demand, Leans, Selection, fixed_goal, select
+from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
+from pairwright.generators.language.vocabulary import FloatArray, coded, normal_form
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralOptions:
+    """What can be chosen.
+
+    Attributes:
+        target: folded accuracy that no attack may have on what is left, 0.5-1.
+        min_keep: share of the rows below which the set may not fall, 0-1.
+        by_type: balance each type of edit by itself.
+        seed: of the folds, and of the choice between rows of like evidence.
+        folds: of the cross-fitting.
+        rounds: how many are tried at most.
+        without: names of attacks that take no part.
+    """
+
+    target: float = 0.52
+    min_keep: float = 0.1
+    by_type: bool = True
+    seed: int = 0
+    folds: int = 5
+    rounds: int = 12
+    without: tuple[str, ...] = ()
+
+
+def refine_generally(
+    rows: pl.DataFrame,
+    corpus: Corpus | None = None,
+    options: GeneralOptions | None = None,
+    scorers: Sequence[GapScorer] | None = None,
+) -> Refinement:
+    """Refine rows against all fixed scorers and classifiers.
+
+    Args:
+        rows: string columns ``id`` (unique), ``group``, ``positive``, ``negative``, ``type``.
+        corpus: captions to train the fixed scorers on, with their groups; without, the positives of the rows.
+        options: see `GeneralOptions`.
+        scorers: fixed scorers; by default those that need nothing but captions.
+
+    Raises:
+        UsageError: when a column is missing, ids repeat, or ``without`` names no attack or all of them.
+        InputError: when the corpus holds nothing but captions under test and is not the pool.
+    """
+    options = options or GeneralOptions()
+    scorers, classifiers = _taking_part(scorers or fixed_scorers(corpus, options.folds), options.without)
+    check_rows(rows)
+    texts = {name: rows[name].to_list() for name in ROW_COLUMNS}
+    order = sorted(
+        (row for row in range(len(rows)) if normal_form(texts["positive"][row]) != normal_form(texts["negative"][row])),
+        key=texts["id"].__getitem__,
+    )
+    read = {name: [values[row] for row in order] for name, values in texts.items()}
+    entering = Texts(read["positive"], read["negative"], read["group"], read["type"])
+    evidence = all_evidence(entering, scorers, options.seed, classifiers, fixed_goal(options.target))
+    demand = Demand(options.target, int(np.ceil(options.min_keep * len(order))), options.rounds)
+    strata = entering.types if options.by_type else [""] * len(order)
+    chosen = select(evidence, entering.groups, strata, demand, options.seed)
+    reasons = ["identical"] * len(rows)
+    for place, row in enumerate(order):
+        reasons[row] = "" if chosen.kept[place] else f"told_by_{list(evidence)[chosen.told_by[place]]}"
+    gaps = {name: each.gaps for name, each in evidence.items() if each.gaps is not None}
+    bounds = {name: most_rows({name: gap}, options.target) for name, gap in gaps.items()}
+    bound = most_rows(gaps, options.target) if gaps else len(order)
+    total, by_type = _standings(evidence, entering, chosen, len(rows), options.seed)
+    return Refinement(
+        kept=np.array([not reason for reason in reasons], np.bool_),
+        reasons=tuple(reasons),
+        gaps=_scattered(gaps, order, rows["id"]),
+        total=total,
+        by_type=by_type,
+        ledger=_ledger(reasons, texts["type"]),
+        rounds=len(chosen.rounds),
+        bound=bound,
+        holds=chosen.holds and bool(chosen.kept.any()),
+        history=chosen.rounds,
+        advice="" if chosen.holds else _advice(bounds, demand, len(order), int(chosen.kept.sum())),
+    )
+
+
+def _taking_part(scorers: Sequence[GapScorer], without: Sequence[str]) -> tuple[list[GapScorer], list[str]]:
+    names = [scorer.name for scorer in scorers]
+    unknown = sorted(set(without) - {*names, *CLASSIFIERS})
+    if unknown:
+        raise UsageError(f"no attack {', '.join(unknown)}; there are: {', '.join([*names, *CLASSIFIERS])}")
+    if len(set(names)) != len(names) or {*names} & {*CLASSIFIERS, COMBINED}:
+        raise UsageError(f"scorers need names of their own; got: {', '.join(names)}")
+    left = [scorer for scorer in scorers if scorer.name not in without]
+    classifiers = [name for name in CLASSIFIERS if name not in without]
+    if not left and not classifiers:
+        raise UsageError("every attack was left out; refinement needs one at least")
+    return left, classifiers
+
+
+def _standings(
+    evidence: Mapping[str, Evidence], texts: Texts, chosen: Selection, rows: int, seed: int
+) -> tuple[Standing, dict[str, Standing]]:
+    names, kind = coded(texts.types)
+    arena = Arena(evidence, texts.groups, kind, names)
+    before = arena.leans(np.ones(len(kind), np.bool_), f"{seed} before")
+    total = Standing(rows, int(chosen.kept.sum()), _compared(before, chosen.leans, 0))
+    # Pooled, the choice knew of no types: how the attacks stand in each is measured here.
+    after = (
+        chosen.leans
+        if len(next(iter(chosen.leans.values()))) == len(names) + 1
+        else arena.leans(chosen.kept, f"{seed} types")
+    )
+    by_type = {}
+    for number, name in enumerate(names):
+        inside = kind == number
+        attacks = _compared(before, after, number + 1)
+        by_type[name] = Standing(int(inside.sum()), int(chosen.kept[inside].sum()), attacks)
+    return total, by_type
+
+
+def _compared(before: Leans, after: Leans, part: int) -> dict[str, Attack]:
+    return {name: Attack(*(0.5 + abs(leans[name][part][0] - 0.5) for leans in (before, after))) for name in before}
+
+
+def _scattered(gaps: Mapping[str, FloatArray], order: Sequence[int], ids: pl.Series) -> pl.DataFrame:
+    columns = {name: np.full(len(ids), np.nan) for name in gaps}
+    for name, gap in gaps.items():
+        columns[name][order] = gap
+    return pl.DataFrame({"id": ids, **columns})
+
+
+def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[Step, ...]:
+    counts = Counter(zip(types, reasons, strict=True))
+    return tuple(
+        Step(reason or "kept", type_, number, 0 if reason else number)
+        for (type_, reason), number in sorted(counts.items())
+    )
+
+
+def _advice(bounds: Mapping[str, int], demand: Demand, rows: int, kept: int) -> str:
+    tight = min(bounds, key=bounds.__getitem__, default="")
+    if tight and bounds[tight] < max(demand.least, rows // 10):
+        return (
+            f"{tight} alone tells nearly all rows: at most {bounds[tight]:,} of {rows:,} can be kept at {demand.target:.0%},"
+            f" whatever else is done. Dropping cannot mend rows that all lean one way;"
+            f" generate negatives with --both-sides, so that the positive is edited too."
+        )
+    return (
+        f"No subset of at least {demand.least:,} rows was found on which every attack is within {demand.target:.1%}."
+        f" By chance alone an attack on {kept:,} rows is within {0.5 + Z95 / 2 / max(kept, 1) ** 0.5:.1%} in 19 of 20 sets:"
+        f" with fewer than 2,400 rows ask for a larger --target. A smaller --min-keep or --mend format may help too."
+    )

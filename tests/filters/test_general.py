@@ -1,0 +1,122 @@
+"""Refinement against every blind attack, on sets that were made to betray themselves."""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import UsageError
+from pairwright.filters.attacks import attacks
+from pairwright.filters.general import GeneralOptions, refine_generally
+from pairwright.filters.refinement import Refinement
+from pairwright.generators.language.vocabulary import FloatArray
+
+NOUNS = ("dog", "cat", "horse", "bus", "boat", "bird", "sheep", "truck", "bear", "kite")
+COLOURS = ("red", "brown", "black", "white", "green")
+PLACES = ("park", "room", "street", "field", "garden")
+
+
+def telling_rows(number: int = 900, *, favoured: float = 0.7) -> pl.DataFrame:
+    """Swapped nouns: the later one in NOUNS is the negative's in ``favoured`` of the rows, so that words betray it."""
+    rows = []
+    for index in range(number):
+        chance = stream("telling", index)
+        first, second = sorted(chance.sample(range(len(NOUNS)), 2))
+        true, false = (first, second) if chance.random() < favoured else (second, first)
+        frame = f"a {chance.choice(COLOURS)} %s in the {chance.choice(PLACES)} near a {chance.choice(COLOURS)} wall"
+        kind = ("replace-object", "swap-object")[index % 2]
+        rows.append((str(index), frame % NOUNS[true], frame % NOUNS[false], str(index // 3), kind))
+    return pl.DataFrame(rows, schema=["id", "positive", "negative", "group", "type"], orient="row")
+
+
+@pytest.fixture(scope="module")
+def refined() -> Refinement:
+    return refine_generally(telling_rows(), options=GeneralOptions(target=0.6))
+
+
+def test_every_attack_is_within_the_target_on_what_is_left(refined: Refinement) -> None:
+    assert refined.holds
+    assert refined.total.attacks["words"].before > 0.62
+    assert set(refined.total.attacks) == {
+        "length", "grammar", "likelihood", "plausibility", "format", "words", "letters", "combined",
+    }  # fmt: skip
+    assert all(attack.after <= 0.6 for attack in refined.total.attacks.values())
+
+
+def test_a_good_part_of_what_could_be_kept_is_kept(refined: Refinement) -> None:
+    assert refined.bound is not None
+    assert 0.3 * len(refined.kept) < refined.total.kept <= refined.bound
+
+
+def test_attacks_with_other_folds_find_little_either(refined: Refinement) -> None:
+    left = telling_rows().filter(refined.kept)
+    found = attacks(left, seed=77)
+    assert attacks(telling_rows(), seed=77)["words"].accuracy > 0.62
+    for attack in found.values():
+        assert attack.low <= attack.accuracy <= attack.high
+        assert attack.low < 0.57
+        assert sum(each.rows for each in attack.by_type.values()) == attack.rows == len(left)
+
+
+def test_the_ledger_counts_every_row_once_and_says_what_told_it(refined: Refinement) -> None:
+    assert sum(step.rows for step in refined.ledger) == len(refined.kept)
+    assert sum(step.kept for step in refined.ledger) == refined.total.kept == refined.kept.sum()
+    rejected = {reason for reason, kept in zip(refined.reasons, refined.kept, strict=True) if not kept}
+    assert rejected <= {f"told_by_{name}" for name in refined.total.attacks}
+    json.dumps(refined.as_json())
+
+
+def test_the_order_of_the_rows_changes_nothing(refined: Refinement) -> None:
+    rows = telling_rows()
+    other = refine_generally(rows.reverse(), options=GeneralOptions(target=0.6))
+    assert other.kept[::-1].tolist() == refined.kept.tolist()
+    assert other.as_json() == refined.as_json()
+
+
+def test_rows_that_all_lean_one_way_cannot_be_balanced_and_the_advice_says_what_can_help() -> None:
+    rows = telling_rows(200).with_columns(negative=pl.col("negative") + " under a cloudy sky")
+    result = refine_generally(rows)
+    assert not result.holds
+    assert result.bound == 0
+    assert "length" in result.advice
+    assert "--both-sides" in result.advice
+
+
+def test_a_set_that_betrays_nothing_is_kept_nearly_whole() -> None:
+    rows = telling_rows(favoured=0.5)
+    result = refine_generally(rows, options=GeneralOptions(target=0.6))
+    assert result.kept.mean() > 0.85
+
+
+def test_an_attack_left_out_takes_no_part() -> None:
+    result = refine_generally(telling_rows(200), options=GeneralOptions(without=("letters", "grammar"), rounds=1))
+    assert not {"letters", "grammar"} & set(result.total.attacks)
+    with pytest.raises(UsageError, match="no attack taste"):
+        refine_generally(telling_rows(20), options=GeneralOptions(without=("taste",)))
+
+
+class Oracle:
+    """A scorer of the user's own, which knows that short words are true."""
+
+    name = "oracle"
+
+    def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
+        """Return by how many letters the negative's noun is longer."""
+        del groups, seed
+        return np.array([len(b.split()[2]) - len(a.split()[2]) for a, b in zip(positives, negatives, strict=True)]) / 9
+
+
+def test_a_scorer_of_the_users_own_is_balanced_like_the_others() -> None:
+    result = refine_generally(telling_rows(), options=GeneralOptions(target=0.6), scorers=[Oracle()])
+    assert result.total.attacks["oracle"].after <= 0.6
+
+
+def test_an_empty_set_and_a_set_of_identical_texts_keep_nothing() -> None:
+    rows = telling_rows(6)
+    assert refine_generally(rows.head(0)).total.rows == 0
+    same = refine_generally(rows.with_columns(negative="positive"))
+    assert set(same.reasons) == {"identical"}
+    assert not same.holds
