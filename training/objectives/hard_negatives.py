@@ -7,7 +7,7 @@ FSC-CLIP (002) states it for scores of whole texts (eq. 3-4) and of tokens (eq. 
 import torch
 from torch import Tensor
 
-from pairwright.training.objectives.scores import cleared, lowest, mean_where, scores
+from pairwright.training.objectives.scores import cleared, lowest, mean_where, scores, wide
 
 
 def hard_negative_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
@@ -28,7 +28,7 @@ def hard_negative_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: T
 
 def choice_scores(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
     """Return log S_g of 002, eq. 1: float (b, 1 + k), the caption's first. Arguments as in ``hard_negative_loss``."""
-    listed = torch.cat([texts.unsqueeze(1), cleared(negatives, mask)], dim=1)
+    listed = torch.cat([wide(texts).unsqueeze(1), wide(cleared(negatives, mask))], dim=1)
     return scores(images.unsqueeze(1), listed, scale).squeeze(1)
 
 
