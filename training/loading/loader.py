@@ -1,0 +1,248 @@
+"""Batches of shards for a training loop: workers, ranks, epochs, and going on where a run stopped.
+
+    loader = ShardLoader("shards/{00000..00004}.tar", Pairs(negatives=3), options, texts, ImageOptions(size=224))
+    for batch in loader:                  # one epoch, or what is left of it
+        ...
+        torch.save(loader.state_dict(), ...)
+    for batch in loader:                  # the next epoch
+
+What comes when is told by `order.py` alone: the same seed gives the same batches with any number of workers, on any
+machine; with several ranks the steps hold the same samples as with one rank and as many samples a step. The state is
+taken between batches and is three numbers; after it is loaded, the batch comes that would have come.
+
+Chance (order, crops, which negatives) is a function of (seed, epoch, key): a sample that an epoch repeats is the same
+again, and the next epoch sees it otherwise.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypedDict
+
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from pairwright.datasets.errors import InputError, PairwrightError, UsageError
+from pairwright.training.loading.batches import B, Packed, unpack
+from pairwright.training.loading.images import ImageOptions
+from pairwright.training.loading.order import Ends, Order
+from pairwright.training.loading.recipes import Making, Recipe, no_image
+from pairwright.training.loading.shard_index import ShardIndex, index_shards
+from pairwright.training.loading.texts import TextOptions, load_tokenizer
+
+_MENDS = {
+    "no_hard_negatives": "hard negatives. Make them by a build with the section negatives, or have them made online",
+    "no_hard_positives": "hard positives. Make them by a build with the section positives",
+    "no_triplets": "a question with its answer. Make them by a build with the section conversations",
+    "no_conversations": "a conversation. Make them by a build with the section conversations",
+    "no_rationales": "a rationale of this split. Make them by a build with the section rationales",
+}
+_PROBED = 1000
+
+
+class LoaderState(TypedDict):
+    """Where a loader stands.
+
+    ``epoch`` and ``step``: of the batch that comes next. ``seed``, ``samples``, ``together`` (samples a step over all
+    ranks), ``window`` and ``ends``: what the order depends on, so that it can be told when it became another.
+    """
+
+    epoch: int
+    step: int
+    seed: int
+    samples: int
+    together: int
+    window: int
+    ends: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadingOptions:
+    """How batches are made and by whom.
+
+    Attributes:
+        batch_size: samples a step and rank.
+        seed: of the run.
+        window: samples that are put in random order together (`order.py`); 0: as they stand in the shards.
+        ends: what the end of an epoch does (`order.py`).
+        workers: processes that load for each rank; 0: the training process does.
+        ahead: batches that each worker makes before they are asked for.
+        rank: of this process, from 0.
+        ranks: processes that train together.
+        device: where batches go.
+
+    Raises:
+        UsageError: a number that cannot be.
+    """
+
+    batch_size: int
+    seed: int = 0
+    window: int = 100_000
+    ends: Ends = "even"
+    workers: int = 0
+    ahead: int = 2
+    rank: int = 0
+    ranks: int = 1
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.workers < 0 or self.ahead < 1:
+            raise UsageError("loading: workers is at least 0, ahead at least 1.")
+        if not 0 <= self.rank < self.ranks:
+            raise UsageError(f"rank {self.rank} of {self.ranks} ranks: ranks count from 0.")
+
+
+class ShardLoader(Generic[B]):
+    """Iterates over the batches of one rank; see the module.
+
+    Attributes:
+        index: the samples; ``index.left_out`` counts those that the recipe cannot use, by reason.
+        order: which samples make a step.
+        epoch: of the next batch.
+        step: of the next batch.
+    """
+
+    def __init__(
+        self, data: str, recipe: Recipe[B], options: LoadingOptions, texts: TextOptions, images: ImageOptions
+    ) -> None:
+        """Look at the shards and find what could not go well, before anything starts.
+
+        Args:
+            data: a folder of shards, a tar, or a brace pattern.
+            recipe: what a batch is made of.
+            options: who makes batches, and of what size.
+            texts: how texts become tokens.
+            images: how images become pixels.
+
+        Raises:
+            InputError: no such shard; nothing in them that the recipe could use; no images.
+            StorageError: a shard that is torn.
+            UsageError: no tokenizer, or numbers that do not go together.
+        """
+        load_tokenizer(texts.tokenizer)
+        self.options, self._images = options, images
+        self.index = index_shards(data, recipe.lacks if recipe.needs == "each" else None)
+        _check(self.index, recipe, data)
+        self.order = Order(
+            self.index.counts, options.batch_size, options.ranks, options.seed, options.window, options.ends
+        )
+        self.epoch = self.step = 0
+        self._sampler = _Steps()
+        self._loader: DataLoader[Any] = DataLoader(
+            _Batches(self.index, self.order, recipe, options.rank, texts, images, options.seed),
+            batch_size=None,
+            sampler=self._sampler,
+            num_workers=options.workers,
+            prefetch_factor=options.ahead if options.workers else None,
+            persistent_workers=options.workers > 0,
+            pin_memory=torch.device(options.device).type == "cuda",
+            worker_init_fn=_start_worker,
+        )
+
+    def __len__(self) -> int:
+        """Return the number of steps an epoch, the same on every rank."""
+        return self.order.steps
+
+    def __iter__(self) -> Iterator[B]:
+        """Yield the batches from the next one to the end of the epoch; each is counted as taken when it is given.
+
+        Raises:
+            StorageError: a shard that changed meanwhile.
+            UnusableImage: an image that does not decode.
+        """
+        epoch = self.epoch
+        self._sampler.steps = [(epoch, step) for step in range(self.step, len(self))]
+        for made in self._loader:
+            if isinstance(made, PairwrightError):
+                raise made
+            self.step += 1
+            if self.step == len(self):
+                self.epoch, self.step = epoch + 1, 0
+            yield unpack(made, torch.device(self.options.device), self._images.mean, self._images.std)
+
+    def state_dict(self) -> LoaderState:
+        """Return where the loader stands: what `load_state_dict` takes."""
+        order = self.order
+        return LoaderState(
+            epoch=self.epoch,
+            step=self.step,
+            seed=order.seed,
+            samples=order.samples,
+            together=order.together,
+            window=order.window,
+            ends=order.ends,
+        )
+
+    def load_state_dict(self, state: LoaderState) -> None:
+        """Go to where a loader stood. Workers may be others, and ranks, with as many samples a step in all.
+
+        Raises:
+            UsageError: the state is of other data, or of another order.
+        """
+        for name, value in self.state_dict().items():
+            if name not in ("epoch", "step") and state.get(name) != value:
+                raise UsageError(
+                    f"the state is of a run with {name} {state.get(name)}, this one has {value}: "
+                    "its batches would be others. Go on with the same data and settings, or start anew."
+                )
+        self.epoch, self.step = state["epoch"], state["step"]
+
+
+def _check(index: ShardIndex, recipe: Recipe[B], data: str) -> None:
+    """Raise InputError when the shards do not hold what the recipe needs."""
+    lacking = dict(index.left_out)
+    if recipe.needs == "some" and not _one_serves(index, recipe):
+        index = index_shards(data, recipe.lacks)
+        lacking = dict(index.left_out)
+    if not sum(index.counts):
+        reason = max(lacking, key=lambda name: lacking[name])
+        raise InputError(
+            f"none of the {sum(lacking.values())} samples holds what the recipe needs",
+            where=data,
+            mend=f"Each lacks {_MENDS[reason]}.",
+        )
+    first = index.read([0])[0]
+    if recipe.pictures and not first.image:
+        raise no_image(first.where)
+
+
+def _one_serves(index: ShardIndex, recipe: Recipe[B]) -> bool:
+    """Say whether one of the first samples serves, which spares reading them all."""
+    numbers = range(min(_PROBED, sum(index.counts)))
+    return any(not recipe.lacks(index.read([number])[0].body) for number in numbers)
+
+
+class _Steps(Sampler[tuple[int, int]]):
+    """The steps (epoch, step) that a pass over the loader asks for; workers that live on get them as they come."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[int, int]] = []
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(self.steps)
+
+
+@dataclass(frozen=True)
+class _Batches(Dataset[Any], Generic[B]):
+    """The batches of one rank by (epoch, step), as workers make them."""
+
+    index: ShardIndex
+    order: Order
+    recipe: Recipe[B]
+    rank: int
+    texts: TextOptions
+    images: ImageOptions
+    seed: int
+
+    def __getitem__(self, at: tuple[int, int]) -> Packed[B] | PairwrightError:
+        """Return a batch; an error of ours as a value, since torch would wrap it in a worker's traceback."""
+        epoch, step = at
+        try:
+            samples = self.index.read(self.order.take(epoch, step, self.rank).tolist())
+            return self.recipe.collate(samples, Making(self.texts, self.images, self.seed, epoch))
+        except PairwrightError as error:
+            return error
+
+
+def _start_worker(_number: int) -> None:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one thread a worker; else it warns of having been forked

@@ -1,0 +1,135 @@
+"""Image-caption pairs with the texts edited from the captions: CLIP, NegCLIP, hard positives, FSC-CLIP.
+
+A row is a sample. Each row has the same number of places for negatives; where a sample has fewer, the mask is False.
+Where it has more, each epoch draws again: first one of every kind (form and target of the edit), then what is left.
+
+Negatives may also be made while training, of each caption anew in each epoch, as FSC-CLIP does: give
+`pairwright.generators.online.OnlineNegatives`, or any function like it. Then those of the shards are not looked at.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import UsageError
+from pairwright.training.loading.batches import Packed, PairBatch
+from pairwright.training.loading.recipes import Making, Needs, group_numbers, image_tensor
+from pairwright.training.loading.shard_index import Body, RawSample
+from pairwright.training.loading.texts import encode, fill_of, padded
+
+_Kinds = Mapping[str, Sequence[str]]
+
+
+class NegativeMaker(Protocol):
+    """Makes negatives of a caption by kind; the same in any process."""
+
+    def __call__(self, caption: str, captions: Sequence[str] = (), *, epoch: int = 0) -> Mapping[str, Sequence[str]]:
+        """Return texts by kind; ``captions`` are the others of the same image."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The recipe of pairs; see the module.
+
+    Attributes:
+        negatives: places for hard negatives a row.
+        positives: places for hard positives a row.
+        online: makes the negatives; None: those of the shards.
+
+    Raises:
+        UsageError: a number below 0, or a maker without places for what it makes.
+    """
+
+    negatives: int = 0
+    positives: int = 0
+    online: NegativeMaker | None = None
+
+    pictures = True
+
+    def __post_init__(self) -> None:
+        if min(self.negatives, self.positives) < 0 or (self.online and not self.negatives):
+            raise UsageError("pairs: negatives and positives are at least 0; negatives made online need at least 1.")
+
+    @property
+    def needs(self) -> Needs:
+        """Return ``some`` when texts of the shards are wanted: a mask stands for what one row lacks."""
+        return "some" if self.positives or (self.negatives and not self.online) else "nothing"
+
+    def lacks(self, body: Body) -> str:
+        """Return which of the wanted texts a sample has none of."""
+        if self.negatives and not self.online and not body.get("hard_negatives"):
+            return "no_hard_negatives"
+        return "no_hard_positives" if self.positives and not body.get("hard_positives") else ""
+
+    def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[PairBatch]:
+        """Return the batch of these samples."""
+        negatives = [_drawn(self._negatives(sample, making), self.negatives, sample.key, making) for sample in samples]
+        positives = [
+            _drawn(_by_kind(sample.body.get("hard_positives", ())), self.positives, sample.key, making)
+            for sample in samples
+        ]
+        ids, cut = encode(
+            [text for rows in ([[s.caption] for s in samples], negatives, positives) for row in rows for text in row],
+            making.texts,
+        )
+        every, mask = padded(ids, fill_of(making.texts))
+        own, edited = len(samples), sum(map(len, negatives))
+        fill = fill_of(making.texts)
+        wrong = _placed(every[own : own + edited], mask[own : own + edited], negatives, self.negatives, fill)
+        right = _placed(every[own + edited :], mask[own + edited :], positives, self.positives, fill)
+        batch = PairBatch(
+            images=torch.empty(0),
+            texts=every[:own],
+            text_mask=mask[:own],
+            negatives=wrong[0],
+            negatives_mask=wrong[1],
+            negatives_text_mask=wrong[2],
+            positives=right[0],
+            positives_mask=right[1],
+            positives_text_mask=right[2],
+            groups=torch.tensor(group_numbers(samples)),
+            keys=[sample.key for sample in samples],
+            cut=cut,
+        )
+        return Packed(batch, image_tensor(samples, making), torch.arange(own))
+
+    def _negatives(self, sample: RawSample, making: Making) -> _Kinds:
+        if self.online is None:
+            return _by_kind(sample.body.get("hard_negatives", ()))
+        others = sample.body.get("provenance", {}).get("captions", ())
+        return self.online(sample.caption, others, epoch=making.epoch)
+
+
+def _by_kind(rows: Sequence[Mapping[str, Any]]) -> _Kinds:
+    kinds: dict[str, list[str]] = {}
+    for row in rows:
+        kinds.setdefault(f"{row['form']}-{row['target']}", []).append(row["text"])
+    return kinds
+
+
+def _drawn(kinds: _Kinds, places: int, key: str, making: Making) -> list[str]:
+    """Return up to ``places`` texts: one of each kind, then a second of each, and so on; chance breaks ties."""
+    if not places:
+        return []
+    chance = stream(making.seed, making.epoch, "texts", key)
+    ranked = []
+    for kind in sorted(kinds):
+        texts = chance.sample(kinds[kind], len(kinds[kind]))
+        ranked += [(turn, chance.random(), text) for turn, text in enumerate(texts)]
+    return [text for _, _, text in sorted(ranked)[:places]]
+
+
+def _placed(
+    ids: Tensor, mask: Tensor, rows: Sequence[Sequence[str]], places: int, fill: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return ids (b, k, t), which places are taken (b, k), and the mask of tokens (b, k, t)."""
+    taken = torch.tensor([[place < len(row) for place in range(places)] for row in rows], dtype=torch.bool)
+    taken = taken.reshape(len(rows), places)
+    shape = (len(rows), places, ids.shape[1])
+    placed, tokens = torch.full(shape, fill, dtype=torch.int64), torch.zeros(shape, dtype=torch.bool)
+    placed[taken], tokens[taken] = ids, mask
+    return placed, taken, tokens

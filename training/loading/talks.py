@@ -1,0 +1,110 @@
+"""Whole conversations about an image, for a language model that sees it (LLaVA, section 3.3).
+
+A row is a conversation: system text, then turn by turn, the mark of the image before or after the first question at
+random (equation 3.2). Labels stand on the answers and the stop marks behind them, nowhere else (equation 3.3).
+
+Pieces are tokenised one by one, so that the labels' borders are certain; a tokenizer that joins over such a border
+would give other ids for the text as a whole. A conversation longer than ``max_tokens`` loses its end and is counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import UsageError
+from pairwright.training.loading.batches import IGNORED, Packed, TalkBatch
+from pairwright.training.loading.recipes import Making, Needs, group_numbers, image_tensor
+from pairwright.training.loading.shard_index import Body, RawSample
+from pairwright.training.loading.texts import fill_of, load_tokenizer, padded
+from pairwright.training.loading.triplets import chosen
+
+_Labelled = tuple[list[int], list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class TalkFormat:
+    """How turns read: ``system``, then for each exchange ``human`` + question + ``assistant`` + answer + end mark."""
+
+    system: str = ""
+    human: str = "USER: "
+    assistant: str = " ASSISTANT: "
+
+
+@dataclass(frozen=True, slots=True)
+class Talks:
+    """The recipe of conversations; see the module.
+
+    Attributes:
+        image_token: the id that marks where the image's features go; may lie outside the vocabulary.
+        types: of the conversations that are taken; empty: all.
+        style: how turns read.
+    """
+
+    image_token: int
+    types: tuple[str, ...] = ()
+    style: TalkFormat = TalkFormat()
+
+    needs: Needs = "each"
+    pictures = True
+
+    def lacks(self, body: Body) -> str:
+        """Return whether a sample has no conversation."""
+        return "" if chosen(body, self.types) else "no_conversations"
+
+    def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[TalkBatch]:
+        """Return the batch of these samples, one row for each of their conversations.
+
+        Raises:
+            UsageError: the tokenizer has no mark for the end.
+        """
+        tokenizer, limit = load_tokenizer(making.texts.tokenizer), making.texts.max_tokens
+        if tokenizer.eos_token_id is None:
+            raise UsageError(f"the tokenizer {making.texts.tokenizer!r} has no mark for the end. Set its eos_token.")
+        owners, rows = list[int](), list[_Labelled]()
+        for place, sample in enumerate(samples):
+            chance = stream(making.seed, making.epoch, "image mark", sample.key)
+            for conversation in chosen(sample.body, self.types):
+                owners.append(place)
+                row = self._row(conversation["turns"], tokenizer, before=chance.random() < 0.5)
+                if self.image_token not in row[0][:limit]:  # behind a question that alone is too long
+                    row = self._row(conversation["turns"], tokenizer, before=True)
+                rows.append(row)
+        groups = group_numbers(samples)
+        texts, mask = padded([ids[:limit] for ids, _ in rows], fill_of(making.texts))
+        labels, _ = padded([wanted[:limit] for _, wanted in rows], IGNORED)
+        batch = TalkBatch(
+            images=torch.empty(0),
+            texts=texts,
+            text_mask=mask,
+            labels=labels,
+            groups=torch.tensor([groups[place] for place in owners]),
+            keys=[samples[place].key for place in owners],
+            cut=sum(len(ids) > limit for ids, _ in rows),
+        )
+        return Packed(batch, image_tensor(samples, making), torch.tensor(owners))
+
+    def _row(self, turns: Sequence[Any], tokenizer: Any, *, before: bool) -> _Labelled:
+        ids, labels = list[int](), list[int]()
+
+        def say(piece: list[int], *, answer: bool = False) -> None:
+            ids.extend(piece)
+            labels.extend(piece if answer else [IGNORED] * len(piece))
+
+        def tokens(text: str) -> list[int]:
+            found: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+            return found
+
+        say(([] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]) + tokens(self.style.system))
+        mark = [self.image_token]
+        for turn in turns:
+            if turn["role"] == "assistant":
+                say(tokens(self.style.assistant))
+                say([*tokens(turn["text"]), tokenizer.eos_token_id], answer=True)
+                continue
+            asked = tokens(turn["text"])
+            say(tokens(self.style.human) + (mark + asked if before else asked + mark))
+            mark = []
+        return ids, labels

@@ -1,0 +1,93 @@
+"""Triplets of image, instruction and answer: embeddings that depend on what is asked (FocalLens, section 5.1).
+
+A row is an exchange of a conversation; all rows of a sample stand in the same batch, since the model has to tell them
+apart by the instruction alone. So a batch of n samples has more rows than n, and not always the same number; ``turns``
+bounds it, and each epoch draws again. An exchange that a sample has twice counts once: twice, it would be its own
+negative. Samples without one are left out and counted.
+
+Limits: the conversations of one sample. Where several samples share an image (one for each caption), the samples are
+drawn apart; `PairBatch.groups` and `TripletBatch.groups` tell when two of them meet.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import UsageError
+from pairwright.training.loading.batches import Packed, TripletBatch
+from pairwright.training.loading.recipes import Making, Needs, group_numbers, image_tensor
+from pairwright.training.loading.shard_index import Body, RawSample
+from pairwright.training.loading.texts import encode, fill_of, padded
+
+
+@dataclass(frozen=True, slots=True)
+class Triplets:
+    """The recipe of triplets; see the module.
+
+    Attributes:
+        turns: of one sample in a batch at most; 0: all.
+        types: of the conversations that are taken; empty: all.
+
+    Raises:
+        UsageError: a number below 0.
+    """
+
+    turns: int = 0
+    types: tuple[str, ...] = ()
+
+    needs: Needs = "each"
+    pictures = True
+
+    def __post_init__(self) -> None:
+        if self.turns < 0:
+            raise UsageError("triplets: turns is at least 0 (0: all).")
+
+    def lacks(self, body: Body) -> str:
+        """Return whether a sample has no exchange."""
+        return "" if exchanges(body, self.types) else "no_triplets"
+
+    def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[TripletBatch]:
+        """Return the batch of these samples."""
+        drawn = [self._drawn(sample, making) for sample in samples]
+        rows = [(place, *exchange) for place, found in enumerate(drawn) for exchange in found]
+        asked, cut_asked = encode([instruction for _, instruction, _ in rows], making.texts)
+        said, cut_said = encode([answer for _, _, answer in rows], making.texts)
+        fill, groups = fill_of(making.texts), group_numbers(samples)
+        (instructions, instruction_mask), (texts, text_mask) = padded(asked, fill), padded(said, fill)
+        batch = TripletBatch(
+            images=torch.empty(0),
+            instructions=instructions,
+            instruction_mask=instruction_mask,
+            texts=texts,
+            text_mask=text_mask,
+            groups=torch.tensor([groups[place] for place, _, _ in rows]),
+            keys=[samples[place].key for place, _, _ in rows],
+            cut=cut_asked + cut_said,
+        )
+        return Packed(batch, image_tensor(samples, making), torch.tensor([place for place, _, _ in rows]))
+
+    def _drawn(self, sample: RawSample, making: Making) -> list[tuple[str, str]]:
+        found = exchanges(sample.body, self.types)
+        if not self.turns or len(found) <= self.turns:
+            return found
+        return stream(making.seed, making.epoch, "turns", sample.key).sample(found, self.turns)
+
+
+def exchanges(body: Body, types: Sequence[str] = ()) -> list[tuple[str, str]]:
+    """Return what was asked and answered in a sample's conversations, each exchange once, in order."""
+    found: dict[tuple[str, str], None] = {}
+    for conversation in chosen(body, types):
+        asked = ""
+        for turn in conversation["turns"]:
+            if turn["role"] == "assistant" and asked:
+                found[asked, turn["text"]] = None
+            asked = turn["text"] if turn["role"] == "human" else ""
+    return list(found)
+
+
+def chosen(body: Body, types: Sequence[str]) -> list[Any]:
+    """Return a sample's conversations of these types (all when none is named), in order."""
+    return [row for row in body.get("conversations", ()) if not types or row["type"] in types]
