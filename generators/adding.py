@@ -13,7 +13,9 @@ contradicts it.
 Adding only what is false would make every negative the longer text. So each place also has its true additions, taken
 from the image's other captions and boxes (`presence.py` tells what those prove): `both_sides` gives the two together,
 put in the same place, by the same joint, and with the number of words the same. True things are added at the end of a
-caption only, where they belong to the scene ("on a street with a bus").
+caption only, where they belong to the scene ("on a street with a bus"). Where that cannot be, both sides claim no more
+than that a thing is in the picture ("..., with a bus in view"): then another caption or a box proves the true one, and
+the false one is of its kind, in no caption and no box, and not of what goes unsaid in such a scene (a sink in a kitchen).
 """
 
 import random
@@ -28,9 +30,16 @@ from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.edited import BothOutcome
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import article
-from pairwright.generators.nouns import FIGURES, OF_PEOPLE, SURROUNDINGS
+from pairwright.generators.nouns import ADDABLE, FIGURES, KINDS, OF_PEOPLE, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.presence import Implied, attributes_there, things_there
+from pairwright.generators.presence import (
+    Implied,
+    attributes_there,
+    forms_in_view,
+    thing_of,
+    things_in_view,
+    things_there,
+)
 from pairwright.generators.wordlists import word_set
 
 _INDEFINITE = word_set("a an some several two three four five six another many")
@@ -43,6 +52,11 @@ _WHERE = word_set(
     "on in at near by beside behind under over along across through down outside inside against above below"
 )
 _SIDES = word_set("front top side back middle left right next close inside outside")
+# What claims that a thing is in the picture and nothing more; ours.
+_CLAIMS = (", with {} in view", ", with {} in the scene", ", and {} can be seen")
+_SAID_BY_CLAIMS = frozenset({"view", "scene", "seen"})
+_USUAL = word_set("table field street road park fence sidewalk plate counter")
+_NOTICED = frozenset(ADDABLE)
 _FINITE = frozenset({"is", "are", "was", "were", "has", "have"})
 
 
@@ -88,13 +102,76 @@ def both_objects(caption: Caption, candidates: Candidates, rng: random.Random) -
     """Add a thing that is not there and, in the same place, one that is."""
     places = [place for place in _thing_places(caption) if _is_scene(caption, place)]
     present = things_there(caption, candidates) if places else []
-    if places and not present:
-        yield "no_positive"
     for true in rng.sample(present, len(present)):
         for place in (place for place in places if _fits_at(caption, candidates, true, place)):
             false = _absent_like(caption, candidates, true, place, rng)
             yield (place.change(_indefinite(false)), place.change(_indefinite(true))) if false else "no_candidate"
         yield "no_positive"
+    yield from _in_view(caption, candidates, rng)
+
+
+def _in_view(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[BothOutcome]:
+    """Claim at the end of a caption that a thing is in the picture, wherever: one that is not and one that is."""
+    end = _end(caption.pair.caption)
+    wordings = [text for text in _CLAIMS if _SAID_BY_CLAIMS.isdisjoint({*text.split()} & {*caption.words.own})]
+    if not end or not wordings:
+        yield "no_edit"
+        return
+    present = things_in_view(caption, candidates)
+    for true in sorted(rng.sample(present, len(present)), key=_tells):
+        false = _not_in_view(caption, candidates, true, rng)
+        wording = rng.choice(wordings)
+        sides = tuple((Change(end, end, wording.format(_as_claimed(form))),) for form in (false, true))
+        yield (sides[0], sides[1]) if false else "no_candidate"
+    if not present:
+        yield "no_positive"
+
+
+def _tells(form: str) -> int:
+    """Return how far a noun gives itself away: what is in most pictures is seldom the one that is not there."""
+    noun = thing_of(form)
+    return 0 if noun in _NOTICED else 1 + (noun in _USUAL)
+
+
+def _end(text: str) -> int:
+    """Return where a caption's last word ends, before a full stop; 0 where it ends in another way."""
+    bare = text.rstrip().removesuffix(".").rstrip()
+    return len(bare) if bare[-1:].isalnum() and "?" not in bare else 0
+
+
+def _as_claimed(form: str) -> str:
+    return form if form not in forms_in_view(several=False) else _indefinite(form)
+
+
+def _not_in_view(caption: Caption, candidates: Candidates, true: str, rng: random.Random) -> str:
+    """Return a thing that is not in the picture, written like one that is, usual ones sooner.
+
+    First come the others of its kind, so that both sides speak of the same things: a street against a beach.
+    """
+    forms = forms_in_view(several=true not in forms_in_view(several=False))
+    words, thing = len(true.split()), thing_of(true)
+    like = [form for form in forms if len(form.split()) == words]
+    kin = [form for form in like if forms[form] in KINDS.get(thing, ()) or thing in KINDS.get(forms[form], ())]
+    near = [form for form in like if abs(len(form) - len(true)) <= _LONGER + 1]
+    implied, company = Implied(caption, candidates), caption.company
+    said = [word for line in caption.words.others for word in line]
+
+    def is_absent(noun: str) -> bool:
+        return not (
+            implied.may_be_there(noun)
+            or candidates.is_said(noun, "", caption.words)
+            or (noun not in _NOTICED and candidates.belongs_with_any(noun, (*company, *said)))
+        )
+
+    found = [
+        *(
+            form
+            for form in candidates.drawn_by_use(kin, rng)
+            if not candidates.is_strange_beside_any(forms[form], company)
+        ),
+        *(form for form in candidates.drawn_by_use(near, rng) if candidates.goes_along(forms[form], company)),
+    ]
+    return next((form for form in found if is_absent(forms[form])), "")
 
 
 def both_attributes(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[BothOutcome]:

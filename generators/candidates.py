@@ -11,7 +11,7 @@ already, in any wording: that would be a false negative.
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, islice
@@ -55,6 +55,7 @@ OFTEN = 5  # captions that show that it was no slip
 SEEN = 2  # captions of the pool that show that two words go together
 STRANGE = -0.15  # plausibility of two words that are hardly ever seen together where chance alone would have them
 COMMON = 0.05  # share of a word's captions in which another is usual
+UNSAID = 0.02  # share of a word's captions in which a thing is, above which it may be there though nobody says so
 TRIED = 12  # candidates looked at in one place
 
 _ANYBODY = ("man", "woman", "person")  # what one of them does, another may do
@@ -144,6 +145,7 @@ class Candidates:
         self._is_common = lru_cache(maxsize=100_000)(self._find_is_common)
         self._beside_it = lru_cache(maxsize=20_000)(self._find_beside_it)
         self._beside = lru_cache(maxsize=200_000)(self._find_beside)
+        self._belongs = lru_cache(maxsize=200_000)(self._find_belongs)
         self._kinds = lru_cache(maxsize=20_000)(self._find_kinds)
         self._is_body = lru_cache(maxsize=20_000)(self._find_is_body)
         self._said_as = lru_cache(maxsize=20_000)(self._find_said_as)
@@ -339,6 +341,24 @@ class Candidates:
 
     def _find_beside_it(self, other: str) -> tuple[str, ...]:
         return tuple(noun for noun in self._addable if self.stands_beside(noun, other))
+
+    def drawn_by_use(self, forms: Sequence[str], rng: random.Random) -> list[str]:
+        """Return words in a random order, those that the pool has often sooner; what it lacks is left out."""
+        often = [min(self._pool.form_frequency(word) for word in form.split()) for form in forms]
+        drawn = [(rng.random() ** (1 / seen), form) for form, seen in zip(forms, often, strict=True) if seen >= SEEN]
+        return [form for _, form in sorted(drawn, reverse=True)]
+
+    def is_strange_beside_any(self, noun: str, words: Iterable[str]) -> bool:
+        """Whether captions hardly ever have a thing beside one of the words where chance alone would have it."""
+        return any(self._beside(noun, word) <= STRANGE for word in words)
+
+    def belongs_with_any(self, noun: str, words: Iterable[str]) -> bool:
+        """Whether captions speak so often of a thing beside one of the words that it may be there unsaid."""
+        return any(self._belongs(noun, word) for word in words)
+
+    def _find_belongs(self, noun: str, word: str) -> bool:
+        often = self._pool.cooccurrence(word, word)
+        return self._pool.cooccurrence(noun.rsplit(maxsplit=1)[-1], word) > UNSAID * often
 
     def addable_like(self, noun: str, rng: random.Random) -> list[str]:
         """Return all things of as many words that may be added, those of the same length first."""

@@ -30,7 +30,7 @@ from pairwright.generators.shuffling import shuffle
 from pairwright.generators.swapping import swap_attribute, swap_object
 
 NAME = "rules-negatives"
-VERSION = 3
+VERSION = 4
 
 Maker = Callable[[Caption, Candidates, random.Random], Iterator[Outcome]]
 MAKERS: dict[str, Maker] = {

@@ -184,6 +184,25 @@ ADDABLE = tuple(
     """.split()  # noqa: SIM905 - read and mended as a list of words
 )
 
+# What a picture may also have in view, beside `ADDABLE`. Captions pass it over where it belongs (a sink in a kitchen, a
+# road under a bus), so it is called absent only where the pool hardly ever has it in such company (`adding.py`).
+IN_VIEW = tuple(
+    noun.replace("_", " ")
+    for noun in """
+    bed sink toilet bathtub stove oven refrigerator fridge television computer desk keyboard ball bat racket racquet ramp
+    fence cell_phone cellphone phone knife fork spoon cup bowl plate tray pan glass bottle lamp book blanket pillow box bag
+    backpack remote controller bridge house church barn tower clock_tower traffic_light street_sign van taxi
+    jet plane bike seagull giraffe flower towel mirror rug carpet toothbrush hill mountain river lake ocean beach field
+    street road park forest garden parking_lot sidewalk pool cliff dock pier runway highway playground tunnel platform
+    strawberry tomato potato onion egg chicken broccoli sausage burrito brownie toaster blender microwave printer
+    dresser bookshelf stool crib tractor ship canoe kayak raft chandelier ceiling_fan palm_tree christmas_tree
+    soccer_ball tennis_ball wine_glass coffee_cup coffee_mug mug pitcher jar basketball football staircase escalator
+    billboard gate cabin shed gazebo pond stream wave desert kitchen bathroom bedroom living_room office restaurant
+    zoo airport train_station market store shop library museum tennis_court baseball_field soccer_field shower
+    table counter
+    """.split()  # noqa: SIM905 - read and mended as a list of words
+)
+
 # Drawn in a plane, where what is under another may be beside it as well.
 FIGURES = word_set("circle square triangle star heart cross rectangle diamond oval hexagon pentagon shape")
 # Who is in a coat wears it.

@@ -17,17 +17,29 @@ Two pairs of 75 were found wrong by eye on COCO's captions, at 0.3% (things) and
 
 What is proven is that the image holds such a thing, and, of an attribute, that a caption gives it to a thing of that
 name. What is not: that a caption is right, that two captions mean the same of two things of one name, and where
-exactly a thing is; so `adding.py` adds true things only at the end of a caption, where they belong to the scene.
+exactly a thing is; so `adding.py` adds true things only at the end of a caption, where they belong to the scene. For a
+claim that names no place, `things_in_view` takes more: several things, and what keeps its name behind any other noun.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from pairwright.generators.attributes import OPPOSITE, PLACES, UNTOUCHED
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption
-from pairwright.generators.nouns import ADDABLE, FIGURES, FRAMES, GATHERINGS, OF_PEOPLE, SURROUNDINGS, WORN
+from pairwright.generators.context import ImageWords, plural_of
+from pairwright.generators.nouns import (
+    ADDABLE,
+    FIGURES,
+    FRAMES,
+    GATHERINGS,
+    IN_VIEW,
+    OF_PEOPLE,
+    PLURAL_ONLY,
+    SURROUNDINGS,
+    WORN,
+)
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.wordlists import word_set
 
@@ -70,8 +82,32 @@ _IMPLYING = {
     "clown": word_set("costume costumes"),
     "bride": word_set("wedding groom gown"),
     "kite": word_set("string strings"),
+    "forest": word_set("tree trees wood woods wooded woodland"),
+    "pool": word_set("skate skateboard skateboards skateboarder skateboarding swimming"),
+    "library": word_set("books shelves"),
 }
 _ELSEWHERE = SURROUNDINGS | OF_PEOPLE | GATHERINGS
+# Things to be claimed of a whole picture, as written, with their lemmas.
+_SEEN = {noun: noun for noun in (*ADDABLE, *IN_VIEW) if noun not in FIGURES | OF_PEOPLE | PLURAL_ONLY | {"camera"}}
+_SEEN_SEVERAL = {plural_of(noun): noun for noun in _SEEN if plural_of(noun) != noun}
+_NAMES = _SEEN.keys() | _SEEN_SEVERAL.keys()
+_OF_ANY = _DETERMINERS | frozenset({"their", "its", "this", "another"})
+_BEFORE_SEVERAL = word_set(
+    "the some several many two three four five six various other these with and by near on in beside behind between "
+    "watching among past over under around at large small little big white black red blue green brown wooden"
+)
+# Whatever stands before them, they are what they are: a city street, a barbed wire fence.
+_STURDY = word_set(
+    "street road field fence park house bridge desk bed sink toilet couch bench forest garden beach ocean river lake kitchen "
+    "bathroom bedroom office restaurant stadium airport table counter shelf runway highway sidewalk ramp barn tower oven stove "
+    "refrigerator computer laptop keyboard bathtub umbrella backpack plate bowl tray basket mirror lamp pool market"
+)
+_FURTHEST = 4  # words before such a noun up to its article
+_NO_PART = _OF_ANY | _NAMES | _CLOSES | _HANGS_ON | word_set("with has have who being are at down up off into onto")
+# Only what follows these is pictured, or hoped for.
+_PICTURING = word_set("sign signs shirt camera trying waiting ready wants video missing")
+_SCENES = word_set("game race racing mirror")  # may be there with what is before or after them
+_AMOUNT_OF = word_set("group groups herd flock bunch lot lots couple pair row rows number crowd line fleet variety")
 _BACKGROUND = word_set(
     "tree building sign chair window car person man woman boy girl light flower plant cup bowl plate"
 )
@@ -101,6 +137,92 @@ def things_there(caption: Caption, candidates: Candidates) -> list[str]:
         and not _is_named(caption, candidates, noun)
         and _is_another(caption, candidates, noun, [marks for nouns, marks in stated if noun in nouns])
     ]
+
+
+def things_in_view(caption: Caption, candidates: Candidates) -> list[str]:
+    """Return what other captions or boxes state of the picture, as it may be written, and the caption does not name.
+
+    Where a thing is does not matter here, nor how many there are of it: a plural is stated by a plural, one thing by
+    one, and where captions differ in number neither is returned.
+    """
+    words = caption.words
+    if not _UNTOLD.isdisjoint(words.own) or _lacks_a_noun(caption):
+        return []
+    boxed = [label for label, number in words.labels.items() if number == 1 and label in _SEEN]
+    named = [*boxed, *(form for text in caption.pair.captions for form in sorted(_shown(text)))]
+    return [
+        form
+        for form in dict.fromkeys(named)
+        if _is_of_one_number(words, form)
+        and candidates.is_written(form.rsplit(maxsplit=1)[-1])
+        and not _is_named(caption, candidates, thing_of(form))
+        and not _is_kin_of_any(caption, candidates, thing_of(form))
+    ]
+
+
+def thing_of(form: str) -> str:
+    """Return the lemma of a thing as `things_in_view` writes it."""
+    return _SEEN.get(form) or _SEEN_SEVERAL[form]
+
+
+def forms_in_view(*, several: bool) -> Mapping[str, str]:
+    """Return the things that may be claimed of a picture, one or several of each, as written, with their lemmas."""
+    return _SEEN_SEVERAL if several else _SEEN
+
+
+def _is_of_one_number(words: ImageWords, form: str) -> bool:
+    return not words.several(form) if form in _SEEN else not words.has(_SEEN_SEVERAL[form])
+
+
+def _is_kin_of_any(caption: Caption, candidates: Candidates, noun: str) -> bool:
+    """Whether a noun of the caption may be another word for the thing: a kind of it, one like it, or a rare word."""
+    nouns = (token.lemma for token in caption.tokens if token.pos == "NOUN" and token.lemma not in _ELSEWHERE)
+    return any(candidates.is_kin(noun, other) or not candidates.is_frequent(other, "NOUN") for other in nouns)
+
+
+def _shown(text: str) -> frozenset[str]:
+    """Return the things, as written, that a caption states of its picture, at whatever place."""
+    marks = _marks(text)
+    if not (_UNREAL - _PICTURING - _SCENES).isdisjoint(marks):
+        return frozenset()
+    found, at = set(), 0
+    while at < len(marks) and marks[at] not in _PICTURING:
+        compound = marks[at : at + 2]
+        size = len(compound) if " ".join(compound) in _NAMES else 1
+        form = " ".join(marks[at : at + size])
+        if form in _NAMES and _is_shown(marks, at, at + size, several=form in _SEEN_SEVERAL):
+            found.add(form)
+        at += size
+    return frozenset(found)
+
+
+def _is_shown(marks: tuple[str, ...], start: int, end: int, *, several: bool) -> bool:
+    """Whether a noun is a whole noun phrase with what stands before it."""
+    if end < len(marks) and (marks[end] not in _CLOSES or marks[end] == "from"):
+        return False
+    at = start - 1
+    sturdy = _SEEN.get(marks[end - 1], "") in _STURDY
+    while at >= 0 and (
+        (start - at <= _MOST_ADJECTIVES and _is_plain(marks[at]))
+        or (sturdy and start - at < _FURTHEST and marks[at] not in _NO_PART)
+    ):
+        at -= 1
+    before = marks[at] if at >= 0 else ""
+    if several and before == "of":
+        return marks[max(at - 1, 0)] in _AMOUNT_OF
+    if several and (not before or before in _BEFORE_SEVERAL - _DETERMINERS):
+        return True
+    hangs = before not in _OF_ANY or (marks[at - 1] in _HANGS_ON - {"of", "to"} if at else False)
+    return (
+        not hangs
+        and "or" not in marks[end : end + 1]
+        and not (at and marks[at - 1] == "of" and _is_of_some(marks, at - 1))
+    )
+
+
+def _is_of_some(marks: tuple[str, ...], of: int) -> bool:
+    """Whether "of" joins a thing to a picture or a part, and not to a side of it."""
+    return marks[max(of - 1, 0)] not in _SIDES
 
 
 def _is_named(caption: Caption, candidates: Candidates, noun: str) -> bool:

@@ -10,6 +10,7 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, small_pool, texts
 
+CLAIM = r"(?P<before>.*), (with|and) an? (?P<thing>\w+)(?P<after> in view| in the scene| can be seen)"
 COLOURED = ["a red bus on a street"] * 40 + ["a blue bus on a street"] * 30 + ["a purple bus on a street"] * 3
 
 
@@ -115,6 +116,37 @@ def test_one_box_states_a_thing_and_two_do_not(pool: PoolStatistics) -> None:
     box = Box("kite", 0.1, 0.1, 0.2, 0.2)
     assert sides(pool, "add-object", "A woman sitting on a bench.", boxes=(box,))
     assert not sides(pool, "add-object", "A woman sitting on a bench.", boxes=(box, box))
+
+
+@pytest.mark.parametrize("mark", ["", ".", " .", ". "])
+def test_where_no_place_fits_both_sides_claim_that_a_thing_is_in_view(pool: PoolStatistics, mark: str) -> None:
+    found = sides(pool, "add-object", "A woman sitting" + mark, "a kite near a bench")
+    assert found
+    for negative, positive in found:
+        claims = [re.fullmatch(CLAIM + re.escape(mark), text) for text in (negative, positive)]
+        assert all(claims)
+        assert len({(claim["before"], claim["after"]) for claim in claims if claim}) == 1
+        false, true = (claim["thing"] for claim in claims if claim)
+        assert true in {"kite", "bench"}
+        assert false not in {"kite", "bench", "woman"}
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["a hot dog near a tree", "a picture of a kite", "no kite near a tree", "waiting for a kite", "a sign with a kite on it",
+     "a kite shop", "a kite or an umbrella", "a kite and two kites"],
+)  # fmt: skip
+def test_what_is_claimed_to_be_in_view_must_be_plainly_stated(pool: PoolStatistics, other: str) -> None:
+    found = sides(pool, "add-object", "A woman sitting", other)
+    assert not any(re.search(r" (dog|kite)\b", positive) for _, positive in found)
+
+
+def test_several_things_are_claimed_where_captions_state_several() -> None:
+    more = ["a woman on a bench with two dogs", "a woman on a bench with two cats"] * 5
+    pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()
+    found = sides(pool, "add-object", "A woman on a bench", "a woman near two dogs")
+    assert found
+    assert all(re.search(r", (with|and) dogs ", positive) and "dogs" not in negative for negative, positive in found)
 
 
 @pytest.mark.parametrize(
