@@ -1,5 +1,6 @@
 """What the recipes make of samples: texts, masks, labels, and chance."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("transformers", reason="the trainer's tokenizers are those of transformers")
 
-from pairwright.datasets.errors import UsageError  # noqa: E402 - behind the guard of torch
+from pairwright.datasets.errors import InputError, UsageError  # noqa: E402 - behind the guard of torch
 from pairwright.datasets.samples import Sample  # noqa: E402
 from pairwright.datasets.shards import write_shards  # noqa: E402
 from pairwright.generators.language.wordnet import wordnet_status  # noqa: E402
@@ -18,7 +19,7 @@ from pairwright.training.loading.batches import IGNORED  # noqa: E402
 from pairwright.training.loading.pairs import Pairs  # noqa: E402
 from pairwright.training.loading.students import Students  # noqa: E402
 from pairwright.training.loading.talks import Talks  # noqa: E402
-from pairwright.training.loading.texts import load_tokenizer  # noqa: E402
+from pairwright.training.loading.texts import TextOptions, load_tokenizer  # noqa: E402
 from pairwright.training.loading.triplets import Triplets  # noqa: E402
 from tests.datasets.way_out import conversation, negative, pair, picture, samples  # noqa: E402
 from tests.training.loading_trial import loader, shards, tokenizer  # noqa: E402
@@ -217,3 +218,45 @@ def test_recipes_refuse_numbers_that_cannot_be() -> None:
 def test_a_rationale_of_another_split_is_left_out(given: Given) -> None:
     with pytest.raises(Exception, match="none of the 12 samples"):
         loader(given.data, Students(split="validation"), given.words)
+
+
+def student_lines(path: Path, *rows: tuple[str, str, str, str]) -> str:
+    """Write student rows (id, objective, output, split) and return the file."""
+    keys = ("id", "objective", "output", "split")
+    lines = [json.dumps({**dict(zip(keys, row, strict=True)), "input": "does it fit ?"}) for row in rows]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_a_file_of_student_rows_is_read_by_example(tmp_path: Path, given: Given) -> None:
+    data = student_lines(
+        tmp_path / "rows.jsonl",
+        ("a", "label", "no", "train"),
+        ("b", "label", "yes", "train"),
+        ("a", "rationale", "the circle is red .", "train"),
+        ("c", "label", "yes", "validation"),
+    )
+    one = loader(data, Students(), given.words)
+    assert one.index.left_out == {"no_rationales": 1}
+    (batch,) = one
+    said = {key: [] for key in batch.keys}  # type: dict[str, list[str]]
+    for key, row in zip(batch.keys, batch.targets, strict=True):
+        said[key].append(given.text(row[row != IGNORED]))
+    assert said == {"a": ["no", "the circle is red ."], "b": ["yes"]}
+
+
+@pytest.mark.parametrize("line", ["no json", "[]", '{"id": "a"}'])
+def test_a_line_that_is_no_student_row_is_named(tmp_path: Path, given: Given, line: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(line + "\n")
+    with pytest.raises(InputError, match="line 1"):
+        loader(str(path), Students(), given.words)
+
+
+def test_instructions_may_have_a_tokenizer_of_their_own_without_the_end_mark(given: Given) -> None:
+    batch = one_batch(given.data, Triplets(instructions=TextOptions(given.words, 5)), given.words)
+    end = load_tokenizer(given.words).eos_token_id
+    assert not (batch.instructions == end).any()
+    assert (batch.texts == end).sum() == len(batch.keys)
+    assert batch.cut == len(batch.keys)
+    assert batch.instructions.shape[1] == 4

@@ -17,6 +17,7 @@ again, and the next epoch sees it otherwise.
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypedDict
 
 import torch
@@ -26,8 +27,10 @@ from pairwright.datasets.errors import InputError, PairwrightError, UsageError
 from pairwright.training.loading.batches import B, Packed, unpack
 from pairwright.training.loading.images import ImageOptions
 from pairwright.training.loading.order import Ends, Order
+from pairwright.training.loading.raw import Judge, Samples
 from pairwright.training.loading.recipes import Making, Recipe, no_image
-from pairwright.training.loading.shard_index import ShardIndex, index_shards
+from pairwright.training.loading.shard_index import index_shards
+from pairwright.training.loading.student_file import index_students
 from pairwright.training.loading.texts import TextOptions, load_tokenizer
 
 _MENDS = {
@@ -108,7 +111,7 @@ class ShardLoader(Generic[B]):
         """Look at the shards and find what could not go well, before anything starts.
 
         Args:
-            data: a folder of shards, a tar, or a brace pattern.
+            data: a folder of shards, a tar, or a brace pattern; for `Students` also a ``.jsonl`` of their rows.
             recipe: what a batch is made of.
             options: who makes batches, and of what size.
             texts: how texts become tokens.
@@ -121,7 +124,7 @@ class ShardLoader(Generic[B]):
         """
         load_tokenizer(texts.tokenizer)
         self.options, self._images = options, images
-        self.index = index_shards(data, recipe.lacks if recipe.needs == "each" else None)
+        self.index = _indexed(data, recipe.lacks if recipe.needs == "each" else None)
         _check(self.index, recipe, data)
         self.order = Order(
             self.index.counts, options.batch_size, options.ranks, options.seed, options.window, options.ends
@@ -188,11 +191,15 @@ class ShardLoader(Generic[B]):
         self.epoch, self.step = state["epoch"], state["step"]
 
 
-def _check(index: ShardIndex, recipe: Recipe[B], data: str) -> None:
+def _indexed(data: str, judge: Judge | None) -> Samples:
+    return index_students(Path(data), judge) if data.endswith(".jsonl") else index_shards(data, judge)
+
+
+def _check(index: Samples, recipe: Recipe[B], data: str) -> None:
     """Raise InputError when the shards do not hold what the recipe needs."""
     lacking = dict(index.left_out)
     if recipe.needs == "some" and not _one_serves(index, recipe):
-        index = index_shards(data, recipe.lacks)
+        index = _indexed(data, recipe.lacks)
         lacking = dict(index.left_out)
     if not sum(index.counts):
         reason = max(lacking, key=lambda name: lacking[name])
@@ -206,7 +213,7 @@ def _check(index: ShardIndex, recipe: Recipe[B], data: str) -> None:
         raise no_image(first.where)
 
 
-def _one_serves(index: ShardIndex, recipe: Recipe[B]) -> bool:
+def _one_serves(index: Samples, recipe: Recipe[B]) -> bool:
     """Say whether one of the first samples serves, which spares reading them all."""
     numbers = range(min(_PROBED, sum(index.counts)))
     return any(not recipe.lacks(index.read([number])[0].body) for number in numbers)
@@ -226,7 +233,7 @@ class _Steps(Sampler[tuple[int, int]]):
 class _Batches(Dataset[Any], Generic[B]):
     """The batches of one rank by (epoch, step), as workers make them."""
 
-    index: ShardIndex
+    index: Samples
     order: Order
     recipe: Recipe[B]
     rank: int

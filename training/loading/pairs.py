@@ -17,8 +17,8 @@ from torch import Tensor
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.batches import Packed, PairBatch
+from pairwright.training.loading.raw import Body, RawSample
 from pairwright.training.loading.recipes import Making, Needs, group_numbers, image_tensor
-from pairwright.training.loading.shard_index import Body, RawSample
 from pairwright.training.loading.texts import encode, fill_of, padded
 
 _Kinds = Mapping[str, Sequence[str]]

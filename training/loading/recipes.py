@@ -16,7 +16,7 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import InputError
 from pairwright.training.loading.batches import B, Packed
 from pairwright.training.loading.images import ImageOptions, pixels
-from pairwright.training.loading.shard_index import Body, RawSample
+from pairwright.training.loading.raw import Body, RawSample
 from pairwright.training.loading.texts import TextOptions
 
 Needs = Literal["nothing", "some", "each"]

@@ -10,13 +10,12 @@ Limits: files on disks; tars without compression. Memory: 16 bytes a sample.
 
 import io
 import mmap
-import os
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -28,31 +27,8 @@ from webdataset.tariterators import group_by_keys, tar_file_expander
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.shards import find_shards
 from pairwright.datasets.ustar import BLOCK, END
-
-Body = Mapping[str, Any]
-Judge = Callable[[Body], str]
-"""Says why a sample has no place, in one word; nothing when it has one."""
-
-_OPEN_FILES = 64
-
-
-@dataclass(frozen=True, slots=True)
-class RawSample:
-    """A sample as it stands in its shard.
-
-    Attributes:
-        key: of the sample.
-        where: shard and key, for messages.
-        caption: contents of ``.txt``.
-        body: contents of ``.json``; empty when it has none.
-        image: bytes of the image; empty for text-only samples.
-    """
-
-    key: str
-    where: str
-    caption: str
-    body: Body
-    image: bytes
+from pairwright.training.loading.positions import read_span
+from pairwright.training.loading.raw import Judge, RawSample
 
 
 @dataclass(frozen=True)
@@ -91,31 +67,12 @@ class ShardIndex:
         shard = int(np.searchsorted(self._ends, number, side="right"))
         path = self.paths[shard]
         start, end = self.spans[shard][number - (self._ends[shard] - len(self.spans[shard]))].tolist()
-        part = {"url": str(path), "stream": io.BytesIO(_opened(path).read(start, end) + END)}
+        part = {"url": str(path), "stream": io.BytesIO(read_span(path, start, end) + END)}
         try:
             (members,) = group_by_keys(tar_file_expander([part]))
         except (ValueError, tarfile.TarError) as error:
             raise StorageError(f"{path}: no sample at byte {start} any more ({error}). Start again.") from None
         return _sample(path, members)
-
-
-class _Opened:
-    """A file that is read by position: workers that were forked share the position of a handle, and would race."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDONLY)
-
-    def read(self, start: int, end: int) -> bytes:
-        return os.pread(self._file, end - start, start)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            os.close(self._file)
-
-
-@lru_cache(maxsize=_OPEN_FILES)
-def _opened(path: Path) -> _Opened:
-    return _Opened(path)  # closed when it leaves the cache
 
 
 def _sample(path: Path, members: dict[str, Any]) -> RawSample:

@@ -2,7 +2,7 @@
 
 ``multi-task``   two rows an example: ``[label] x`` gives the label, ``[rationale] x`` the rationale (equations 2.3, 2.4)
 ``single-task``  one row: x gives rationale and label as one text (equation 2.5)
-``label``        one row: x gives the label (standard finetuning)
+``label``        one row: ``[label] x`` gives the label (standard finetuning)
 
 The rows of an example stand in the same batch. Those of shards are told as `pairwright export --to rationales` tells
 them; files of such rows are read by `student_file.py`.
@@ -17,11 +17,14 @@ import torch
 from pairwright.datasets.exports.rationales import StudentRows
 from pairwright.datasets.records import Example, Origin
 from pairwright.training.loading.batches import IGNORED, Packed, StudentBatch
+from pairwright.training.loading.raw import Body, RawSample
 from pairwright.training.loading.recipes import Making, Needs
-from pairwright.training.loading.shard_index import Body, RawSample
+from pairwright.training.loading.student_file import ROWS
 from pairwright.training.loading.texts import encode, fill_of, padded
 
 Objectives = Literal["multi-task", "single-task", "label"]
+
+_WANTED = {"multi-task": ("label", "rationale"), "single-task": ("both",), "label": ("label",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +43,12 @@ class Students:
     pictures = False
 
     def lacks(self, body: Body) -> str:
-        """Return whether a sample has no rationale of this split."""
-        return "" if any(row["split"] == self.split for row in body.get("rationales", ())) else "no_rationales"
+        """Return whether a sample has no row of this split and objective."""
+        return "" if self._rows("", body) else "no_rationales"
 
     def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[StudentBatch]:
         """Return the batch of these samples."""
-        rows = [(sample.key, row) for sample in samples for row in self._rows(sample)]
+        rows = [(sample.key, row) for sample in samples for row in self._rows(sample.key, sample.body)]
         asked, cut_asked = encode([row["input"] for _, row in rows], making.texts)
         said, cut_said = encode([row["output"] for _, row in rows], making.texts)
         texts, mask = padded(asked, fill_of(making.texts))
@@ -54,14 +57,11 @@ class Students:
         batch = StudentBatch(texts, mask, targets, rationale, [key for key, _ in rows], cut_asked + cut_said)
         return Packed(batch, torch.empty(0, dtype=torch.uint8), torch.empty(0, dtype=torch.int64))
 
-    def _rows(self, sample: RawSample) -> list[dict[str, Any]]:
+    def _rows(self, key: str, body: Body) -> list[dict[str, Any]]:
+        """Return the student rows of a sample, or of an example of a file, which has them ready."""
+        rows = [row for row in body.get(ROWS, ()) if row["split"] == self.split]
         told = StudentRows("single-task" if self.objectives == "single-task" else "multi-task")
-        if self.objectives == "label":
-            told = StudentRows(label_prefix="")
-        rows = [
-            row
-            for known in sample.body.get("rationales", ())
-            if known["split"] == self.split
-            for row in told.of(Example(id=sample.key, origin=Origin("shard", 1), key=sample.key, **known))
-        ]
-        return [row for row in rows if row["objective"] == "label"] if self.objectives == "label" else rows
+        for known in body.get("rationales", ()):
+            if known["split"] == self.split:
+                rows += told.of(Example(id=key, origin=Origin("shard", 1), key=key, **known))
+        return [row for row in rows if row["objective"] in _WANTED[self.objectives]]

@@ -16,8 +16,8 @@ import torch
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.batches import IGNORED, Packed, TalkBatch
+from pairwright.training.loading.raw import Body, RawSample
 from pairwright.training.loading.recipes import Making, Needs, group_numbers, image_tensor
-from pairwright.training.loading.shard_index import Body, RawSample
 from pairwright.training.loading.texts import fill_of, load_tokenizer, padded
 from pairwright.training.loading.triplets import chosen
 

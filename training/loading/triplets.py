@@ -18,9 +18,9 @@ import torch
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.batches import Packed, TripletBatch
+from pairwright.training.loading.raw import Body, RawSample
 from pairwright.training.loading.recipes import Making, Needs, group_numbers, image_tensor
-from pairwright.training.loading.shard_index import Body, RawSample
-from pairwright.training.loading.texts import encode, fill_of, padded
+from pairwright.training.loading.texts import TextOptions, encode, fill_of, load_tokenizer, padded
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class Triplets:
     Attributes:
         turns: of one sample in a batch at most; 0: all.
         types: of the conversations that are taken; empty: all.
+        instructions: how these become tokens where a language model reads them (FocalLens-MLLM), without the mark of
+            the end, which the model puts there itself; None: as the answers do.
 
     Raises:
         UsageError: a number below 0.
@@ -37,6 +39,7 @@ class Triplets:
 
     turns: int = 0
     types: tuple[str, ...] = ()
+    instructions: TextOptions | None = None
 
     needs: Needs = "each"
     pictures = True
@@ -53,10 +56,11 @@ class Triplets:
         """Return the batch of these samples."""
         drawn = [self._drawn(sample, making) for sample in samples]
         rows = [(place, *exchange) for place, found in enumerate(drawn) for exchange in found]
-        asked, cut_asked = encode([instruction for _, instruction, _ in rows], making.texts)
+        asked, cut_asked = self._asked([instruction for _, instruction, _ in rows], making.texts)
         said, cut_said = encode([answer for _, _, answer in rows], making.texts)
-        fill, groups = fill_of(making.texts), group_numbers(samples)
-        (instructions, instruction_mask), (texts, text_mask) = padded(asked, fill), padded(said, fill)
+        instructions, instruction_mask = padded(asked, fill_of(self.instructions or making.texts))
+        texts, text_mask = padded(said, fill_of(making.texts))
+        groups = group_numbers(samples)
         batch = TripletBatch(
             images=torch.empty(0),
             instructions=instructions,
@@ -68,6 +72,13 @@ class Triplets:
             cut=cut_asked + cut_said,
         )
         return Packed(batch, image_tensor(samples, making), torch.tensor([place for place, _, _ in rows]))
+
+    def _asked(self, texts: Sequence[str], answers: TextOptions) -> tuple[list[list[int]], int]:
+        if self.instructions is None:
+            return encode(texts, answers)
+        rows, cut = encode(texts, self.instructions)
+        end = load_tokenizer(self.instructions.tokenizer).eos_token_id
+        return [row[:-1] if row and row[-1] == end else row for row in rows], cut
 
     def _drawn(self, sample: RawSample, making: Making) -> list[tuple[str, str]]:
         found = exchanges(sample.body, self.types)

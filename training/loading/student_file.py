@@ -1,0 +1,97 @@
+"""A JSONL of student rows (`pairwright generate rationales`, `pairwright export --to rationales`) as samples.
+
+A sample is an example: the rows with the same ``id``, which say label and rationale. Where they stand is read once;
+the rows are read when a batch wants them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.errors import InputError
+from pairwright.training.loading.positions import read_span
+from pairwright.training.loading.raw import Judge, RawSample
+
+ROWS = "student_rows"
+_MEMBERS = ("id", "objective", "input", "output", "split")
+
+_Spans = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StudentIndex:
+    """The examples of a file, numbered through.
+
+    Attributes:
+        path: of the file.
+        spans: for each example its lines: first byte, and the byte behind.
+        left_out: examples that have no place, by reason.
+    """
+
+    path: Path
+    spans: tuple[_Spans, ...]
+    left_out: Mapping[str, int]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Return the number of examples, of the one file."""
+        return (len(self.spans),)
+
+    def read(self, numbers: Sequence[int]) -> list[RawSample]:
+        """Return the examples of these numbers.
+
+        Raises:
+            InputError: a line that changed since.
+        """
+        return [self._read(number) for number in numbers]
+
+    def _read(self, number: int) -> RawSample:
+        rows = [_row(read_span(self.path, *span), str(self.path)) for span in self.spans[number]]
+        return RawSample(rows[0]["id"], f"{self.path}, example {rows[0]['id']}", "", {ROWS: rows}, b"")
+
+
+def index_students(path: Path, judge: Judge | None = None) -> StudentIndex:
+    """Return where the examples of a file lie; ``judge`` as in `index_shards`.
+
+    Raises:
+        InputError: no such file, no row in it, or a line that is no student row.
+    """
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), mend="Give the .jsonl that holds the rows.")
+    spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    rows: defaultdict[str, list[Any]] = defaultdict(list)
+    for start, end, row in _lines(path):
+        spans[row["id"]].append((start, end))
+        rows[row["id"]].append(row)
+    if not spans:
+        raise InputError("no row in it", where=str(path), mend="Make rows by pairwright generate rationales.")
+    reasons = {name: judge({ROWS: found}) if judge else "" for name, found in rows.items()}
+    kept = tuple(tuple(found) for name, found in spans.items() if not reasons[name])
+    return StudentIndex(path, kept, Counter(reason for reason in reasons.values() if reason))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, int, Any]]:
+    at = 0
+    with path.open("rb") as handle:
+        for number, line in enumerate(handle, start=1):
+            if line.strip():
+                yield at, at + len(line), _row(line, f"{path}, line {number}")
+            at += len(line)
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"no JSON ({error})", where=where, mend="Write the rows again.") from None
+    if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _MEMBERS):
+        raise InputError(
+            f"no student row: it needs {', '.join(_MEMBERS)}, all of them texts",
+            where=where,
+            mend="pairwright export --to rationales writes such rows.",
+        )
+    return row
