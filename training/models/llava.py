@@ -1,0 +1,343 @@
+"""A LLaVA-style model: CLIP's vision tower, a projection, a causal language model (003, chapters 3 and 4).
+
+The patches' features are projected into the space of word embeddings (eq. 3.1) and put in the place of the image's mark
+in the text. LLaVA's projection is one matrix, LLaVA-1.5's two layers with GELU between; the features are those before
+the last layer, as in the authors' code, or after it. The class token is left out.
+
+A mark is `IMAGE`, a number below 0 that no vocabulary has, so the language model's embeddings stay as they are;
+`mark_images` puts it where a text says `<image>`. A text may have several, or none. An image is one picture, or the
+parts of an AnyRes image with their grid.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, Self, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import (
+    AutoModelForCausalLM,
+    CLIPVisionModel,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from pairwright.datasets.errors import UsageError
+from pairwright.training.models.anyres import Grid, merge
+from pairwright.training.models.checkpoints import (
+    fill,
+    pretrained,
+    read_added,
+    read_description,
+    read_tokenizer,
+    save_added,
+)
+from pairwright.training.models.clip import Clip, Pixels
+from pairwright.training.models.tower import layers_until, patch_count, side, vision_states
+
+IMAGE_MARK = "<image>"
+IMAGE = -200
+IGNORED = -100
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How images enter the language model.
+
+    Attributes:
+        projection: ``linear`` (LLaVA) or ``mlp``, two layers (LLaVA-1.5).
+        layer: of the vision tower whose features are taken: -2 before the last, -1 after it (`tower.vision_states`).
+    """
+
+    projection: Literal["linear", "mlp"] = "mlp"
+    layer: int = -2
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Texts with their images put in.
+
+    Attributes:
+        states: float (b, n, width), what the language model reads in place of tokens.
+        mask: bool (b, n), False for padding.
+        targets: int64 (b, n): the token at each place, or `IGNORED` where nothing is learnt: images, padding, and where
+            the given targets said so.
+    """
+
+    states: Tensor
+    mask: Tensor
+    targets: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """Logits, float (b, n, vocabulary), and the targets they are aligned with as in `Joined`: row n predicts n + 1."""
+
+    logits: Tensor
+    targets: Tensor
+
+
+class Llava(nn.Module):
+    """The model of the chapters' figures 3.1 and 4.1.
+
+    Attributes:
+        vision: the tower; frozen in both stages.
+        projection: from its width to the language model's.
+        language: the causal language model.
+        tokenizer: the language model's; None for a model made from configs alone.
+        pixels: what images must look like.
+    """
+
+    kind = "llava"
+
+    def __init__(
+        self,
+        vision: CLIPVisionModel,
+        language: PreTrainedModel,
+        connection: Connection | None = None,
+        *,
+        tokenizer: PreTrainedTokenizerBase | None = None,
+        pixels: Pixels | None = None,
+    ) -> None:
+        """Join the two; the projection is drawn from torch's generator: seed it before.
+
+        Raises:
+            UsageError: when the vision tower has no such layer.
+        """
+        super().__init__()
+        self.connection = connection or Connection()
+        layers_until(vision.config.num_hidden_layers, self.connection.layer)
+        self.vision = vision
+        self.projection = _projection(self.connection.projection, vision.config.hidden_size, _words(language)).to(
+            _words(language).weight
+        )
+        self.language = language
+        self.tokenizer = tokenizer
+        self.pixels = pixels or Pixels(side(vision))
+
+    @classmethod
+    def begin(
+        cls,
+        vision: str,
+        language: str,
+        connection: Connection | None = None,
+        *,
+        dtype: torch.dtype = torch.float32,
+    ) -> Self:
+        """Begin with the vision tower of a CLIP checkpoint and a causal language model, each by folder or name.
+
+        Raises:
+            MissingResource: when there is no such checkpoint.
+            InputError: when one is damaged or of another kind.
+        """
+        seeing = Clip.load(vision, dtype=dtype)
+        speaking = pretrained(AutoModelForCausalLM, language, dtype=dtype)
+        tokenizer = read_tokenizer(language)
+        return cls(seeing.network.vision_model, speaking, connection, tokenizer=tokenizer, pixels=seeing.pixels)
+
+    @classmethod
+    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+        """Load what `save` wrote.
+
+        Raises:
+            StorageError: when it is torn.
+            UsageError: when ``name`` is not such a folder: `begin` makes one.
+        """
+        folder = Path(name)
+        described = read_description(folder)
+        if described.get("kind") != cls.kind:
+            raise UsageError(f"{name} is not a {cls.kind} that was saved: Llava.begin(vision, language) makes one")
+        model = cls(
+            cast("CLIPVisionModel", pretrained(CLIPVisionModel, str(folder / "vision"), dtype=dtype)),
+            pretrained(AutoModelForCausalLM, str(folder / "language"), dtype=dtype),
+            Connection(**described["connection"]),
+            tokenizer=read_tokenizer(str(folder / "language")) if described["tokenizer"] else None,
+            pixels=Pixels(**described["pixels"]),
+        )
+        fill(model.added(), read_added(folder), folder)
+        return model
+
+    @property
+    def patches(self) -> int:
+        """Tokens that an image takes; a part of an AnyRes image takes as many."""
+        return patch_count(self.vision)
+
+    @property
+    def width(self) -> int:
+        """Length of the language model's states."""
+        return _words(self.language).embedding_dim
+
+    def image_tokens(self, images: Tensor) -> Tensor:
+        """Return H_v of eq. 3.1, float (n, patches, width), for images (n, 3, h, w).
+
+        Raises:
+            UsageError: when they have another size than the tower.
+        """
+        # A frozen tower needs no graph, which is most of the memory here.
+        learns = any(parameter.requires_grad for parameter in self.vision.parameters())
+        with torch.set_grad_enabled(learns and torch.is_grad_enabled()):
+            states = vision_states(self.vision, images, layer=self.connection.layer)[:, 1:]
+        found: Tensor = self.projection(states.to(next(self.projection.parameters()).dtype))
+        return found
+
+    def join(
+        self,
+        texts: Tensor,
+        text_mask: Tensor,
+        images: Tensor,
+        *,
+        targets: Tensor | None = None,
+        grids: Sequence[Grid] | None = None,
+    ) -> Joined:
+        """Put the images in the places of their marks, and pad on the right.
+
+        Args:
+            texts: token ids, int64 (b, t), `IMAGE` at each mark.
+            text_mask: bool (b, t), False for padding.
+            images: float (n, 3, h, w), one a mark, in the order of the marks; with ``grids``, all parts of them
+                (`anyres.split`) one after the other.
+            targets: int64 (b, t), `IGNORED` where nothing is learnt; by default the texts themselves.
+            grids: one an image, when images are in parts.
+
+        Raises:
+            UsageError: when there are more or fewer images than marks.
+        """
+        targets = texts if targets is None else targets
+        return _padded(self._rows(texts, text_mask, targets, self._shown(images, grids)), left=False)
+
+    def forward(
+        self,
+        texts: Tensor,
+        text_mask: Tensor,
+        images: Tensor,
+        targets: Tensor | None = None,
+        *,
+        grids: Sequence[Grid] | None = None,
+    ) -> Predicted:
+        """Predict each token from those before it; arguments as for `join`."""
+        joined = self.join(texts, text_mask, images, targets=targets, grids=grids)
+        found = self.language(inputs_embeds=joined.states, attention_mask=joined.mask.long(), use_cache=False)
+        return Predicted(found.logits, joined.targets)
+
+    def last_states(
+        self, texts: Tensor, text_mask: Tensor, images: Tensor, *, grids: Sequence[Grid] | None = None
+    ) -> Tensor:
+        """Return the language model's last state at each text's last token, float (b, width)."""
+        joined = self.join(texts, text_mask, images, grids=grids)
+        inner = cast("PreTrainedModel", self.language.base_model)
+        found = inner(inputs_embeds=joined.states, attention_mask=joined.mask.long(), use_cache=False)
+        states: Tensor = found.last_hidden_state
+        return states[torch.arange(len(states), device=states.device), joined.mask.sum(dim=1) - 1]
+
+    def answer(
+        self,
+        texts: Tensor,
+        text_mask: Tensor,
+        images: Tensor,
+        *,
+        most: int = 64,
+        grids: Sequence[Grid] | None = None,
+    ) -> Tensor:
+        """Return the likeliest answers token by token, int64 (b, up to ``most``)."""
+        # Padded on the left: what is generated follows the last token.
+        joined = _padded(self._rows(texts, text_mask, texts, self._shown(images, grids)), left=True)
+        network = cast("Any", self.language)
+        found = network.generate(
+            inputs_embeds=joined.states,
+            attention_mask=joined.mask.long(),
+            max_new_tokens=most,
+            do_sample=False,
+            num_beams=1,
+        )
+        assert isinstance(found, Tensor)
+        return found
+
+    def added(self) -> dict[str, Tensor]:
+        """Return the projection's weights."""
+        return {f"projection.{name}": one for name, one in self.projection.named_parameters()}
+
+    def save(self, folder: Path) -> None:
+        """Write both checkpoints as transformers does (``vision``, ``language``), and the projection beside them."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.vision.save_pretrained(folder / "vision")
+        self.language.save_pretrained(folder / "language")
+        if self.tokenizer is not None:
+            self.tokenizer.save_pretrained(folder / "language")
+        described = {
+            "kind": self.kind,
+            "connection": asdict(self.connection),
+            "pixels": asdict(self.pixels),
+            "tokenizer": self.tokenizer is not None,
+        }
+        save_added(folder, self.added(), described)
+
+    def _rows(
+        self, texts: Tensor, text_mask: Tensor, targets: Tensor, shown: Sequence[Tensor]
+    ) -> list[tuple[Tensor, Tensor]]:
+        marks = int(((texts == IMAGE) & text_mask).sum())
+        if marks != len(shown):
+            raise UsageError(f"{len(shown)} images for {marks} marks in the texts: one image a mark")
+        words = _words(self.language)(texts.clamp(min=0))
+        waiting = iter(shown)
+        return [
+            _weave(texts[row][said], words[row][said], targets[row][said], waiting)
+            for row, said in enumerate(text_mask.bool())
+        ]
+
+    def _shown(self, images: Tensor, grids: Sequence[Grid] | None) -> list[Tensor]:
+        tokens = self.image_tokens(images) if len(images) else images.new_zeros(0, self.patches, 1)
+        if grids is None:
+            return list(tokens)
+        sizes = [1 + grid.tiles for grid in grids]
+        if sum(sizes) != len(tokens):
+            raise UsageError(f"{len(tokens)} parts of images for grids that need {sum(sizes)}")
+        return [merge(parts, grid) for parts, grid in zip(torch.split(tokens, sizes), grids, strict=True)]
+
+
+def mark_images(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
+    """Return the tokens of a text, with `IMAGE` where it says ``<image>``; no marks of beginning or end are added."""
+    ids: list[int] = []
+    for number, part in enumerate(text.split(IMAGE_MARK)):
+        ids += [IMAGE] if number else []
+        ids += tokenizer.encode(part, add_special_tokens=False)
+    return ids
+
+
+def _weave(ids: Tensor, words: Tensor, targets: Tensor, images: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return one text's states and targets, each mark replaced by the next image."""
+    states, aims, start = [], [], 0
+    for place in (ids == IMAGE).nonzero().flatten().tolist():
+        image = next(images).to(words.dtype)
+        states += [words[start:place], image]
+        aims += [targets[start:place], targets.new_full((len(image),), IGNORED)]
+        start = place + 1
+    return torch.cat([*states, words[start:]]), torch.cat([*aims, targets[start:]])
+
+
+def _padded(rows: Sequence[tuple[Tensor, Tensor]], *, left: bool) -> Joined:
+    longest = max(len(states) for states, _ in rows)
+    states, targets, masks = [], [], []
+    for own, aims in rows:
+        missing = longest - len(own)
+        edges = (missing, 0) if left else (0, missing)
+        states.append(functional.pad(own, (0, 0, *edges)))
+        targets.append(functional.pad(aims, edges, value=IGNORED))
+        masks.append(functional.pad(torch.ones_like(aims, dtype=torch.bool), edges, value=False))
+    return Joined(torch.stack(states), torch.stack(masks), torch.stack(targets))
+
+
+def _words(language: PreTrainedModel) -> nn.Embedding:
+    found = language.get_input_embeddings()
+    assert isinstance(found, nn.Embedding)
+    return found
+
+
+def _projection(kind: str, seen: int, words: nn.Embedding) -> nn.Module:
+    first = nn.Linear(seen, words.embedding_dim)
+    if kind == "linear":
+        return first
+    if kind == "mlp":
+        return nn.Sequential(first, nn.GELU(), nn.Linear(words.embedding_dim, words.embedding_dim))
+    raise UsageError(f"a projection of kind {kind!r}: linear or mlp")
