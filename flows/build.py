@@ -100,6 +100,12 @@ def build(  # noqa: PLR0913 - keywords, each told of below
         _RUN.reset(this)
 
 
+async def build_in_flow(config: BuildConfig, out: Path, progress: Progress) -> dict[str, Any]:
+    """Build into ``out``, an absolute path, inside a flow that runs already; its tasks are the parts."""
+    _RUN.set(_Run(progress))
+    return await build_flow.fn(config.model_dump(mode="json"), str(out))
+
+
 def _heeding_sigterm(run: _Flow) -> _Flow:
     """Return a run that SIGTERM ends in order, as Ctrl-C does; Prefect has a way of its own."""
 

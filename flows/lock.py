@@ -46,16 +46,28 @@ def exclusive(root: Path) -> Iterator[None]:
     Raises:
         StorageError: when another process builds there, or the folder is not ours or cannot be written.
     """
+    busy = "another build is running in this folder. Wait for it, or choose another --out."
+    with _held(root, ".lock", busy):
+        yield
+
+
+@contextmanager
+def only_schedule(root: Path) -> Iterator[None]:
+    """Be the only process that serves a schedule for the build directory ``root``; errors as in `exclusive`."""
+    with _held(root, ".serving", "a schedule is served for this folder already. End that one first."):
+        yield
+
+
+@contextmanager
+def _held(root: Path, name: str, busy: str) -> Iterator[None]:
     claim(root)
     try:
-        handle = (root / ".lock").open("w")
+        handle = (root / name).open("w")
     except OSError as error:
         raise _unwritable(root, error) from None
     with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StorageError(
-                f"{root}: another build is running in this folder. Wait for it, or choose another --out."
-            ) from None
+            raise StorageError(f"{root}: {busy}") from None
         yield

@@ -1,0 +1,91 @@
+"""The flow that a schedule runs: a build config by its path, read anew each time.
+
+`pairwright serve` runs it in processes of its own; a worker of a Prefect server runs it by the name
+``pairwright.flows.scheduled.scheduled_build`` (see ``prefect.yaml``, written by `pairwright init --prefect`).
+"""
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairwright.flows.build import build_in_flow
+from pairwright.flows.config import load_config
+from pairwright.flows.prefect_api import flow
+
+if TYPE_CHECKING:
+    from pairwright.generators.llm.session import Snapshot
+
+SERVED_BY = "PAIRWRIGHT_SERVED_BY"  # process id of the `pairwright serve` that started this process
+_EVERY = 1.0  # seconds between two looks whether it is still there
+
+
+class Lines:
+    """Progress as lines on stderr, one a stage: what a service's log holds."""
+
+    def __init__(self) -> None:
+        self._started: dict[str, float] = {}
+        self._ran: dict[str, int] = {}
+
+    def begin(self, stage: str, jobs: int) -> None:  # noqa: ARG002 - as the protocol says
+        """A stage starts."""
+        self._started[stage], self._ran[stage] = time.monotonic(), 0
+
+    def advance(self, stage: str, *, reused: bool) -> None:
+        """One job is done."""
+        self._ran[stage] += not reused
+
+    def far(self, stage: str, now: "Snapshot") -> None:
+        """Say nothing: a log has no use for each second."""
+
+    def end(self, stage: str, summary: str) -> None:
+        """The stage is done."""
+        seconds = time.monotonic() - self._started[stage]
+        told = summary if self._ran[stage] else f"{summary} (from an earlier run)"
+        self.note(f"  {stage:<18}{seconds:6.1f} s  {told}")
+
+    def note(self, message: str) -> None:
+        """Something worth a line of its own."""
+        print(message, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
+
+
+def end_with_the_server_process() -> None:
+    """End this process when the `pairwright serve` that started it is gone, which had no time to end it in order."""
+    served_by = os.environ.get(SERVED_BY)
+    if served_by is None or int(served_by) != os.getppid():
+        return  # of a worker's, which may be started anew while its runs go on
+
+    def watch() -> None:
+        while os.getppid() == int(served_by):
+            time.sleep(_EVERY)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@flow(name="pairwright-scheduled-build", flow_run_name="{out}", persist_result=False)
+async def scheduled_build(config: str, out: str, workers: int | None = None) -> dict[str, Any]:
+    """Build what a config file says, as it stands now.
+
+    Args:
+        config: path of the YAML file.
+        out: the build directory; what stands there and still fits is not made again.
+        workers: processes; the config's when left out.
+
+    Returns:
+        The counts of each stage, as the manifest has them.
+    """
+    end_with_the_server_process()
+    loaded = load_config(Path(config))
+    if workers:
+        loaded = loaded.model_copy(update={"workers": workers})
+    lines = Lines()
+    lines.note(f"Building {loaded.name} in {out} ...")
+    manifest = await build_in_flow(loaded, Path(out), lines)
+    shards = manifest["shards"]
+    lines.note(
+        f"Built {loaded.name}: {manifest['stages']['sizes']['kept']:,} samples in {out}/shards/{shards['pattern']}"
+    )
+    return {name: {"candidates": told["candidates"], "kept": told["kept"]} for name, told in manifest["stages"].items()}

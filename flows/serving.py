@@ -1,0 +1,194 @@
+"""A schedule in one long process: `pairwright serve`.
+
+Prefect's server makes the runs, this process starts each in a process of its own. Two runs never meet: the deployment
+holds one place (`ConcurrencyLimitConfig`), which a run takes before it starts; a run whose time comes while another
+holds it is left out (or waits). A limit given to `serve` would only hold within one process, and queue runs without
+end. The place is a lease: a run that dies with its machine loses it after five minutes, and at the start of `serve`,
+the only one for its folder, at once.
+"""
+
+import asyncio
+import os
+import signal
+import zoneinfo
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from pairwright.datasets.errors import UsageError
+from pairwright.flows.config import load_config
+from pairwright.flows.lock import only_schedule
+from pairwright.flows.prefect_server import server_of_our_own
+from pairwright.flows.preflight import refuse_broken_prefect
+
+Late = Literal["skip", "wait"]
+_LOOK = 5.0  # seconds between two looks for runs whose time has come
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """When builds run: by ``cron`` (five fields) in ``timezone``, or every ``interval`` seconds.
+
+    ``late`` says what becomes of a run whose time comes while the one before still runs.
+    """
+
+    cron: str = ""
+    interval: float = 0.0
+    timezone: str = "UTC"
+    late: Late = "skip"
+
+    def __post_init__(self) -> None:
+        if bool(self.cron) == bool(self.interval):
+            raise UsageError("a schedule is either --cron or --interval. Give one of them.")
+        if self.timezone not in zoneinfo.available_timezones():
+            raise UsageError(f"--timezone {self.timezone}: unknown. Give a name such as Europe/Berlin.")
+
+    def __str__(self) -> str:
+        return f"by cron {self.cron!r} ({self.timezone})" if self.cron else f"every {self.interval:g} s"
+
+    @property
+    def look(self) -> float:
+        """Seconds between two looks for runs whose time has come."""
+        return min(_LOOK, self.interval / 2) if self.interval else _LOOK
+
+
+@dataclass(frozen=True)
+class Served:
+    """What is served: the config file, the build directory, and how many processes build."""
+
+    config: Path
+    out: Path
+    workers: int | None = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of the flow."""
+        return {"config": str(self.config.resolve()), "out": str(self.out.resolve()), "workers": self.workers}
+
+
+def serve(served: Served, timetable: Timetable, *, port: int, told: Callable[[str], None]) -> None:
+    """Build by a schedule, until SIGTERM or Ctrl-C.
+
+    The server is that of PREFECT_API_URL or of the user's Prefect profile; where neither names one, one is started on
+    loopback, and ends with this call. What runs when the end comes is asked to end; what it did is kept.
+
+    Args:
+        served: what to build.
+        timetable: when.
+        port: of the server, if one is started.
+        told: hears lines on what goes on.
+
+    Raises:
+        UsageError: when the config or the schedule is wrong, the port is taken, or another schedule of this name is
+            served for another folder.
+        StorageError: when the folder is served already, or is not ours.
+        MissingResource: when Prefect is known not to start.
+    """
+    name = load_config(served.config).name
+    refuse_broken_prefect()
+    from pairwright.flows.prefect_runner import PREFECT_API_URL, temporary_settings
+
+    schedule = _schedule(timetable)
+    with only_schedule(served.out), ExitStack() as stack:
+        url = str(PREFECT_API_URL.value() or "")
+        if not url:
+            told("Starting a Prefect server takes 5 to 20 seconds ...")
+            url = stack.enter_context(server_of_our_own(port))
+            stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
+        stack.enter_context(_marked())
+        told(f"Serving {name} {timetable} into {served.out}")
+        told(f"Prefect: {url.removesuffix('/api')}. Ctrl-C ends this.")
+        asyncio.run(_serve(name, served, timetable, schedule))
+    told("Ended. The schedule is paused until it is served again.")
+
+
+def _schedule(timetable: Timetable) -> Any:
+    from pairwright.flows.prefect_runner import Cron, Interval
+
+    if timetable.interval:
+        return Interval(timedelta(seconds=timetable.interval), timezone=timetable.timezone)
+    try:
+        return Cron(timetable.cron, timezone=timetable.timezone)
+    except ValueError:
+        raise UsageError(
+            f'--cron {timetable.cron!r}: not five fields such as "0 2 * * *" (minute, hour, day, month, weekday).'
+        ) from None
+
+
+@contextmanager
+def _marked() -> Iterator[None]:
+    """Let the processes of runs know which process serves them."""
+    from pairwright.flows.scheduled import SERVED_BY
+
+    os.environ[SERVED_BY] = str(os.getpid())
+    try:
+        yield
+    finally:
+        del os.environ[SERVED_BY]
+
+
+async def _serve(name: str, served: Served, timetable: Timetable, schedule: Any) -> None:
+    from pairwright.flows import prefect_runner as prefect
+    from pairwright.flows.scheduled import scheduled_build
+
+    strategies = prefect.ConcurrencyLimitStrategy
+    collision = strategies.ENQUEUE if timetable.late == "wait" else strategies.CANCEL_NEW
+    deployment = prefect.RunnerDeployment.from_flow(
+        flow=scheduled_build,
+        name=name,
+        schedule=schedule,
+        paused=False,
+        parameters=served.parameters,
+        concurrency_limit=prefect.ConcurrencyLimitConfig(limit=1, collision_strategy=collision),
+        entrypoint_type=prefect.EntrypointType.MODULE_PATH,
+        description=f"`pairwright serve`: {name}, {timetable}",
+        tags=["pairwright"],
+    )
+    async with prefect.get_client() as client:
+        await _clear(client, f"{scheduled_build.name}/{name}", served)
+    runner = prefect.EndingRunner(
+        name=f"pairwright-{name}", limit=None, query_seconds=timetable.look, prefetch_seconds=0
+    )
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, runner.handle_sigterm)
+    await runner.aadd_deployment(deployment)
+    await runner.start()
+
+
+async def _clear(client: Any, deployment_name: str, served: Served) -> None:
+    """End what an earlier process left: runs that it took along, and runs whose time came while nobody served.
+
+    Raises:
+        UsageError: when the schedule of this name is served for another folder.
+    """
+    from pairwright.flows import prefect_runner as prefect
+
+    try:
+        deployment = await client.read_deployment_by_name(deployment_name)
+    except prefect.ObjectNotFound:
+        return
+    there = (deployment.parameters or {}).get("out")
+    if not deployment.paused and there != served.parameters["out"]:
+        raise UsageError(
+            f"this Prefect server has a schedule named {deployment_name.partition('/')[2]} that builds into {there}. "
+            "Give this build another `name`, or end or pause that schedule."
+        )
+    types = prefect.StateType
+    states: dict[Any, Any] = {
+        types.SCHEDULED: prefect.Cancelled(message="Its time came while nothing served the schedule."),
+        **{
+            each: prefect.Crashed(message="The process that ran it is gone. The next run goes on where it stood.")
+            for each in (types.RUNNING, types.PENDING, types.CANCELLING)
+        },
+    }
+    wanted = prefect.FlowRunFilterState(type=prefect.FlowRunFilterStateType(any_=list(states)))
+    runs = await client.read_flow_runs(
+        flow_run_filter=prefect.FlowRunFilter(state=wanted),
+        deployment_filter=prefect.DeploymentFilter(id=prefect.DeploymentFilterId(any_=[deployment.id])),
+    )
+    for run in runs:
+        waits = run.state_type is types.SCHEDULED and run.next_scheduled_start_time > datetime.now(UTC)
+        if not waits:
+            await client.set_flow_run_state(run.id, states[run.state_type])

@@ -1,0 +1,177 @@
+"""What `serve` promises: builds by a schedule, one at a time, and an end in order.
+
+The slow ones start Prefect's server and wait for real runs; nothing waits longer than `PATIENCE`, and no process stays.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pairwright.datasets.errors import ConfigError, StorageError, UsageError
+from pairwright.flows.lock import exclusive, only_schedule
+from pairwright.flows.prefect_server import HOST, server_of_our_own
+from pairwright.flows.serving import Served, Timetable, serve
+
+PATIENCE = 300.0  # seconds
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"caption": f"a dog and {n} cats"}) + "\n" for n in range(9)))
+    settings = {"name": "night", "input": {"path": "in.jsonl"}, "shards": {"images": False}, "workers": 1}
+    (tmp_path / "build.yaml").write_text(yaml.safe_dump(settings))
+    return tmp_path / "build.yaml"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({}, "either --cron or --interval"),
+        ({"cron": "0 2 * * *", "interval": 60.0}, "either --cron or --interval"),
+        ({"cron": "0 2 * * *", "timezone": "Middle/Earth"}, "Middle/Earth"),
+    ],
+)
+def test_a_timetable_that_cannot_be_is_refused(wrong: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        Timetable(**wrong)
+
+
+def test_a_wrong_cron_is_refused_before_any_server_starts(config: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not five fields"):
+        serve(Served(config, tmp_path / "out"), Timetable(cron="every night"), port=0, told=_unheard)
+
+
+def test_a_wrong_config_is_refused_before_any_server_starts(config: Path, tmp_path: Path) -> None:
+    config.write_text(config.read_text() + "sede: 1\n")
+    with pytest.raises(ConfigError, match="Did you mean `seed`"):
+        serve(Served(config, tmp_path / "out"), Timetable(interval=60.0), port=0, told=_unheard)
+
+
+def test_a_second_schedule_for_the_same_folder_is_refused(config: Path, tmp_path: Path) -> None:
+    with only_schedule(tmp_path / "out"), pytest.raises(StorageError, match="served for this folder already"):
+        serve(Served(config, tmp_path / "out"), Timetable(interval=60.0), port=0, told=_unheard)
+
+
+def test_a_schedule_does_not_keep_a_build_by_hand_out(tmp_path: Path) -> None:
+    with only_schedule(tmp_path / "out"), exclusive(tmp_path / "out"):
+        pass
+
+
+def test_a_port_that_is_taken_is_told_with_what_to_do() -> None:
+    with socket.create_server((HOST, 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(UsageError, match="PREFECT_API_URL"), server_of_our_own(port):
+            pass
+
+
+def _unheard(line: str) -> None:
+    assert line
+
+
+@contextmanager
+def serving(config: Path, port: int, *options: str) -> Iterator["subprocess.Popen[str]"]:
+    """Run `pairwright serve`; kill it and what it started when the block is left or the patience is at its end."""
+    command = [sys.executable, "-m", "pairwright", "serve", str(config), "--out", str(config.parent / "out")]
+    with subprocess.Popen(
+        [*command, "--port", str(port), *options], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        timer = threading.Timer(PATIENCE, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        try:
+            yield process
+        finally:
+            timer.cancel()
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def wait_for(process: "subprocess.Popen[str]", beginning: str) -> list[str]:
+    """Return the lines up to the next that begins so."""
+    assert process.stderr
+    lines = []
+    while line := process.stderr.readline():
+        lines.append(line)
+        if line.startswith(beginning):
+            return lines
+    raise AssertionError("ended before its time: " + "".join(lines))
+
+
+def runs_of(port: int) -> list[dict[str, Any]]:
+    request = urllib.request.Request(
+        f"http://{HOST}:{port}/api/flow_runs/filter",
+        data=b'{"sort": "EXPECTED_START_TIME_ASC", "limit": 200}',
+        headers={"content-type": "application/json"},
+    )
+    with urllib.request.urlopen(request, timeout=30) as reply:  # noqa: S310 - loopback
+        runs: list[dict[str, Any]] = json.loads(reply.read())
+    return runs
+
+
+def free_port() -> int:
+    with socket.create_server((HOST, 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex((HOST, port)) == 0
+
+
+@pytest.mark.slow
+def test_runs_whose_time_comes_too_early_are_left_out_and_the_end_is_clean(config: Path) -> None:
+    """A run takes longer than the interval, so that runs would meet if nothing kept them apart."""
+    port = free_port()
+    with serving(config, port, "--interval", "1s") as process:
+        first = wait_for(process, "Built night: 9 samples")
+        made = (config.parent / "out" / "shards" / "00000.tar").stat()
+        second = wait_for(process, "Built night: 9 samples")
+        runs = runs_of(port)
+        process.send_signal(signal.SIGTERM)
+        wait_for(process, "Ended.")
+        assert process.wait(PATIENCE) == 0
+    assert not any("earlier run" in line for line in first)
+    assert sum("earlier run" in line for line in second) == len([line for line in second if line.startswith("  ")]) > 3
+    assert (config.parent / "out" / "shards" / "00000.tar").stat().st_mtime_ns == made.st_mtime_ns
+    took_place = [run for run in runs if run["state_type"] in {"RUNNING", "COMPLETED"}]
+    spans = [(run["start_time"], run["end_time"]) for run in sorted(took_place, key=lambda run: run["start_time"])]
+    assert len(spans) >= 2
+    assert all(datetime.fromisoformat(end) <= datetime.fromisoformat(start) for (_, end), (start, _) in pairwise(spans))
+    left_out = [run for run in runs if run["state_type"] == "CANCELLED"]
+    assert left_out
+    assert all("limit reached" in run["state"]["message"] for run in left_out)
+    assert not answers(port)
+
+
+@pytest.mark.slow
+def test_a_schedule_that_was_killed_in_a_run_takes_its_processes_along_and_goes_on_when_served_again(
+    config: Path,
+) -> None:
+    port = free_port()
+    with serving(config, port, "--interval", "1s") as process:
+        wait_for(process, "Building night")
+        process.kill()
+        process.wait(PATIENCE)
+        assert process.stderr
+        process.stderr.read()  # to its end: the run's process, which holds it open, is gone as well
+    with serving(config, port, "--interval", "2s") as process:
+        wait_for(process, "Built night: 9 samples")
+        states = {run["state_type"] for run in runs_of(port)}
+        process.send_signal(signal.SIGINT)
+        wait_for(process, "Ended.")
+        assert process.wait(PATIENCE) == 0
+    assert "CRASHED" in states
+    assert not answers(port)
