@@ -8,13 +8,15 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("transformers", reason="the trainer needs transformers")
 
 from torch import Tensor  # noqa: E402 - after the skips
+from transformers import CLIPConfig, CLIPModel  # noqa: E402
 
 from pairwright.datasets.errors import UsageError  # noqa: E402
+from pairwright.training.models.clip import Clip  # noqa: E402
 from pairwright.training.models.focallens import FocalLensClip  # noqa: E402
 from pairwright.training.models.opening import open_model  # noqa: E402
 from pairwright.training.models.react import GatedBlock, ReactClip  # noqa: E402
 from pairwright.training.models.tower import vision_states  # noqa: E402
-from pairwright.training.models.trained import train_only  # noqa: E402
+from pairwright.training.models.trained import Share, train_only  # noqa: E402
 from pairwright.training.objectives.contrastive import clip_loss  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 
@@ -101,11 +103,10 @@ def test_as_many_blocks_as_there_are_layers_at_most() -> None:
 
 
 def test_six_blocks_in_vit_b_32_are_the_paper_s_42_and_a_half_million() -> None:
-    from transformers import CLIPVisionConfig
-
+    """003, table 2.6; CLIP itself has 151.3 million there."""
     with torch.device("meta"):
-        block = GatedBlock(CLIPVisionConfig())
-    assert round(6 * sum(one.numel() for one in block.parameters()) / 1e6, 1) == 42.5
+        model = ReactClip(Clip(CLIPModel(CLIPConfig())))
+    assert train_only(model, "react") == Share(trained=42_527_244, frozen=151_277_313)
 
 
 def test_an_instruction_changes_the_image_s_row_and_its_absence_leaves_clip_s() -> None:
