@@ -3,24 +3,36 @@
     python benchmarks/refinement.py FOLDER
 
 FOLDER holds ``coco_captions/captions.jsonl`` (objects with ``image_id`` and ``captions``) and, in
-``sugarcrepe_unrefined``, candidate rows in SugarCrepe's layout. Prints three tables: the trigram model on 25, 50 and
-100 thousand captions, Algorithm 1 on up to a million gaps, and each set before and after.
+``sugarcrepe_unrefined``, candidate rows in SugarCrepe's layout. Prints: the trigram model on 25, 50 and 100 thousand
+captions; Algorithm 1 on up to a million gaps, and on each set; the general refinement of the REPLACE and SWAP sets
+together and alone, with the share kept at several targets and what attacks that took no part find on what is left:
+each attack left out in turn, and a trigram model of captions that no scorer saw. Half of the images' captions train
+the scorers, the other half the unseen model. Last, the time on 100,000 rows.
 """
 
 import argparse
 import json
 import resource
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
+from pairwright.filters.attacks import attack_accuracy
 from pairwright.filters.balancing import balance
+from pairwright.filters.blind_classifier import held_out_gaps
 from pairwright.filters.candidate_files import read_candidates
 from pairwright.filters.candidates import refine_candidates
+from pairwright.filters.evidence import CLASSIFIERS, classifier_evidence
+from pairwright.filters.format import tidied
+from pairwright.filters.general import GeneralOptions
+from pairwright.filters.groups import text_group
 from pairwright.filters.refinement import RefineOptions
-from pairwright.filters.scorers import Corpus
+from pairwright.filters.scorers import Corpus, fixed_scorers
 from pairwright.generators.language.ngrams import TrigramModel
+from pairwright.generators.language.vocabulary import FloatArray
 
 
 def main() -> None:
@@ -31,7 +43,24 @@ def main() -> None:
     corpus = read_corpus(folder / "coco_captions" / "captions.jsonl")
     time_language_model(list(corpus.captions))
     time_balancing()
-    refine_sets(sorted((folder / "sugarcrepe_unrefined").glob("*.json")), corpus)
+    paths = sorted((folder / "sugarcrepe_unrefined").glob("*.json"))
+    refine_sets(paths, corpus)
+    ours, theirs = halves(corpus)
+    pool = [path for path in paths if not path.stem.startswith("add")]
+    whole = together(pool)
+    print(
+        f"\n{'set':26} {'in':>6} {'kept':>6} {'share':>6} {'bound':>6} {'worst':>6} {'unseen':>7} {'holds':>6} {'s':>6}"
+    )
+    for target in (0.51, 0.52, 0.55, 0.60):
+        general(f"three pools at {target:.0%}", whole, (ours, theirs), GeneralOptions(target=target))
+    for path in paths:
+        general(path.stem, together([path]), (ours, theirs), GeneralOptions())
+    general("three pools, no corpus", whole, (None, theirs), GeneralOptions())
+    for name in (*(scorer.name for scorer in fixed_scorers()), *CLASSIFIERS):
+        general(f"without {name}", whole, (ours, theirs), GeneralOptions(without=(name,)), left_out=name)
+    out = ("grammar", "likelihood")
+    general("without both trigrams", whole, (ours, theirs), GeneralOptions(without=out), left_out="grammar")
+    time_general(whole)
 
 
 def read_corpus(path: Path) -> Corpus:
@@ -83,6 +112,71 @@ def refine_sets(paths: list[Path], corpus: Corpus) -> None:
             f"{path.stem:14} {total.rows:6,} {total.kept:6,} {total.kept / total.rows:6.1%}   "
             f"{attacks[0]:>14} {attacks[1]:>14} {seconds:8.1f}"
         )
+
+
+def halves(corpus: Corpus) -> tuple[Corpus, Corpus]:
+    """Return the captions of every other image, and those of the rest."""
+    first = set(sorted(set(corpus.groups))[::2])
+    rows = list(zip(corpus.captions, corpus.groups, strict=True))
+    parts = ([row for row in rows if (row[1] in first) == side] for side in (True, False))
+    one, other = (Corpus([text for text, _ in part], [group for _, group in part]) for part in parts)
+    return one, other
+
+
+def together(paths: list[Path]) -> pl.DataFrame:
+    """Return the rows of the files as one tidy set; ids say which file they are of."""
+    frames = [read_candidates(path).with_columns(id=path.stem + "-" + pl.col("id")) for path in paths]
+    return tidied(pl.concat(frames))
+
+
+def general(
+    label: str,
+    frame: pl.DataFrame,
+    corpora: tuple[Corpus | None, Corpus],
+    options: GeneralOptions,
+    left_out: str = "",
+) -> None:
+    """Print what the general refinement keeps of a set, and the accuracy of the best seen and the best unseen attack."""
+    ours, theirs = corpora
+    start = time.perf_counter()
+    refined, outcome = refine_candidates(frame, ours, options)
+    seconds = time.perf_counter() - start
+    kept = refined.filter(pl.col("status") == "kept")
+    worst = max(attack.after for attack in outcome.total.attacks.values())
+    unseen = max(attack_accuracy(gaps) for gaps in gaps_of(kept, theirs, ("grammar", "likelihood")))
+    print(
+        f"{label:26} {outcome.total.rows:6,} {outcome.total.kept:6,} {outcome.total.kept / outcome.total.rows:6.1%} "
+        f"{outcome.bound:6,} {worst:6.1%} {unseen:7.1%} {'yes' if outcome.holds else 'no':>6} {seconds:6.1f}",
+        end="" if left_out else "\n",
+    )
+    if left_out:
+        found = attack_accuracy(next(iter(gaps_of(kept, ours, (left_out,)))))
+        print(f"   {left_out} {found:.1%}", flush=True)
+
+
+def gaps_of(frame: pl.DataFrame, corpus: Corpus | None, names: tuple[str, ...]) -> Iterator[FloatArray]:
+    """Yield the gaps of the named attacks on rows, as trained on these captions."""
+    groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
+    positives, negatives = frame["caption"].to_list(), frame["negative"].to_list()
+    for scorer in fixed_scorers(corpus):
+        if scorer.name in names:
+            yield scorer.gaps(positives, negatives, groups, 1)
+    for name in set(names) & set(CLASSIFIERS):
+        evidence = classifier_evidence(name, positives, negatives)
+        yield held_out_gaps(evidence.features, groups, 1, cost=evidence.cost)
+
+
+def time_general(frame: pl.DataFrame) -> None:
+    """Print how long the general refinement takes on 100,000 rows: these, over again as those of other images."""
+    times = -(-100_000 // len(frame))
+    again = [
+        frame.with_columns(id=pl.col("id") + f"-{time}", image=pl.col("image") + f"-{time}") for time in range(times)
+    ]
+    rows = pl.concat(again).head(100_000)
+    start = time.perf_counter()
+    refine_candidates(rows, None, GeneralOptions())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(f"\n{len(rows):,} rows: {time.perf_counter() - start:.0f} s, peak {peak:,.0f} MB")
 
 
 if __name__ == "__main__":

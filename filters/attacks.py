@@ -8,7 +8,6 @@ it counts as 0.7. A tie, or a row that the scorer could not score, is a coin tos
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +15,10 @@ import polars as pl
 
 from pairwright.filters.blind_classifier import held_out_gaps
 from pairwright.filters.evidence import COMBINED, Evidence, Texts, all_evidence
+from pairwright.filters.intervals import wilson
 from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
 from pairwright.generators.language.vocabulary import FloatArray, coded
 
-Z95 = 1.96
 COMBINED_COST = 3.0
 
 
@@ -124,7 +123,7 @@ def attack_accuracy(gaps: FloatArray) -> float:
     Args:
         gaps: float64 (n,), score of the positive minus score of the negative; NaN for no score.
     """
-    return 0.5 + abs(lean(gaps) - 0.5)
+    return max(lean(gaps), lean(-gaps))
 
 
 def standing(gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]) -> Standing:
@@ -145,14 +144,5 @@ def standing_by(
 
 
 def _measured(gaps: FloatArray, by_type: Mapping[str, Measured]) -> Measured:
-    low, high = wilson(attack_accuracy(gaps), len(gaps))
+    low, high = wilson(attack_accuracy(gaps) * len(gaps), len(gaps))
     return Measured(len(gaps), attack_accuracy(gaps), low, high, by_type)
-
-
-def wilson(share: float, rows: int, z: float = Z95) -> tuple[float, float]:
-    """Return Wilson's interval of a share seen in ``rows`` trials; (0, 1) for none."""
-    if not rows:
-        return 0.0, 1.0
-    middle = (share + z * z / (2 * rows)) / (1 + z * z / rows)
-    reach = z * sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows)) / (1 + z * z / rows)
-    return max(middle - reach, 0.0), min(middle + reach, 1.0)

@@ -11,7 +11,7 @@ such rows come in as rejected, with the reason `for_training`.
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +24,7 @@ from pairwright.datasets.tables import EDIT, SCORE, STATES, column
 from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.groups import text_group
 from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
-from pairwright.filters.scorers import Corpus
+from pairwright.filters.scorers import Corpus, GapScorer
 from pairwright.generators.language.vocabulary import normal_form
 
 SCHEMA = pl.Schema(
@@ -98,7 +98,10 @@ def usable_corpus(corpus: Corpus, frame: pl.DataFrame) -> tuple[Corpus, int]:
 
 
 def refine_candidates(
-    frame: pl.DataFrame, corpus: Corpus | None = None, options: RefineOptions | GeneralOptions | None = None
+    frame: pl.DataFrame,
+    corpus: Corpus | None = None,
+    options: RefineOptions | GeneralOptions | None = None,
+    scorers: Sequence[GapScorer] = (),
 ) -> tuple[pl.DataFrame, Refinement]:
     """Refine the rows of a candidate frame that are not rejected yet.
 
@@ -106,6 +109,7 @@ def refine_candidates(
         frame: with ``SCHEMA``.
         corpus: captions to train the scorers on; without, the positives of the rows.
         options: `RefineOptions` for Algorithm 1 over two scorers, `GeneralOptions` for all attacks.
+        scorers: more scorers; of Algorithm 1 its two, instead of grammar and plausibility.
 
     Returns:
         All rows in the same order, with ``status``, ``reason`` and the gap of each scorer in ``scores``
@@ -121,9 +125,9 @@ def refine_candidates(
         type=pl.Series([type_name(*row) for row in entering.select("form", "target").iter_rows()], dtype=pl.String),
     )
     if isinstance(options, GeneralOptions):
-        outcome = refine_generally(rows, corpus, options)
+        outcome = refine_generally(rows, corpus, options, scorers)
     else:
-        outcome = refine_rows(rows, corpus, options)
+        outcome = refine_rows(rows, corpus, options, scorers or None)
     verdict = pl.DataFrame(
         [
             entering["id"],

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 BANDS = 6
 CLASSIFIERS = ("format", "words", "letters")
 COMBINED = "combined"
+MEANING = "meaning"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +50,13 @@ class Evidence:
 
 
 def classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence[str]) -> Evidence:
-    """Return what the classifier ``name``, one of ``CLASSIFIERS``, reads in the rows."""
-    read = {"format": format_differences, "words": word_differences, "letters": letter_differences}
+    """Return what the classifier ``name``, one of ``CLASSIFIERS`` or ``MEANING``, reads in the rows."""
+    read = {
+        "format": format_differences,
+        "words": word_differences,
+        "letters": letter_differences,
+        MEANING: meaning_differences,
+    }
     if name not in read:
         raise UsageError(f"no classifier {name!r}; there are: {', '.join(read)}")
     return Evidence(name, of_unit_length(read[name](positives, negatives)))
@@ -67,6 +73,23 @@ def scorer_evidence(name: str, gaps: FloatArray, lean: float = 0.5) -> Evidence:
         lean: share of rows with positive gaps at which the evidence counts as balanced, 0-1.
     """
     return Evidence(name, of_unit_length(_banded(gaps, lean)), gaps)
+
+
+def meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+    """Return MiniLM's sentence embeddings of the positives less those of the negatives, float64 (n, 384).
+
+    Raises:
+        MissingResource: when sentence-transformers or the checkpoint is not there.
+    """
+    from scipy.sparse import csr_matrix
+
+    from pairwright.indexes.minilm import MiniLMEncoder
+
+    distinct = sorted({*positives, *negatives})
+    place = {text: number for number, text in enumerate(distinct)}
+    vectors = np.round(MiniLMEncoder().encode_texts(distinct).astype(np.float64), 6)
+    better, worse = ([place[text] for text in texts] for texts in (positives, negatives))
+    return csr_matrix(vectors[better] - vectors[worse])
 
 
 def of_unit_length(features: "Differences") -> "Differences":

@@ -16,10 +16,11 @@ import numpy as np
 import polars as pl
 
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.attacks import Z95, Attack, Standing
+from pairwright.filters.attacks import Attack, Standing
 from pairwright.filters.balancing import Step
 from pairwright.filters.bound import most_rows
-from pairwright.filters.evidence import CLASSIFIERS, COMBINED, Evidence, Texts, all_evidence
+from pairwright.filters.evidence import CLASSIFIERS, COMBINED, MEANING, Evidence, Texts, all_evidence
+from pairwright.filters.intervals import Z95
 from pairwright.filters.refinement import ROW_COLUMNS, Refinement, check_rows
 from pairwright.filters.rounds import Arena, Demand, Leans, Selection, fixed_goal, select
 from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
@@ -38,6 +39,7 @@ class GeneralOptions:
         folds: of the cross-fitting.
         rounds: how many are tried at most.
         without: names of attacks that take no part.
+        meaning: a classifier of MiniLM's sentence embeddings takes part, where it is installed.
     """
 
     target: float = 0.52
@@ -47,6 +49,7 @@ class GeneralOptions:
     folds: int = 5
     rounds: int = 12
     without: tuple[str, ...] = ()
+    meaning: bool = False
 
 
 def refine_generally(
@@ -61,14 +64,17 @@ def refine_generally(
         rows: string columns ``id`` (unique), ``group``, ``positive``, ``negative``, ``type``.
         corpus: captions to train the fixed scorers on, with their groups; without, the positives of the rows.
         options: see `GeneralOptions`.
-        scorers: fixed scorers; by default those that need nothing but captions.
+        scorers: more fixed scorers beside those that need nothing but captions.
 
     Raises:
         UsageError: when a column is missing, ids repeat, or ``without`` names no attack or all of them.
         InputError: when the corpus holds nothing but captions under test and is not the pool.
     """
     options = options or GeneralOptions()
-    scorers, classifiers = _taking_part(scorers or fixed_scorers(corpus, options.folds), options.without)
+    built_in = fixed_scorers(corpus, options.folds)
+    scorers, classifiers = _taking_part([*built_in, *(scorers or ())], options.without)
+    if options.meaning:
+        classifiers = [*classifiers, MEANING]
     check_rows(rows)
     texts = {name: rows[name].to_list() for name in ROW_COLUMNS}
     order = sorted(

@@ -20,8 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.chance import array_stream
-from pairwright.filters.attacks import Z95, attack_gaps, lean
+from pairwright.filters.attacks import attack_gaps, lean
 from pairwright.filters.evidence import Evidence
+from pairwright.filters.intervals import Z95
 from pairwright.filters.selection import Balancer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
 

@@ -112,6 +112,7 @@ class Oracle:
 def test_a_scorer_of_the_users_own_is_balanced_like_the_others() -> None:
     result = refine_generally(telling_rows(), options=GeneralOptions(target=0.6), scorers=[Oracle()])
     assert result.total.attacks["oracle"].after <= 0.6
+    assert "length" in result.total.attacks
 
 
 def test_an_empty_set_and_a_set_of_identical_texts_keep_nothing() -> None:

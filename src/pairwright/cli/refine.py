@@ -1,12 +1,15 @@
 """``pairwright refine``: keep the negatives that no text-only attack can tell from the captions."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.reading import JsonOption, SeedOption
+
+if TYPE_CHECKING:
+    from pairwright.filters.neural_scorers import NeuralScorer
 
 _FEW = 1_000
 
@@ -32,6 +35,9 @@ def refine(
         Literal["none", "format"],
         typer.Option("--mend", help="format: first write both texts alike: first letter, spacing, final period."),
     ] = "none",
+    also: Annotated[
+        str, typer.Option("--also", help="Attacks to add, where installed: meaning (MiniLM), cola, vera.")
+    ] = "",
     without: Annotated[str, typer.Option("--without", help="Attacks to leave out, such as length,grammar.")] = "",
     by_type: Annotated[
         bool, typer.Option("--by-type/--pooled", help="Balance each type of edit by itself, or all together.")
@@ -73,14 +79,20 @@ def refine(
             note("Most of --corpus is under test: each row is scored without the captions of its own image.")
         if captions < _FEW:
             note(f"Only {captions:,} captions train the scorers; they may see nothing. Give a larger --corpus.")
+    neural = _neural(also)
     if mend == "format":
         frame = tidied(frame)
     chosen: RefineOptions | GeneralOptions = GeneralOptions(
-        target=target, min_keep=min_keep, by_type=by_type, seed=seed, without=tuple(filter(None, without.split(",")))
+        target=target,
+        min_keep=min_keep,
+        by_type=by_type,
+        seed=seed,
+        without=tuple(filter(None, without.split(","))),
+        meaning="meaning" in also.split(","),
     )
     if reference:
         chosen = RefineOptions(cells=cells, by_type=False, seed=seed)
-    rows, outcome = refine_candidates(frame, pool, chosen)
+    rows, outcome = refine_candidates(frame, pool, chosen, neural)
     write_candidates(rows, out, only_kept=only_kept)
     result: dict[str, Any] = {**outcome.as_json(), "out": str(out)}
     emit(result, _lines(result), as_json=as_json)
@@ -88,6 +100,17 @@ def refine(
     missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
     if not result["kept"] or not outcome.holds or missed:
         raise typer.Exit(3)
+
+
+def _neural(also: str) -> "list[NeuralScorer]":
+    from pairwright.datasets.errors import UsageError
+    from pairwright.filters.neural_scorers import cola, vera
+
+    known = {"cola": cola, "vera": vera}
+    names = list(dict.fromkeys(filter(None, also.split(","))))
+    if unknown := set(names) - {*known, "meaning"}:
+        raise UsageError(f"--also {', '.join(sorted(unknown))}: there are meaning, cola and vera.")
+    return [known[name]() for name in names if name in known]
 
 
 def _note_outcome(result: dict[str, Any], advice: str) -> None:
