@@ -2,6 +2,9 @@
 
 import math
 from statistics import NormalDist
+from typing import Final
+
+Z95: Final = NormalDist().inv_cdf(0.975)  # half-width of a two-sided 95% interval, in standard deviations
 
 
 def wilson(hits: float, of: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -12,6 +12,7 @@ import typer
 
 from pairwright import __version__
 from pairwright.cli import (
+    audit,
     build,
     cache,
     demo,
@@ -33,7 +34,6 @@ from pairwright.cli import (
     refine,
     retrieve,
     review,
-    serve,
     validate,
     verify,
 )
@@ -52,13 +52,13 @@ app.command("demo", short_help="Build a dataset from an embedded corpus.")(demo.
 app.command("init", short_help="Write a commented build config.")(init.init)
 app.command("plan", short_help="Tell what a build would ask and cost.")(plan.plan)
 app.command("build", short_help="Build a dataset as a config says.")(build.build)
-app.command("serve", short_help="Build by a schedule.")(serve.serve)
 app.add_typer(index.app, name="index")
 app.command("retrieve", short_help="Search an index with queries.")(retrieve.retrieve)
 app.command("fetch", short_help="Download the images of pairs.")(fetch.fetch)
 app.command("filter", short_help="Leave out pairs.")(filter_pairs.filter_pairs)
 app.add_typer(generate.app, name="generate")
 app.command("refine", short_help="Drop negatives that text alone betrays.")(refine.refine)
+app.command("audit", short_help="Attack a set without its images.")(audit.audit)
 app.command("validate", short_help="Find negatives that are true after all.")(validate.validate)
 app.command("evaluate", short_help="Tell how a model fares, from its scores.")(evaluate.evaluate)
 app.command("review", short_help="Judge negatives by eye.")(review.review)

@@ -1,0 +1,110 @@
+"""Whether a set can be hacked: every blind attack, pooled and by type, against what is allowed.
+
+An attack breaks the set when its accuracy is above the bound and its interval above a coin's toss: in a set of twenty rows
+some attack gets 60% by luck. Types count for themselves, since benchmarks report them so.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import polars as pl
+
+from pairwright.filters.attacks import Measured, attacks
+from pairwright.filters.audit.tells import Tells, tells_of
+from pairwright.filters.scorers import Corpus
+
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """An attack that breaks a set, or one type of it.
+
+    Attributes:
+        attack: its name.
+        of: the type, or `ALL`.
+        measured: how well it does there.
+    """
+
+    attack: str
+    of: str
+    measured: Measured
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What an audit found.
+
+    Attributes:
+        rows: that were attacked.
+        most: accuracy that is allowed.
+        attacks: name to how well it does, by type as well.
+        tells: what gives rows away before any scorer is asked.
+    """
+
+    rows: int
+    most: float
+    attacks: Mapping[str, Measured]
+    tells: Tells
+
+    @property
+    def breaks(self) -> list[Break]:
+        """The attacks that break the set, the worst first."""
+        every = [Break(name, ALL, one) for name, one in self.attacks.items()]
+        several = [(name, one) for name, one in self.attacks.items() if len(one.by_type) > 1]
+        every += [Break(name, kind, each) for name, one in several for kind, each in one.by_type.items()]
+        found = [each for each in every if each.measured.accuracy > self.most and each.measured.low > 0.5]
+        return sorted(found, key=lambda each: (-each.measured.accuracy, each.attack, each.of))
+
+    @property
+    def worst(self) -> tuple[str, Measured]:
+        """The pooled attack that does best."""
+        return max(self.attacks.items(), key=lambda item: (item[1].accuracy, item[0]))
+
+    @property
+    def verdict(self) -> str:
+        """``hackable``; ``unclear`` where some attack is above the bound by what may be luck; else ``sound``."""
+        if self.breaks:
+            return "hackable"
+        above = any(one.accuracy > self.most for one in self.attacks.values())
+        return "unclear" if above else "sound"
+
+    def as_json(self) -> dict[str, object]:
+        """Return this as JSON."""
+        tells = self.tells
+        kinds = sorted({kind for one in self.attacks.values() for kind in one.by_type})
+        return {
+            "rows": self.rows,
+            "verdict": self.verdict,
+            "max": self.most,
+            "attacks": {name: one.as_json() for name, one in self.attacks.items()},
+            "by_type": {
+                kind: {name: one.by_type[kind].as_json() for name, one in self.attacks.items()} for kind in kinds
+            },
+            "breaks": [{"attack": each.attack, "of": each.of, **each.measured.as_json()} for each in self.breaks],
+            "identical": tells.identical,
+            "repeated": tells.repeated,
+            "negative_is_a_caption": tells.shared,
+            "format_leaks": tells.format_rows,
+            "format": {name: {"rows": leak.rows, "negative": leak.negative} for name, leak in tells.leaks.items()},
+            "longer": tells.longer,
+            "shorter": tells.shorter,
+            "telling_words": [
+                {"words": tell.words, "positive": tell.positive, "negative": tell.negative, "z": round(tell.weight, 2)}
+                for tell in tells.words
+            ],
+            "places": list(tells.places),
+        }
+
+
+def audit(rows: pl.DataFrame, corpus: Corpus | None = None, *, most: float = 0.55, seed: int = 0) -> Audit:
+    """Attack rows with everything that never sees an image.
+
+    Args:
+        rows: string columns ``group``, ``positive``, ``negative``, ``type``; at least one row.
+        corpus: captions to train the language models on; without, the positives of the rows of other images.
+        most: accuracy that is allowed, in 0.5-1.
+        seed: of the folds.
+    """
+    pairs = list(rows.select("positive", "negative").iter_rows())
+    return Audit(len(rows), most, attacks(rows, corpus, seed), tells_of(pairs))

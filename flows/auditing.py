@@ -1,0 +1,89 @@
+"""Audits of files, builds and shards: what ``pairwright audit`` runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.filters.audit.page import Gaps
+from pairwright.filters.audit.verdict import Audit, audit
+from pairwright.filters.candidates import type_name, usable_corpus
+from pairwright.filters.groups import corpus_of, text_group
+from pairwright.filters.review.rows import read_rows
+from pairwright.filters.scorers import Corpus, fixed_scorers
+
+FEW = 1_000
+
+
+@dataclass(frozen=True)
+class AuditRequest:
+    """What to audit, and how.
+
+    Attributes:
+        input: candidate rows, a build, or a folder of shards.
+        corpus: captions to train the language models on; empty: those of the rows.
+        most: accuracy that is allowed.
+        seed: of the folds.
+        with_gaps: reckon the gaps of all rows as well, for figures.
+    """
+
+    input: Path
+    corpus: str = ""
+    most: float = 0.55
+    seed: int = 0
+    with_gaps: bool = False
+
+
+def audit_file(request: AuditRequest, note: Callable[[str], None]) -> tuple[Audit, Gaps]:
+    """Audit the rows of a file that are not rejected.
+
+    Args:
+        request: what, and how.
+        note: told in one line what concerns the whole run.
+
+    Returns:
+        The audit, and the gaps of the fixed scorers; empty unless asked for.
+
+    Raises:
+        InputError: the file cannot be read, or holds no row that is not rejected.
+    """
+    frame = read_rows(request.input).frame.filter(pl.col("negative").str.strip_chars() != "")
+    kept = frame["status"].to_numpy() == "kept"
+    if not kept.any():
+        raise InputError(
+            "no row that is not rejected", where=str(request.input), mend="Give rows with status kept, or without."
+        )
+    pool = _pool(request.corpus, frame, note) if request.corpus else None
+    rows = attackable(frame)
+    found = audit(rows.filter(pl.Series(kept)), pool, most=request.most, seed=request.seed)
+    if not request.with_gaps:
+        return found, Gaps({}, kept)
+    positives, negatives, groups = (rows[name].to_list() for name in ("positive", "negative", "group"))
+    gaps = {scorer.name: scorer.gaps(positives, negatives, groups, request.seed) for scorer in fixed_scorers(pool)}
+    return found, Gaps(gaps, kept)
+
+
+def attackable(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return candidate rows as attacks take them: ``positive``, ``negative``, ``group`` and ``type``."""
+    groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
+    types = [type_name(*row) for row in frame.select("form", "target").iter_rows()]
+    return frame.select(
+        positive=pl.when(pl.col("positive") != "").then("positive").otherwise("caption"),
+        negative="negative",
+        group=pl.Series(groups, dtype=pl.String),
+        type=pl.Series(types, dtype=pl.String),
+    )
+
+
+def _pool(corpus: str, frame: pl.DataFrame, note: Callable[[str], None]) -> Corpus:
+    options = ReadOptions(input=corpus, on_error="skip", verify_images="off")
+    given = corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs)
+    pool, captions = usable_corpus(given, frame)
+    if pool.pool:
+        note("Most of --corpus is under test: each row is scored without the captions of its own image.")
+    if captions < FEW:
+        note(f"Only {captions:,} captions train the language models; they may see nothing. Give a larger --corpus.")
+    return pool

@@ -1,0 +1,88 @@
+"""``pairwright audit``: can a set of captions and negatives be told apart without the image?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairwright.cli.console import columns, emit, note
+from pairwright.cli.reading import JsonOption, SeedOption
+
+if TYPE_CHECKING:
+    from pairwright.filters.audit.verdict import Audit
+
+
+def audit(
+    input_: Annotated[
+        Path,
+        typer.Argument(
+            metavar="INPUT", help=".jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet, a build, or a folder of shards."
+        ),
+    ],
+    *,
+    corpus: Annotated[
+        str, typer.Option("--corpus", help="Captions to train the language models on; INPUT's own when left out.")
+    ] = "",
+    most: Annotated[
+        float, typer.Option("--max", min=0.5, max=1.0, help="Accuracy that an attack may have; above it: exit 3.")
+    ] = 0.55,
+    report: Annotated[Path | None, typer.Option("--report", help="Page to write: .html with figures, or .md.")] = None,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Attack a benchmark or a training set with everything that never sees an image.
+
+    Each attack picks the positive of a row by its text alone. 50% is a coin's toss; what is well above it can be hacked.
+    Classifiers are trained on other images' rows and judge only rows that they never saw.
+
+    \b
+    Examples:
+      pairwright audit replace_obj.json
+      pairwright audit negatives.jsonl --corpus captions.jsonl --report audit.html
+      pairwright audit build/mine --max 0.52 --json
+    """
+    from pairwright.datasets.atomic import write_text
+    from pairwright.datasets.errors import UsageError
+    from pairwright.filters.audit.page import as_html, as_markdown
+    from pairwright.flows.auditing import AuditRequest, audit_file
+
+    if report is not None and report.suffix not in {".html", ".md"}:
+        raise UsageError(f"{report}: the page ends in .html or .md.")
+    found, gaps = audit_file(AuditRequest(input_, corpus, most, seed, report is not None), note)
+    if report is not None:
+        write_text(
+            report, as_markdown(found, input_.name) if report.suffix == ".md" else as_html(found, input_.name, gaps)
+        )
+    emit({**found.as_json(), **({"report": str(report)} if report else {})}, _lines(found, report), as_json=as_json)
+    if found.verdict == "hackable":
+        raise typer.Exit(3)
+
+
+def _lines(found: "Audit", report: Path | None) -> list[str]:
+    from pairwright.filters.audit.page import WHAT, breaks_told, summary
+
+    table: list[list[object]] = [["attack", "accuracy", "95%", "goes by"]]
+    for name, one in found.attacks.items():
+        table.append([name, f"{one.accuracy:6.1%}", f"{100 * one.low:.1f}-{100 * one.high:.1f}", WHAT.get(name, "")])
+    telling = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.tells.words[:8]]
+    broken = breaks_told(found)
+    return [
+        f"{found.rows:,} rows",
+        "",
+        *columns(table, indent=""),
+        "",
+        *summary(found),
+        *([f"telling words (positive:negative): {', '.join(telling)}"] if telling else []),
+        "",
+        f"{found.verdict}: {_why(found)}",
+        *(f"  {line}" for line in broken),
+        *([f"{report}"] if report else []),
+    ]
+
+
+def _why(found: "Audit") -> str:
+    if found.verdict == "hackable":
+        return f"attacks above {found.most:.0%}"
+    if found.verdict == "unclear":
+        return f"some attack is above {found.most:.0%}, and there are too few rows to tell whether by luck"
+    return f"no attack is above {found.most:.0%}"

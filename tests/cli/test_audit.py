@@ -1,0 +1,56 @@
+"""``pairwright audit`` as a user calls it: files of every layout, exit codes, pages."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+def written(path: Path, *, hacked: bool) -> Path:
+    chance = random.Random(1)
+    words = ["dog", "cat", "bus", "boat", "man", "woman", "tree", "house", "red", "blue"]
+    rows = []
+    for at in range(200):
+        one, other = (" ".join(chance.choices(words, k=6)) for _ in range(2))
+        row = {"filename": f"{at:012d}.jpg", "caption": one, "negative_caption": f"{other}." if hacked else other}
+        rows.append(row)
+    if path.suffix == ".json":
+        path.write_text(json.dumps({str(2 * at): row for at, row in enumerate(rows)}))
+    elif path.suffix == ".tsv":
+        lines = [f"{r['caption']}\t{r['filename']}\t{[r['negative_caption']]!r}\n" for r in rows]
+        path.write_text("title\tfilepath\tneg_caption\n" + "".join(lines))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("layout", ["swap_att.json", "rows.jsonl", "rows.tsv"])
+def test_a_set_that_can_be_hacked_exits_3_and_says_how(run: Run, tmp_path: Path, layout: str) -> None:
+    written(tmp_path / layout, hacked=True)
+    done = run("audit", layout, "--json", ok=False)
+    told = json.loads(done.stdout)
+    assert done.returncode == 3
+    assert (told["rows"], told["verdict"], told["format_leaks"]) == (200, "hackable", 200)
+    assert told["attacks"]["format"]["accuracy"] == 1.0
+    kind = "swap-attribute" if layout.endswith(".json") else "other"
+    assert list(told["by_type"]) == [kind]
+
+
+def test_a_sound_set_exits_0_and_the_page_is_written(run: Run, tmp_path: Path) -> None:
+    written(tmp_path / "rows.jsonl", hacked=False)
+    done = run("audit", "rows.jsonl", "--max", "0.7", "--report", "page.html")
+    assert "sound" in done.stdout
+    assert "<svg" in (tmp_path / "page.html").read_text()
+    run("audit", "rows.jsonl", "--max", "0.7", "--report", "page.md")
+    assert (tmp_path / "page.md").read_text().startswith("# Audit of rows.jsonl")
+
+
+def test_what_cannot_be_audited_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "none.jsonl").write_text('{"caption": "a", "negative": "b", "status": "rejected"}\n')
+    assert "not rejected" in run("audit", "none.jsonl", ok=False).stderr
+    assert run("audit", "rows.txt", ok=False).returncode == 2
+    written(tmp_path / "rows.jsonl", hacked=False)
+    assert run("audit", "rows.jsonl", "--report", "page.pdf", ok=False).returncode == 2

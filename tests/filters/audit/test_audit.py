@@ -1,0 +1,141 @@
+"""Audits: what gives rows away is found and counted, what does not is left in peace."""
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.filters.attacks import Measured
+from pairwright.filters.audit.figures import CELLS, cells, gap_square, scale
+from pairwright.filters.audit.page import Gaps, as_html, as_markdown, breaks_told, summary
+from pairwright.filters.audit.tells import PLACES, tells_of
+from pairwright.filters.audit.verdict import Audit, audit
+
+WORDS = ["dog", "cat", "bus", "boat", "man", "woman", "tree", "house", "red", "blue", "green", "large", "small", "old"]
+
+
+def rows_of(pairs: Sequence[tuple[str, str]], kinds: Sequence[str] = ("swap",)) -> pl.DataFrame:
+    return pl.DataFrame(
+        [(positive, negative, str(at), kinds[at % len(kinds)]) for at, (positive, negative) in enumerate(pairs)],
+        schema=["positive", "negative", "group", "type"],
+        orient="row",
+    )
+
+
+def exchangeable(rows: int, seed: int = 0) -> list[tuple[str, str]]:
+    """Rows whose two texts are drawn alike: nothing can tell them apart."""
+    chance = random.Random(seed)
+
+    def text() -> str:
+        return "a " + " ".join(chance.choices(WORDS, k=6))
+
+    return [(text(), text()) for _ in range(rows)]
+
+
+def test_a_set_that_nothing_tells_apart_is_sound() -> None:
+    found = audit(rows_of(exchangeable(1500), ("swap", "add")), most=0.56)
+    assert found.verdict in {"sound", "unclear"}
+    assert not found.breaks
+    for one in found.attacks.values():
+        assert one.low <= 0.5 <= one.high
+
+
+@pytest.mark.parametrize(
+    ("attack", "spoil"),
+    [
+        ("length", lambda text: f"{text} and a very long tail of it"),
+        ("format", lambda text: f"{text.capitalize()}."),
+        ("words", lambda text: text.replace("a ", "a zebra ", 1)),
+        ("letters", lambda text: text.replace("o", "oo")),
+    ],
+)
+def test_what_gives_the_negative_away_is_found_by_its_attack(attack: str, spoil: object) -> None:
+    assert callable(spoil)
+    found = audit(rows_of([(one, spoil(other)) for one, other in exchangeable(300)]))
+    assert found.verdict == "hackable"
+    assert found.attacks[attack].accuracy > 0.85
+    assert any(each.attack == attack for each in found.breaks)
+
+
+def test_a_type_that_can_be_hacked_breaks_a_set_that_cannot() -> None:
+    pairs = [(one, f"{other} zebra" if at % 10 == 0 else other) for at, (one, other) in enumerate(exchangeable(1500))]
+    found = audit(rows_of(pairs, ["add", *["swap"] * 9]))
+    assert {each.of for each in found.breaks if each.measured.accuracy > 0.9} == {"add"}
+    assert breaks_told(found)[0].startswith("add: ")
+
+
+def test_few_rows_are_no_proof() -> None:
+    measured = Measured(20, 0.6, 0.39, 0.78, {})
+    found = Audit(20, 0.55, {"length": measured}, tells_of(exchangeable(20)))
+    assert found.verdict == "unclear"
+
+
+def test_repetitions_identities_and_leaks_are_counted() -> None:
+    found = tells_of(
+        [
+            ("a dog", "A dog."),
+            ("a cat runs", "a dog runs"),
+            ("A cat runs", "a dog runs"),
+            ("a dog runs", "a cow runs ."),
+        ]
+    )
+    assert (found.identical, found.repeated, found.shared) == (1, 1, 2)
+    assert (found.longer, found.shorter) == (1, 0)
+    assert (found.leaks["final mark"].rows, found.leaks["final mark"].negative) == (2, 2)
+    assert (found.leaks["first letter is a capital"].rows, found.leaks["first letter is a capital"].negative) == (2, 1)
+    assert found.leaks["space before a mark"].rows == 1
+    assert found.format_rows == 3
+
+
+def test_telling_words_are_named_once_with_their_side() -> None:
+    pairs = [(f"a single {word}", f"an {word}") for word in WORDS] + [("a dog", "the zebra")] * 9
+    found = {tell.words: tell for tell in tells_of(pairs).words}
+    assert found["zebra"].weight > 0
+    assert found["zebra"].negative == 9
+    assert sum("single" in words for words in found) == 1
+
+
+@given(st.lists(st.tuples(st.text("ab ", max_size=12), st.text("ab ", max_size=12)), max_size=12))
+def test_exchanging_both_texts_mirrors_what_is_counted(pairs: list[tuple[str, str]]) -> None:
+    there, back = tells_of(pairs), tells_of([(negative, positive) for positive, negative in pairs])
+    assert (there.longer, there.shorter, there.identical) == (back.shorter, back.longer, back.identical)
+    assert there.format_rows == back.format_rows
+    assert {(tell.words, tell.positive) for tell in there.words} == {(tell.words, tell.negative) for tell in back.words}
+    assert len(there.places) == PLACES
+
+
+def test_the_square_of_gaps_counts_each_row_once_and_mirrors() -> None:
+    chance = np.random.default_rng(0)
+    first, second = chance.normal(size=500), chance.normal(size=500)
+    counts = cells(first, second, (1.0, 1.0))
+    assert counts.sum() == 500
+    assert counts.shape == (CELLS, CELLS)
+    first[0] = np.nan
+    assert cells(first, second, (1.0, 1.0)).sum() == 499
+    assert "500 rows" in gap_square("x", first, second, (1.0, 1.0))
+
+
+def test_the_pages_tell_the_attacks_and_escape_the_words() -> None:
+    found = audit(rows_of([(one, f"{other} <b>zebra|") for one, other in exchangeable(60)], ("swap", "add<")))
+    rows = np.ones(60, np.bool_)
+    rows[:5] = False
+    gaps = Gaps({name: np.linspace(-1, 1, 60) for name in ("grammar", "plausibility")}, rows)
+    page = as_html(found, "mine<.jsonl", gaps)
+    assert "<b>zebra" not in page
+    assert "add&lt;" in page
+    assert "mine&lt;.jsonl" in page
+    assert page.count('class="square"') == 2
+    assert 'class="scale over"' in page
+    text = as_markdown(found, "mine.jsonl")
+    assert "**hackable**" in text
+    assert "| length | number of letters |" in text
+    assert any("more words" in line for line in summary(found))
+
+
+def test_the_scale_stays_within_its_ends() -> None:
+    assert 'x="0.00"' in scale(Measured(10, 0.5, 0.2, 0.8, {}), 0.55)
+    assert "over" not in scale(Measured(10, 0.6, 0.3, 0.8, {}), 0.55)
