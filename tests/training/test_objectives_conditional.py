@@ -1,4 +1,4 @@
-"""FocalLens's conditional contrastive loss: against 000, eq. 5.1, and its limits."""
+"""FocalLens's conditional contrastive loss: against Hsieh's dissertation, eq. 5.1, and its limits."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""FSC-CLIP's local loss and total: against 002, eq. 3-11, sum by sum."""
+"""FSC-CLIP's local loss and total: against FSC-CLIP, eq. 3-11, sum by sum."""
 
 import math
 from dataclasses import replace
@@ -16,14 +16,14 @@ def dot(one: list[float], other: list[float]) -> float:
 
 
 def weights_of(token: list[float], patches: list[list[float]]) -> list[float]:
-    """002, eq. 6."""
+    """FSC-CLIP, eq. 6."""
     similar = [dot(token, patch) for patch in patches]
     least, most = min(similar), max(similar)
     return [1.0 if most == least else (value - least) / (most - least) for value in similar]
 
 
 def score(patches: list[list[float]], tokens: list[list[float]]) -> float:
-    """S_l of 002, eq. 7 and 8."""
+    """S_l of FSC-CLIP, eq. 7 and 8."""
     total = 0.0
     for token in tokens:
         weights = weights_of(token, patches)
@@ -55,7 +55,7 @@ def inputs(seed: int = 0) -> Any:
 
 
 def chosen(scores: list[float], gamma: float, beta: float) -> float:
-    """002, eq. 9 and 10, of one row; the caption's score first."""
+    """FSC-CLIP, eq. 9 and 10, of one row; the caption's score first."""
     loss = 0.0
     for place, value in enumerate(scores):
         p = value / sum(scores)
@@ -65,7 +65,7 @@ def chosen(scores: list[float], gamma: float, beta: float) -> float:
 
 
 def literal(batch: Any, local: Any, gamma: float, beta: float) -> dict[str, float]:
-    """The three parts of 002, eq. 11."""
+    """The three parts of FSC-CLIP, eq. 11."""
     v, t = batch.images.tolist(), batch.texts.tolist()
     rows = range(len(v))
     clip = 0.0

@@ -1,4 +1,4 @@
-"""The choice among a caption and its hard negatives: against 002, eq. 3-5, 9 and 10, sum by sum."""
+"""The choice among a caption and its hard negatives: against FSC-CLIP, eq. 3-5, 9 and 10, sum by sum."""
 
 import math
 from typing import Any
@@ -21,7 +21,7 @@ def dot(one: list[float], other: list[float]) -> float:
 
 
 def literal(choices: list[list[float]], mask: list[list[bool]], gamma: float, beta: float) -> float:
-    """002, eq. 9 and 10, over the scores S that rows have."""
+    """FSC-CLIP, eq. 9 and 10, over the scores S that rows have."""
     losses = []
     for scores, there in zip(choices, mask, strict=True):
         if not any(there):

@@ -1,4 +1,4 @@
-"""LLaVA's next-token loss: against 003, eq. 3.3, and what does not count."""
+"""LLaVA's next-token loss: against Liu's dissertation, eq. 3.3, and what does not count."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Distilling step-by-step: against 000, eq. 2.1 and 2.3-2.5, and its limits."""
+"""Distilling step-by-step: against Hsieh's dissertation, eq. 2.1 and 2.3-2.5, and its limits."""
 
 import math
 from typing import Any
@@ -19,7 +19,7 @@ def written(seed: int, lengths: list[int]) -> Any:
 
 
 def literal(given: Any) -> float:
-    """000, eq. 2.1, over rows that have tokens."""
+    """Hsieh's dissertation, eq. 2.1, over rows that have tokens."""
     examples = []
     for logits, tokens, counted in zip(given.logits, given.tokens, given.counted, strict=True):
         losses = []

@@ -1,4 +1,4 @@
-"""REACT's soft positives: against 003, eq. 2.4-2.6, and equal to UniCL and CLIP in their limits."""
+"""REACT's soft positives: against Liu's dissertation, eq. 2.4-2.6, and equal to UniCL and CLIP in their limits."""
 
 import math
 from typing import Any
@@ -56,6 +56,8 @@ def test_at_threshold_1_texts_of_one_class_are_those_of_unicl(kind: str) -> None
     images = unit(chance, 7, 512).to(getattr(torch, kind))
     classes = ids.unsqueeze(1) == ids
     assert torch.equal(alike_texts(texts, 1.0), classes)
+    close = torch.tensor([[1.0, 0.0], [0.97, 0.24]], dtype=getattr(torch, kind))
+    assert torch.equal(alike_texts(close, 1.0), torch.eye(2, dtype=torch.bool))
     assert react_loss(images, texts, 9.0, 1.0) == soft_positive_loss(images, texts, classes, 9.0)
 
 

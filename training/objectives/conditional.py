@@ -1,6 +1,7 @@
-"""FocalLens's objective: an image read under an instruction has to find what the instruction asks for (000, chapter 5).
+"""FocalLens's objective: an image read under an instruction has to find what the instruction asks for.
 
-Turns of one image stand in one batch, so that the image alone does not tell the answer.
+FocalLens is chapter 5 of Hsieh's dissertation. Turns of one image stand in one batch, so that the image alone does
+not tell the answer.
 """
 
 import torch
@@ -18,7 +19,7 @@ def conditional_loss(
     same: Tensor | None = None,
     both_ways: bool = False,
 ) -> Tensor:
-    """Return the cross entropy of the own output among the batch's, from image and instruction (000, eq. 5.1).
+    """Return the cross entropy of the own output among the batch's, from image and instruction (FocalLens, eq. 5.1).
 
     Args:
         conditioned: float (b, d), rows of unit length: phi(image, instruction).

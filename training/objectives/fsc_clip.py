@@ -1,4 +1,4 @@
-"""FSC-CLIP: hard negatives told apart token by token, and not pressed harder than needed (002).
+"""FSC-CLIP: hard negatives told apart token by token, and not pressed harder than needed.
 
 The score of a text is summed over its tokens, each against the patches it is most like (``patch_weights``,
 ``local_scores``). Both this and the score of whole texts enter ``choice_loss`` with a focal weight and smoothed labels.
@@ -35,7 +35,7 @@ class Local:
 
 @dataclass(frozen=True)
 class FscWeights:
-    """The weights of FSC-CLIP, with the values of 002, section 4.
+    """The weights of FSC-CLIP, with the values of its section 4.
 
     Attributes:
         whole: lambda_g, of the loss over whole texts.
@@ -54,7 +54,7 @@ PAPER = FscWeights()
 
 
 def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:
-    """Return how much each patch matters to each token (002, section 3.2, eq. 6-7).
+    """Return how much each patch matters to each token (FSC-CLIP, section 3.2, eq. 6-7).
 
     Args:
         patches: float (b, p, d).
@@ -73,7 +73,7 @@ def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:
 
 
 def local_scores(local: Local, weights: Tensor, scale: Tensor | float) -> Tensor:
-    """Return log S_l, the score of each text by its tokens (002, section 3.2, eq. 7-8).
+    """Return log S_l, the score of each text by its tokens (FSC-CLIP, section 3.2, eq. 7-8).
 
     Args:
         local: patches and tokens.
@@ -93,7 +93,7 @@ def local_scores(local: Local, weights: Tensor, scale: Tensor | float) -> Tensor
 
 
 def fsc_clip_loss(batch: Embedded, local: Local, scale: Tensor | float, weights: FscWeights = PAPER) -> Total:
-    """Return CLIP's loss with global and local hard-negative losses, regularised (002, section 3.4, eq. 11).
+    """Return CLIP's loss with global and local hard-negative losses, regularised (FSC-CLIP, section 3.4, eq. 11).
 
     Args:
         batch: embeddings of images, captions and negatives; positives are not used.

@@ -1,6 +1,6 @@
 """The choice of an image between its caption and the caption's hard negatives.
 
-FSC-CLIP (002) states it for scores of whole texts (eq. 3-4) and of tokens (eq. 5), and softens it by a focal weight
+FSC-CLIP states it for scores of whole texts (eq. 3-4) and of tokens (eq. 5), and softens it by a focal weight
 (eq. 9) and smoothed labels (eq. 10). All four are one function of the scores, ``choice_loss``.
 """
 
@@ -11,7 +11,7 @@ from pairwright.training.objectives.scores import cleared, lowest, mean_where, s
 
 
 def hard_negative_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
-    """Return the cross entropy of the caption among itself and its hard negatives (002, section 3.1, eq. 3-4).
+    """Return the cross entropy of the caption among itself and its hard negatives (FSC-CLIP, section 3.1, eq. 3-4).
 
     Args:
         images: float (b, d), rows of unit length.
@@ -27,13 +27,13 @@ def hard_negative_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: T
 
 
 def choice_scores(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
-    """Return log S_g of 002, eq. 1: float (b, 1 + k), the caption's first. Arguments as in ``hard_negative_loss``."""
+    """Return log S_g (eq. 1): float (b, 1 + k), the caption's first. Arguments as of ``hard_negative_loss``."""
     listed = torch.cat([wide(texts).unsqueeze(1), wide(cleared(negatives, mask))], dim=1)
     return scores(images.unsqueeze(1), listed, scale).squeeze(1)
 
 
 def choice_loss(choices: Tensor, mask: Tensor, *, focal: float = 0.0, smoothing: float = 0.0) -> Tensor:
-    """Return the focal cross entropy of the first choice against smoothed labels (002, section 3.3, eq. 9-10).
+    """Return the focal cross entropy of the first choice against smoothed labels (FSC-CLIP, section 3.3, eq. 9-10).
 
     Without ``focal`` and ``smoothing`` it is the plain cross entropy (eq. 4 and 5).
 

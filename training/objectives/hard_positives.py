@@ -1,9 +1,9 @@
-"""Hard positives: reworded captions that are still true, and must stay close (004, section 5 and appendix D.1).
+"""Hard positives: reworded captions that are still true, and must stay close.
 
-004 gives its losses in words and refers to SVLC: "a hard positive loss (called an analogy loss in SVLC) on each image
-with its original and positive captions". SVLC's published code was read for the rest: the image and the caption each
-have to find the reworded caption among all reworded captions of the batch, at the same temperature, and the two are
-averaged. So it is here.
+The Hard Positive Truth (section 5, appendix D.1) gives its losses in words and refers to SVLC: "a hard positive loss
+(called an analogy loss in SVLC) on each image with its original and positive captions". SVLC's published code was read for the
+rest: the image and the caption each have to find the reworded caption among all reworded captions of the batch, at
+the same temperature, and the two are averaged. So it is here.
 """
 
 import torch
@@ -16,7 +16,7 @@ from pairwright.training.objectives.scores import cleared, lowest, mean_where, s
 
 
 def analogy_loss(images: Tensor, texts: Tensor, positives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
-    """Return how badly images and captions find their hard positives among the batch's (004, appendix D.1).
+    """Return how badly images and captions find their hard positives (The Hard Positive Truth, appendix D.1).
 
     The source has one positive a row. With several, each is found in turn, against those of the other rows only: the
     row's other positives are not wrong, and their order does not matter.
@@ -49,15 +49,15 @@ def _search(anchors: Tensor, candidates: Tensor, mask: Tensor, scale: Tensor | f
 
 
 def hp_hn_loss(batch: Embedded, scale: Tensor | float, *, negatives: float = 1.0, positives: float = 1.0) -> Total:
-    """Return CLIP's loss with hard negatives and hard positives (004, section 5.1 and appendix D.1).
+    """Return CLIP's loss with hard negatives and hard positives (The Hard Positive Truth, section 5.1, appendix D.1).
 
-    004 says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the contrastive
-    part sees images and captions only, and negatives and positives have the parts of their own.
+    The paper says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the
+    contrastive part sees images and captions only, and negatives and positives have parts of their own.
 
     Args:
         batch: with positives.
         scale: 1 / temperature, above 0.
-        negatives: weight of the hard-negative loss; table 3 of 004 goes from 0 to 1, 1 is the default there.
+        negatives: weight of the hard-negative loss; table 3 of the paper goes from 0 to 1, its default.
         positives: weight of the analogy loss; 1 in the paper. 0 gives training on negatives alone ("HN").
 
     Returns:

@@ -1,4 +1,7 @@
-"""The loss of text that is written token by token: LLaVA's over answers (003, section 3.4)."""
+"""The loss of text that is written token by token: LLaVA's over answers.
+
+Equations as in chapter 3 of Liu's dissertation, which is LLaVA.
+"""
 
 from torch import Tensor
 from torch.nn import functional
@@ -9,13 +12,13 @@ _LEFT_OUT = -100
 
 
 def next_token_loss(logits: Tensor, tokens: Tensor, counted: Tensor, total: Tensor | float | None = None) -> Tensor:
-    """Return minus the mean log probability of the counted tokens, each from those before it (003, eq. 3.3).
+    """Return minus the mean log probability of the counted tokens, each from those before it (LLaVA, eq. 3.3).
 
     Args:
         logits: float (b, t, v), of a causal model over the whole sequence, the image's places among it.
         tokens: int64 (b, t), the sequence itself. Places that do not count may hold any number, such as a mark of
             the image outside the vocabulary.
-        counted: bool (b, t), True at the assistant's answers and the stop marks after them (003, table 3.2). The
+        counted: bool (b, t), True at the assistant's answers and the stop marks after them (LLaVA, table 3.2). The
             first place has nothing before it and never counts.
         total: Counted tokens of the whole batch, where it comes in parts (ranks, accumulation): the parts then add up
             to its loss. None counts those here.

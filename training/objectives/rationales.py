@@ -1,4 +1,7 @@
-"""Distilling step-by-step: a student writes the label and, as a second task, the rationale (000, section 2.3)."""
+"""Distilling step-by-step: a student writes the label and, as a second task, the rationale.
+
+Equations as in chapter 2 of Hsieh's dissertation, which is Distilling step-by-step.
+"""
 
 from dataclasses import dataclass
 
@@ -26,7 +29,7 @@ class Written:
 
 
 def multi_task_loss(labels: Written, rationales: Written, weight: float = 1.0) -> Total:
-    """Return L_label + lambda L_rationale (000, section 2.3.2, eq. 2.1, 2.3 and 2.4).
+    """Return L_label + lambda L_rationale (section 2.3.2, eq. 2.1, 2.3 and 2.4).
 
     Args:
         labels: the answers to inputs with the prefix ``[label]``.
@@ -42,7 +45,7 @@ def multi_task_loss(labels: Written, rationales: Written, weight: float = 1.0) -
 
 
 def single_task_loss(joined: Written) -> Tensor:
-    """Return the baseline's loss: rationale and label in one target ``[r, y]`` (000, section 2.4.4, eq. 2.5).
+    """Return the baseline's loss: rationale and label in one target ``[r, y]`` (section 2.4.4, eq. 2.5).
 
     Args:
         joined: the tokens of the rationale and then of the label.
@@ -54,7 +57,7 @@ def single_task_loss(joined: Written) -> Tensor:
 
 
 def written_loss(written: Written) -> Tensor:
-    """Return the mean over examples of the cross entropy of their tokens (000, eq. 2.1).
+    """Return the mean over examples of the cross entropy of their tokens (eq. 2.1).
 
     Args:
         written: targets and logits.

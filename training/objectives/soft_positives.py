@@ -1,7 +1,8 @@
-"""REACT's soft positives: retrieved pairs with alike texts are positives of each other (003, section 2.3).
+"""REACT's soft positives: retrieved pairs with alike texts are positives of each other.
 
-The loss is a function of which pairs are positives, so its limits are plain: texts of the same class give UniCL, each
-its own alone gives CLIP, texts closer than a threshold give REACT.
+Equations as in chapter 2 of Liu's dissertation, which is REACT. The loss is a function of which pairs are
+positives, so its limits are plain: texts of the same class give UniCL, each its own alone gives CLIP, texts closer
+than a threshold give REACT.
 """
 
 import torch
@@ -12,7 +13,7 @@ from pairwright.training.objectives.scores import mean_where, scores, wide
 
 
 def react_loss(images: Tensor, texts: Tensor, scale: Tensor | float, threshold: float = 0.9) -> Tensor:
-    """Return the bidirectional loss with texts of at least ``threshold`` cosine as positives (003, eq. 2.4-2.6).
+    """Return the bidirectional loss with texts of at least ``threshold`` cosine as positives (REACT, eq. 2.4-2.6).
 
     Args:
         images: float (b, d), rows of unit length (u).
@@ -28,7 +29,7 @@ def react_loss(images: Tensor, texts: Tensor, scale: Tensor | float, threshold: 
 
 
 def soft_positive_loss(images: Tensor, texts: Tensor, positives: Tensor, scale: Tensor | float) -> Tensor:
-    """Return the bidirectional loss, averaged over all positives of a row (003, eq. 2.5 and 2.6).
+    """Return the bidirectional loss, averaged over all positives of a row (REACT, eq. 2.5 and 2.6).
 
     Args:
         images: float (b, d), rows of unit length.
@@ -54,7 +55,7 @@ def soft_positive_loss(images: Tensor, texts: Tensor, positives: Tensor, scale: 
 
 
 def alike_texts(texts: Tensor, threshold: float = 0.9) -> Tensor:
-    """Return which texts are at least ``threshold`` alike by cosine: P(i) and Q(j) of 003, section 2.3.
+    """Return which texts are at least ``threshold`` alike by cosine: P(i) and Q(j) of REACT, section 2.3.
 
     Args:
         texts: float (b, d), not 0.
