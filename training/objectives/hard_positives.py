@@ -1,9 +1,9 @@
 """Hard positives: reworded captions that are still true, and must stay close.
 
 The Hard Positive Truth (section 5, appendix D.1) gives its losses in words and refers to SVLC: "a hard positive loss
-(called an analogy loss in SVLC) on each image with its original and positive captions". SVLC's published code was read for the
-rest: the image and the caption each have to find the reworded caption among all reworded captions of the batch, at
-the same temperature, and the two are averaged. So it is here.
+(called an analogy loss in SVLC) on each image with its original and positive captions". SVLC's published code was
+read for the rest: the image and the caption each have to find the reworded caption among all reworded captions of
+the batch, at the same temperature, and the two are averaged. So it is here.
 """
 
 import torch
