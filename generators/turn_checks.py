@@ -81,7 +81,43 @@ _SOURCES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = tuple(
         ),
         (r"\b(?:as|is|are|was|were|being|been) (?:also )?described (?:as|in|by|here)\b|\bas described\b", "described"),
         (r"\b(?:not|never|being|been|is|are|was|were|as) (?:also |explicitly |specifically |directly )?mentioned\b", "mentioned"),
-        (r"\b(?:object|box|detection|class|category) labels?\b|\b(?:is|are) label(?:l)?ed as\b", "label labels labeled"),
+        (
+            (
+                r"\b(?:text(?:ual)?|several|multiple|various|different|two|three|four|five|six) descriptions?\b"
+                r"|\bdescriptions? (?:of|for) (?:the|this) (?:image|picture|photo|scene)\b"
+            ),
+            "description descriptions",
+        ),
+        (
+            (
+                r"\b(?:input|prompt|information|data|sentences?|descriptions?) (?:also |all |clearly |explicitly )?"
+                r"(?:says?|said|states?|mentions?|mentioned|indicates?|suggests?|impl(?:y|ies)|tells?|notes?|describes?|agrees?)\b"
+                r"|\btext (?:also |clearly )?(?:mentions?|describes?)\b|\bas (?:stated|noted|listed|specified|indicated)\b"
+            ),
+            "text information sentence sentences",
+        ),
+        (
+            (
+                r"\b(?:object|box|detection|class|category) labels?\b|\b(?:is|are) label(?:l)?ed as\b"
+                r"|\b(?:objects?|things?|items?|persons?|people|animals?|regions?) label(?:l)?ed\b"
+            ),
+            "label labels labeled",
+        ),
+        (
+            (
+                r"\bdetected\b|\bdetections?\b(?! dogs?\b)|\b(?:given|provided|listed|bounded|bounding) "
+                r"(?:\w+ )?(?:objects?|items?|things?|regions?)\b"
+            ),
+            "detected detection given provided",
+        ),
+        (r"\b(?:information|context|texts?|data|details|sentences|objects|labels) (?:provided|given|supplied)\b", ""),
+        (
+            (
+                r"\bbox(?:es)? (?:shows?|says?|indicates?|suggests?|tells?|spans?|ranges?|goes from|extends? from)\b"
+                r"|\b(?:his|her|its|their) box(?:es)? (?:is|are|lies?|ends?|starts?|overlaps?|covers?)\b"
+            ),
+            "box boxes",
+        ),
         (
             (
                 rf"\b{_GIVEN} (?:\w+ )?(?:information|context|texts?|data|details?|sentences?|boxes|labels|list|prompt)\b"
@@ -95,11 +131,20 @@ _SOURCES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = tuple(
     )
 )  # fmt: skip
 _NUMBER = r"-?(?:0|1)?\.\d+|[01](?:\.0+)?"
-_LIST_OF_NUMBERS = re.compile(rf"[\[(]\s*(?:{_NUMBER})\s*,\s*(?:{_NUMBER})(?:\s*,\s*(?:{_NUMBER}))*\s*[\])]")
-_AXIS = re.compile(r"\b[xy][12]?\s?(?:=|:|is|of|between)\s?-?\d?\.?\d|\b[xy]-(?:axis|coordinate)", re.IGNORECASE)
-_FRACTION = re.compile(r"(?<![\d.$€£¥])0?\.\d+(?![\d.]*\d)")
+_WHOLE = r"\d{1,4}(?:\.\d+)?"
+_LIST_OF_NUMBERS = re.compile(
+    rf"[\[(]\s*(?:{_NUMBER})\s*,\s*(?:{_NUMBER})(?:\s*,\s*(?:{_NUMBER}))*\s*[\])]|[\[(]\s*{_WHOLE}(?:\s*,\s*{_WHOLE})+\s*[\])]"
+)
+_AXIS = re.compile(
+    r"\b[xy][12]?\s?(?:=|:|is|of|between)\s?-?\d?\.?\d|\b[xy]-(?:axis|coordinate)|\bcorner (?:is |lies )?at \(?\d",
+    re.IGNORECASE,
+)
+_FRACTION = re.compile(
+    r"(?<![\d.$€£¥])0?\.\d+(?![\d.]*\d)(?! ?(?:dollars?|cents?|euros?|pounds?|miles?|meters?|metres?|inches|liters?)\b)"
+)
 _OF_PICTURE = re.compile(
-    r"\b\d{1,3}(?:\.\d+)?\s?(?:%|percent)\s+(?:of the way|from|across|down|along|to the (?:left|right))\b|\b\d+\s?(?:px|pixels?)\b",
+    r"\b\d{1,3}(?:\.\d+)?\s?(?:%|percent)\s+(?:of the way|from|across|down|along|to the (?:left|right))\b"
+    r"|\b\d{1,3} ?(?:%|percent)? ?(?:to|and|-|–) ?\d{1,3} ?(?:%|percent) of (?:the|its) (?:image|picture|photo|width|height|frame)\b|\b\d+\s?(?:px|pixels?)\b",
     re.IGNORECASE,
 )
 _SURELY_OPEN = re.compile(

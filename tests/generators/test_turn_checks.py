@@ -37,6 +37,10 @@ def of_answer(answer: str, question: str = "Where is the dog?", context: ImageCo
         "There is no cat in the image.",
         "It is not clearly a puppy, but a young dog.",
         "The sign does not say where the beach is.",
+        "The price is 0.99 dollars.",
+        "The text on the sign names a beach, and the sentence below it is short.",
+        "The information desk is beside the detection dog.",
+        "Two boxes stand on the sand, and the crate beside them is labeled with a number.",
     ],
 )
 def test_what_somebody_says_who_sees_the_image_is_kept(answer: str) -> None:
@@ -58,6 +62,16 @@ def test_what_somebody_says_who_sees_the_image_is_kept(answer: str) -> None:
         "The box labelled dog is on the right.",
         "Its coordinates are on the right.",
         "It is annotated as a dog.",
+        "The object labeled dog is on the right.",
+        "The text description mentions a dog.",
+        "There are several descriptions of the dog.",
+        "One of the five sentences says that it runs.",
+        "The details provided show that it runs.",
+        "The boxes show that it is on the right.",
+        "Its box is smaller than the other one.",
+        "One dog was detected.",
+        "The listed objects are a dog and a ball.",
+        "As stated, it runs.",
     ],
 )
 def test_speaking_of_what_was_given_is_told(answer: str) -> None:
@@ -81,6 +95,9 @@ def test_words_that_the_captions_themselves_have_are_no_giveaway() -> None:
         "It is 40% from the left.",
         "It is 300 pixels wide.",
         "Along the y-axis it is in the middle.",
+        "The dog goes from [12, 40] to [300, 200].",
+        "Its corner is at 120, 40.",
+        "It reaches from 10% to 30% of the width.",
     ],
 )
 def test_coordinates_are_told(answer: str) -> None:
