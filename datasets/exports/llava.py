@@ -4,10 +4,13 @@ A row is ``id``, ``image`` and ``conversations`` of ``{"from": "human" | "gpt", 
 stands exactly once, in the first human turn, before or after the question at random (a function of seed, key and
 place). A text-only pair gives rows with neither ``image`` nor mark. A mark that stood in a text by itself is written
 ``< image >``, since a trainer would take it for another picture. `check_llava` is the validator.
+
+Rows whose image file is not there are written, and told as ``missing_images``.
 """
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,9 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.exports.source import Source
 from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, conversations, write_json_list
+from pairwright.datasets.images import split_locator
 from pairwright.datasets.records import Annotation
+from pairwright.datasets.samples import Sample
 
 MARK = "<image>"
 VERSION = 1
@@ -23,22 +28,38 @@ _SPEAKER = {"human": "human", "assistant": "gpt"}
 
 
 def write(source: Source, out: Path, options: ExportOptions) -> Exported:
-    """Write the conversations of ``source`` to the JSON file ``out``."""
-    return write_json_list(_rows(source, options), out)
+    """Write the conversations of ``source`` to the JSON file ``out``; told of it: ``missing_images``."""
+    rows = _Rows(source, options)
+    return replace(write_json_list(rows.each(), out), told={"missing_images": len(rows.missing)})
 
 
-def _rows(source: Source, options: ExportOptions) -> Iterator[dict[str, Any]]:
-    names = ImageNames(options)
-    for sample in source.samples():
-        found = conversations(sample)
-        image = names.name(sample) if found else ""
-        for ordinal, annotation in enumerate(found):
-            row: dict[str, Any] = {"id": f"{sample.pair.key}-{ordinal}"}
-            if image:
-                row["image"] = image
-            before = stream(options.seed, 0, "llava", VERSION, sample.pair.key, ordinal).random() < 0.5
-            row["conversations"] = list(_turns(annotation, bool(image), before=before))
-            yield row
+@dataclass
+class _Rows:
+    source: Source
+    options: ExportOptions
+    missing: set[str] = field(default_factory=set)
+
+    def each(self) -> Iterator[dict[str, Any]]:
+        names = ImageNames(self.options)
+        for sample in self.source.samples():
+            found = conversations(sample)
+            image = names.name(sample) if found else ""
+            if image and self._is_missing(sample):
+                self.missing.add(sample.pair.image)
+            for ordinal, annotation in enumerate(found):
+                row: dict[str, Any] = {"id": f"{sample.pair.key}-{ordinal}"}
+                if image:
+                    row["image"] = image
+                before = stream(self.options.seed, 0, "llava", VERSION, sample.pair.key, ordinal).random() < 0.5
+                row["conversations"] = list(_turns(annotation, bool(image), before=before))
+                yield row
+
+    def _is_missing(self, sample: Sample) -> bool:
+        """Whether the image is a file that is not there; what a URL leads to is not looked at."""
+        if sample.image is not None or self.options.images is not None or "://" in sample.pair.image:
+            return False
+        path, _ = split_locator(sample.pair.image)
+        return not (self.options.image_root or Path()).joinpath(path).is_file()
 
 
 def _turns(annotation: Annotation, has_image: bool, *, before: bool) -> Iterator[dict[str, str]]:  # noqa: FBT001

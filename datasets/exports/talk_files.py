@@ -52,7 +52,7 @@ def _root(found: TalkSource) -> Path:
 
 
 def _sample(talk: Talk, number: int) -> Sample:
-    key = pair_key("file", talk.image or str(number), talk.caption)
+    key = pair_key("file", f"{number}:{talk.image}", talk.caption)  # a row's own: LLaVA's ids are made of it
     kind = talk.kind or "conversation"
     said = "\n".join(talk.texts)
     row = Annotation(

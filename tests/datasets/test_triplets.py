@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.exports.llava import check_llava
 from pairwright.datasets.exports.table import export, export_records
 from pairwright.datasets.exports.talk_files import source_of_talks
 from pairwright.datasets.exports.text_length import by_pieces, by_tokenizer
@@ -101,6 +102,18 @@ def test_triplets_are_made_of_any_file_of_conversations(tmp_path: Path) -> None:
         {"image": "coco/0.jpg", "instruction": "What is it?", "output": "A dog."},
     ]
     assert done.told["repeated"] == 1
+
+
+def test_rows_of_one_image_have_ids_of_their_own_in_llava_json(tmp_path: Path) -> None:
+    turns = [{"role": "human", "text": "What?"}, {"role": "assistant", "text": "A dog."}]
+    rows = [{"key": "k", "image": "0.jpg", "caption": "A dog.", "kind": kind, "turns": turns} for kind in ("a", "b")]
+    (tmp_path / "talks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    source, root = source_of_talks(tmp_path / "talks.jsonl")
+    done = export(source, "llava", tmp_path / "l.json", ExportOptions(image_root=root))
+    assert check_llava(tmp_path / "l.json") == []
+    assert (done.rows, done.told["missing_images"]) == (2, 1)
+    (tmp_path / "0.jpg").write_bytes(b"a picture")
+    assert export(source, "llava", tmp_path / "l.json", ExportOptions(image_root=root)).told["missing_images"] == 0
 
 
 def test_images_that_lie_elsewhere_are_named_below_what_they_share(tmp_path: Path) -> None:
