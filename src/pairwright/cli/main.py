@@ -34,6 +34,7 @@ from pairwright.cli import (
     refine,
     retrieve,
     review,
+    serve,
     validate,
     verify,
 )
@@ -52,6 +53,7 @@ app.command("demo", short_help="Build a dataset from an embedded corpus.")(demo.
 app.command("init", short_help="Write a commented build config.")(init.init)
 app.command("plan", short_help="Tell what a build would ask and cost.")(plan.plan)
 app.command("build", short_help="Build a dataset as a config says.")(build.build)
+app.command("serve", short_help="Build by a schedule.")(serve.serve)
 app.add_typer(index.app, name="index")
 app.command("retrieve", short_help="Search an index with queries.")(retrieve.retrieve)
 app.command("fetch", short_help="Download the images of pairs.")(fetch.fetch)
