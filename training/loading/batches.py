@@ -147,9 +147,8 @@ def unpack(packed: Packed[B], device: torch.device, mean: tuple[float, ...], std
     batch = _each(packed.batch, moved)
     if packed.pixels.dim() == 1:
         return batch
-    scaled = moved(packed.pixels).float().div_(255)
-    middle, spread = (torch.tensor(values, device=device).view(3, 1, 1) for values in (mean, std))
-    images = scaled.sub_(middle).div_(spread)
+    middle, spread = (255 * torch.tensor(values, device=device).view(3, 1, 1) for values in (mean, std))
+    images = moved(packed.pixels).float().sub_(middle).div_(spread)
     if len(images) != len(packed.image_of):
         images = images[moved(packed.image_of)]
     return replace(batch, images=images)  # type: ignore[call-arg]  # a batch with pixels has images

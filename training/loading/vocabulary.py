@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-START, END, PAD, UNKNOWN = "<start>", "<end>", "<pad>", "<unknown>"
+PAD, UNKNOWN, START, END = "<pad>", "<unknown>", "<start>", "<end>"
 
 
 def word_tokenizer(texts: Iterable[str], folder: Path, max_tokens: int = 77) -> int:
