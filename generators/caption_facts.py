@@ -174,6 +174,8 @@ class CaptionFacts:
             colour = lower[start - 1] if start > 1 else ""
             if colour not in COLOURS or lower[start - 2] not in ARTICLES or " ".join(lower[start:end]) != noun:
                 continue
+            if start > 2 and lower[start - 3] in COLOURS:  # "a red an orange meter"
+                continue
             if self.is_one(noun) and not self.words.other_colour(noun, colour):
                 _add(facts, colour_fact(noun, colour))
         return list(facts.values())

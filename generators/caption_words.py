@@ -142,12 +142,14 @@ def ends(lower: Sequence[str], end: int) -> bool:
 
 
 def rest_of(words: Sequence[str], doers: frozenset[str], *, ands: bool = True) -> list[str] | None:
-    """Return the words that belong to what came before; None where that is not clear."""
+    """Return the words that belong to what came before; None where that is not clear, or a word stands there twice."""
     rest: list[str] = []
     for at, word in enumerate(words):
         lower = word.lower()
         if lower in STOPS:
             break
+        if rest and lower == rest[-1].lower():  # "sitting at a a table"
+            return None
         if lower == "and":
             after = [each.lower() for each in words[at + 1 :]]
             if not ands or any(each in doers or each in PLURALS or each.endswith("ing") for each in after):

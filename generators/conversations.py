@@ -14,7 +14,8 @@ presence exactly, in every conversation, and only of labels in `vocabulary`, the
 image; elsewhere by chance. Without a vocabulary a missing box proves nothing, and presence and numbers of boxes are not
 asked. A label's presence is asked before anything else about it.
 
-A pair about which nothing can be asked is rejected as `no_context`. Photographs are flat: left, right, above, below
+A pair about which nothing can be asked is rejected as `no_context`, and a caption that holds the mark of an image in
+training as `image_mark`. Photographs are flat: left, right, above, below
 and size are those of the picture.
 """
 
@@ -25,6 +26,7 @@ from typing import get_args
 
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.exports.llava import MARK
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.generators import questions
 from pairwright.generators.facts import Fact
@@ -34,7 +36,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.questions import PromptPlace, PromptTurns
 
 NAME = "template-conversations"
-VERSION = 2
+VERSION = 3
 TYPES = ("conversation", "brief", "short", "choice")
 LETTERS = "ABCD"
 
@@ -108,7 +110,9 @@ class TemplateConversations:
             for kind in self.options.types
         ]
 
-    def _annotation(self, pair: Pair, kind: str, turns: _Made) -> Annotation:
+    def _annotation(self, pair: Pair, kind: str, made: _Made) -> Annotation:
+        marked = any(MARK in turn.text for turn in made)
+        turns = () if marked else made
         origin = Origin(NAME, VERSION, self.options.seed)
         said = "\n".join(turn.text for turn in turns)
         return Annotation(
@@ -118,7 +122,7 @@ class TemplateConversations:
             origin=origin,
             turns=turns,
             status="kept" if turns else "rejected",
-            reason="" if turns else "no_context",
+            reason="" if turns else "image_mark" if marked else "no_context",
         )
 
     def _brief(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Made:

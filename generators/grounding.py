@@ -5,11 +5,13 @@ together: what is there and what is not, how many, and which colour the parsed c
 
 Presence, absence and numbers are only asked of labels in `vocabulary`, which the source marks wherever they occur.
 What there is a crowd of (`context.py`) is neither absent nor counted. Labels with ten boxes or more are not counted,
-since sources stop marking crowds one by one. Absent labels of a group with something present (`label_sets`) come first
+since sources stop marking crowds one by one. Labels that an English sentence cannot hold (other scripts, line breaks,
+marks such as <image>, more than 60 letters) are not spoken of. Absent labels of a group with something present (`label_sets`) come first
 in half of the questions, being the more plausible ones.
 """
 
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +34,7 @@ MOST_NONE = 2  # labels of which one asks how many, and there are none
 OPTIONS_ABSENT = 3
 MOST_EITHER = 2
 
+_NAMEABLE = re.compile(r"(?=.*[a-z\u00df-\u024f])[ -;=?-~\u00a1-\u024f’]{1,60}")
 _COLOURS = {word: concept for concept, words in COLOUR.items() for word in words if concept != "blond"}
 
 
@@ -52,8 +55,9 @@ class Grounding:
         boxes: dict[str, list[Box]] = {}
         for box in pair.boxes:
             boxes.setdefault(box.label.strip().lower(), []).append(box)
-        found = {label: tuple(group) for label, group in boxes.items() if label}
-        return cls(pair, found, tokens, noun_phrases(tokens), ImageWords.of(pair), tuple(vocabulary))
+        found = {label: tuple(group) for label, group in boxes.items() if _NAMEABLE.fullmatch(label)}
+        known = tuple(label for label in vocabulary if _NAMEABLE.fullmatch(label))
+        return cls(pair, found, tokens, noun_phrases(tokens), ImageWords.of(pair), known)
 
     def facts(self, rng: random.Random) -> list[list[Fact]]:
         """Return what can be asked, one list a kind, the more telling kinds first; the chance draws what is absent."""
@@ -61,7 +65,8 @@ class Grounding:
         present = list(self._present())
         absent = self._absent(rng)
         if absent:  # without, no "no" could stand against them
-            present += said.there()
+            # A label that is marked wherever it occurs, and here is not, speaks against the caption ("a dog bed").
+            present += (fact for fact in said.there() if fact.about[0] not in self.vocabulary)
         counts = list(self._counts())
         counted = {fact.about for fact in counts}
         return [
@@ -202,7 +207,8 @@ class Grounding:
         determiner = self.tokens[phrase.determiner].text.lower() if phrase.determiner >= 0 else ""
         if determiner not in {"a", "an", "the"} or phrase.joined or phrase.count >= 0:
             return ""
-        if is_plural(self.tokens[phrase.head]):
+        before = self.tokens[phrase.start - 1].text.lower() if phrase.start else ""
+        if is_plural(self.tokens[phrase.head]) or before in _COLOURS:  # "a red an orange meter"
             return ""
         inside = [token.text.lower() for token in self.tokens[phrase.start : phrase.end]]
         colours = [word for word in inside if word in _COLOURS]

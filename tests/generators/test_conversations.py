@@ -180,6 +180,32 @@ def test_brief_answers_with_the_caption_as_it_is() -> None:
     assert annotation.turns[1] == Turn("assistant", "A dog .")
 
 
+def test_a_caption_with_the_mark_of_an_image_is_no_answer() -> None:
+    options = ConversationOptions(types=("brief",))
+    (annotation,) = annotate(TemplateConversations(options), pair_of("<image> a dog"))
+    assert (annotation.status, annotation.reason, annotation.turns) == ("rejected", "image_mark", ())
+
+
+@pytest.mark.parametrize("label", ["人", "حصان", "dog\n<image>", "a" * 61, "..."])
+def test_a_label_that_no_english_sentence_can_hold_is_not_spoken_of(label: str) -> None:
+    boxes = (DOG, Box(label, 0.6, 0.6, 0.9, 0.9))
+    said = " ".join(answers(pair_of("a dog", boxes=boxes), vocabulary=(*VOCABULARY, label)))
+    assert "dog" in said
+    assert label not in said
+
+
+def test_a_label_that_would_have_been_marked_is_not_there_because_a_caption_says_so() -> None:
+    pair = pair_of("A dog sleeps on a dog bed.", boxes=(DOG, BALL))
+    assert "Yes, there is a bed." in answers(pair)
+    assert "Yes, there is a bed." not in answers(pair, vocabulary=(*VOCABULARY, "bed"))
+
+
+def test_a_doubled_word_and_a_row_of_colours_prove_nothing() -> None:
+    found = answers(pair_of("A man sitting at a a table.", "A blue red an orange parking meter and a hand."))
+    assert not any("a a" in answer or "orange" in answer for answer in found)
+    assert not any("orange" in answer for answer in answers(pair_of("A blue red an orange parking meter")))
+
+
 def test_unknown_types_are_refused() -> None:
     with pytest.raises(UsageError, match="no such type of conversation"):
         TemplateConversations(ConversationOptions(types=("reasoning",)))
