@@ -165,7 +165,11 @@ class Candidates:
     def for_person(self, slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
         """Return an animal to stand for somebody, or an empty string and the reason why there is none."""
         fitting = tuple(noun for noun in self._animals if self.goes_along(noun, slot.context))
-        return self._first(fitting, slot, words, rng)
+        found = self._first(fitting, slot, words, rng)
+        if found[0]:
+            return found
+        known = tuple(noun for noun in self._animals if not self.is_strange_beside_any(noun, slot.context))
+        return self._first(known, slot, words, rng)
 
     @cached_property
     def _animals(self) -> tuple[str, ...]:

@@ -24,9 +24,11 @@ from pairwright.generators.relations import (
     ELSEWHERE_OF_BODIES,
     ELSEWHERE_OF_ROADS,
     FAR,
+    HOLDERS,
     INSTEAD_OF,
     NO_PLACE,
     NOT_FAR,
+    NOT_HELD,
     ROADS,
     SEATS,
     SLOPES,
@@ -61,6 +63,10 @@ _HAVING_LONGER = frozenset(
     | {("covered", "with"), ("covered", "in"), ("loaded", "with"), ("surrounded", "by"), ("lined", "with")}
 )
 _SOME = word_set("some several many various multiple numerous")  # "without any", and not "without some"
+# Of a holder, and nowhere but on it.
+_PARTS = word_set(
+    "leg lid handle top side edge wheel drawer rim cover cloth tablecloth design pattern door color topping"
+)
 _UNCERTAIN = word_set("no all any both each every few other another more most only just")
 _GONE = word_set("missing without lacks lack lacking")
 # What can be near or missing, though its name tells too little to be exchanged (`nouns.FRAMES`).
@@ -68,6 +74,8 @@ _NAMED_LOOSELY = word_set(
     "room area ground person people adult child kid animal vehicle food meal dish player rider crowd team topping store"
 )
 _WHILE = frozenset({"while", "", "people"})
+_LIGHT = frozenset({"make", "take", "have", "do"})
+_UNMEANT = frozenset({"miss", "lose", "spill", "refuse", "crash", "fall"})  # nobody gets ready to
 _AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
 _FURTHEST = 3  # tokens between a thing and its relation: "a man who is standing on"
 # Verbs that choose their preposition: "looking at" is no place.
@@ -104,10 +112,31 @@ def replace_relation(caption: Caption, candidates: Candidates, rng: random.Rando
         )
     for where in places:
         yield _elsewhere(caption, candidates, where, rng) if isinstance(where, Found) else _other_way(caption, where)
+    yield from _not_held(caption, candidates, rng)
     yield from _without(caption, candidates)
     for where in places:
         if isinstance(where, Found):
             yield _far(caption, candidates, where)
+
+
+def _not_held(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+    """Put beside a plate, a box or a table what it holds ("a plate of | food")."""
+    for at, word in enumerate(caption.lower):
+        size = 2 if caption.lower[at : at + 2] in _HAVING_LONGER else 1
+        holds = size > 1 or word in {"of", "with"} or (word,) in _HAVING_LONGER
+        holder, held = caption.ending_at(at), caption.starting_at(at + size)
+        if not holds or holder is None or held is None or caption.head(holder) not in HOLDERS:
+            continue
+        noun = caption.head(held)
+        if not ANAPHORS.isdisjoint(caption.lower[at:]):
+            yield "not_grammatical"  # "a table next to a vase on it"
+        elif not _is_named(caption, held) or not caption.is_whole(held) or noun in SURROUNDINGS or noun in _PARTS:
+            yield "not_grammatical"
+        elif _may_be_others(caption, holder) or not _UNCERTAIN.isdisjoint(caption.lower[held.start : held.end]):
+            yield "true_of_image"
+        else:
+            free = [new for new in NOT_HELD if not caption.words.has(new) and candidates.stands_before(new, noun)]
+            yield (_change(caption, at, at + size, rng.choice(free)),) if free else "no_candidate"
 
 
 def _without(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
@@ -150,16 +179,13 @@ def _is_named(caption: Caption, phrase: NounPhrase) -> bool:
 def _opposite(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
     wording = " ".join(caption.lower[found.start : found.end])
     before, after = _before(caption, found.start), caption.starting_at(found.end)
+    if wording == "at" and after is not None and caption.tokens[found.start - 1].lemma in _GAZING:
+        said = caption.words.has("away from")
+        return "true_of_image" if said else (_change(caption, found.start, found.end, "away from"),)
     if before is None or after is None or (not _is_named(caption, after) and wording != "at"):
         return "no_edit"
     noun = caption.head(after)
     wanted = UP_AND_DOWN.get(wording, ()) if noun in SLOPES else INSTEAD_OF.get(wording, ())
-    if wording == "at" and caption.tokens[found.start - 1].lemma in _GAZING:
-        return (
-            "true_of_image"
-            if caption.words.has("away from")
-            else (_change(caption, found.start, found.end, "away from"),)
-        )
     if not wanted or _is_bound(caption, found):
         return "no_edit"
     if _may_be_others(caption, before) or _may_be_others(caption, after):
@@ -316,9 +342,7 @@ def _deed(caption: Caption, candidates: Candidates, at: int, rng: random.Random)
     doer, tag = _doer(caption, candidates, at), caption.tag(at)
     participle = tag in {"VBN", "VBG"} and doer is not None
     as_written = PARTICIPLES.get(caption.word(at), ()) if participle else ()
-    wanted = (
-        [] if tag in {"VBN", "VB"} else [(verb, inflect(verb, tag)) for verb in _verbs(caption, candidates, doer, at)]
-    )
+    wanted = [] if tag == "VBN" else [(verb, inflect(verb, tag)) for verb in _verbs(caption, candidates, doer, at)]
     wanted += [(candidates.lemma_of(form), form) for form in as_written if caption.word(at + 1) not in {"a", "the"}]
     if not wanted:
         return "no_edit"
@@ -344,7 +368,10 @@ def _verbs(caption: Caption, candidates: Candidates, doer: NounPhrase | None, at
     if lemma in SPORTS and (doer is None or not lives) and caption.tag(at) != "VBG":
         return ()  # "young boys on skis": a thing that was taken for a verb
     table = INSTEAD if lives else INSTEAD_OF_THINGS
-    return [verb for verb in table.get(lemma, ()) if not same_act(verb, lemma)]
+    if caption.tag(at) == "VB" and (not lives or lemma in _LIGHT):
+        return ()
+    unmeant = _UNMEANT if caption.tag(at) == "VB" else frozenset()
+    return [verb for verb in table.get(lemma, ()) if not same_act(verb, lemma) and verb not in unmeant]
 
 
 def _doer(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | None:
@@ -366,6 +393,8 @@ def _doer(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | Non
 
 def _opens_act(caption: Caption, at: int) -> bool:
     """Whether a verb without a doer before it tells what somebody does: not "on | serving tray"."""
+    if caption.tag(at) == "VB":  # "ready to | eat"
+        return caption.word(at - 1) == "to" and caption.tag(at - 2)[:2] in {"VB", "JJ", "RB", "IN"}
     if caption.tag(at) == "VBG" and caption.tag(at - 1).startswith("NN"):
         return True
     return caption.tag(at - 1)[:2] in {"VB", "RB", "CC", "MD", "WP", "WD", "PR"} or caption.word(at - 1) in _WHILE

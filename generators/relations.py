@@ -197,6 +197,12 @@ NOT_FAR = word_set(
     "in the center of", "on the edge of", "at the edge of", "on the side of", "at the top of", "at the bottom of",
     "on the back of", "on the front of", "in the back of", "in the front of",
 }  # fmt: skip
+# What holds something has it in or on itself, not beside itself.
+HOLDERS = word_set(
+    "plate bowl tray basket box platter bucket crate dish pan pot container vase jar cart bin skillet saucer suitcase "
+    "table counter shelf desk countertop"
+)
+NOT_HELD = ("next to", "beside")
 # No place that one can be far from, or none that a picture shows.
 NO_PLACE = word_set(
     "rain sun wind fog mist shade dark darkness dusk weather motion formation bloom hand arm mouth lap back shoulder head "

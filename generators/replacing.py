@@ -16,7 +16,7 @@ from pairwright.generators.candidates import Candidates, Slot, adjective_is_said
 from pairwright.generators.captions import GENDERED, Caption, Outcome
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import GATHERINGS, KINDS, OF_PEOPLE
+from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
 
 _CLOSES = frozenset({"", ".", ",", "and", "on", "in", "while", "at"})
@@ -43,9 +43,13 @@ def replace_object(caption: Caption, candidates: Candidates, rng: random.Random)
     phrases = [
         phrase
         for phrase in rng.sample(caption.phrases, len(caption.phrases))
-        if caption.is_thing(phrase) and caption.is_whole(phrase) and not _is_longer(caption, candidates, phrase)
+        if caption.tag(phrase.head) in {"NN", "NNS"}
+        and caption.is_whole(phrase)
+        and not _is_longer(caption, candidates, phrase)
     ]
-    nouns = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
+    named = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
+    # A room is any room, a living room is none of the others.
+    nouns = [each for each in named if each[2] not in FRAMES and (caption.is_thing(each[0]) or each[2] in KINDS)]
     for ours in (True, False):
         for phrase, start, noun in nouns:
             if candidates.has_kinds(noun) is ours:

@@ -28,6 +28,7 @@ _NEVER = word_set(
 _CONCRETE = ("artifact", "animal", "food", "plant", "fruit", "vegetable")  # of other nouns WordNet's senses mislead
 # "assorted pastries", but not "pastries are various".
 _BEFORE_NOUNS_ONLY = word_set("assorted various numerous several many multiple")
+_SIZES = frozenset({"large", "big", "small", "little"})  # in every tenth caption
 _NUMBERS = frozenset({*NUMBER_WORDS, *"23456789"})
 # "2" rewords "two" in the eyes of a reader, but few models learn from it, and hardly any captioner writes it: a number is
 # only written in figures where the pool does so at least this often for each time that it has the word.
@@ -66,9 +67,13 @@ class Reworder:
         yield "no_candidate"
 
     def attributes(self, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
-        """Reword an adjective or, when there is none, a number."""
+        """Reword an adjective, a size only where there is no other, or else a number."""
+
+        def usual(at: int) -> int:
+            return 2 if caption.word(at) in _NUMBERS else int(caption.word(at) in _SIZES)
+
         places = [at for at, token in enumerate(caption.tokens) if token.tag in {"JJ", "CD", "VBN", "VBG"}]
-        for at in sorted(rng.sample(places, len(places)), key=lambda at: caption.word(at) in _NUMBERS):
+        for at in sorted(rng.sample(places, len(places)), key=usual):
             yield from _changes(caption, at, at + 1, self._describing(caption, at), rng)
 
     def _describing(self, caption: Caption, at: int) -> list[str]:

@@ -175,3 +175,9 @@ def test_the_tables_have_forty_relations_and_eighty_attributes_with_their_senses
 
 def test_the_outside_of_a_thing_is_no_place_of_another() -> None:
     assert made("replace-relation", "a clock at the outside of a house") == set()
+
+
+def test_a_size_is_only_reworded_where_nothing_else_is() -> None:
+    found = made("replace-attribute", "a large bus and an enormous dog")
+    assert found
+    assert all(text.startswith("a large bus and a ") for text in found)

@@ -14,7 +14,7 @@ from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, text
 SAID = (
     "a man holding a horse", "a man leading a horse", "a woman feeding a horse", "a person leads a horse",
     "a dog next to a table", "a man standing behind a bed", "a bus driving on a street", "a bus parked on a street",
-    "a woman looking away from a horse", "a dog without a bed", "a dog sleeping on a bed", "a dog running in a field",
+    "a woman looking away from a horse", "a man trying to lead a horse", "a cat next to a dog", "a man beside a dog", "a dog without a bed", "a dog sleeping on a bed", "a dog running in a field",
 )  # fmt: skip
 
 
@@ -44,6 +44,22 @@ def made(
 )
 def test_a_relation_gives_way_to_one_that_excludes_it(pool: PoolStatistics, caption: str, negative: str) -> None:
     assert negative in made(pool, "replace-relation", caption)
+
+
+@pytest.mark.parametrize("caption", ["a table with a dog", "a table with a dog and a cat", "a table full of dogs"])
+def test_what_a_table_holds_is_put_beside_it(pool: PoolStatistics, caption: str) -> None:
+    found = made(pool, "replace-relation", caption)
+    assert found
+    assert all(text.startswith(("a table next to", "a table beside")) for text in found)
+
+
+def test_what_is_said_to_be_on_it_is_not_put_beside_it(pool: PoolStatistics) -> None:
+    assert not any("next to" in text for text in made(pool, "replace-relation", "a table with a dog on it"))
+
+
+def test_what_somebody_is_about_to_do_gives_way_as_what_he_does(pool: PoolStatistics) -> None:
+    assert "a man about to lead a horse" in made(pool, "replace-relation", "a man about to ride a horse")
+    assert not any("miss" in text for text in made(pool, "replace-relation", "a man about to hit a horse"))
 
 
 def test_a_deed_that_another_caption_tells_in_any_form_is_not_put_in(pool: PoolStatistics) -> None:

@@ -61,3 +61,14 @@ def test_a_word_in_capitals_gives_way_to_one_without(pool: PoolStatistics) -> No
 def test_no_word_of_a_joined_one_is_replaced(pool: PoolStatistics) -> None:
     assert all("dog-bed" in text for text in made(pool, "a dog-bed on a street"))
     assert all("horse's" in text for text in made(pool, "a horse's head on a street"))
+
+
+def test_a_living_room_is_no_dining_room_but_a_room_may_be_any() -> None:
+    pool = count(load_tagger().tag([*POOL * 3, *["a sofa in a living room", "a sofa in a dining room"] * 6])).frozen()
+    assert "a sofa in a dining room" in made(pool, "a sofa in a living room")
+    assert made(pool, "a room") == set()
+
+
+def test_people_of_whatever_name_give_way_to_animals(pool: PoolStatistics) -> None:
+    found = made(pool, "two people in a field")
+    assert found & {"two horses in a field", "two cows in a field", "two zebras in a field"}
