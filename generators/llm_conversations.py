@@ -27,6 +27,7 @@ from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.answers import Answer, asked
 from pairwright.generators.llm.images import Images
 from pairwright.generators.llm.messages import Image, Request
+from pairwright.generators.llm.parsing import without_controls
 from pairwright.generators.llm.schemas import schema_of
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.llm.texts import TextShape
@@ -239,7 +240,8 @@ def _ask_reasoning(task: _Task) -> _Asking:
 
 
 def _exchange(question: str, answer: str) -> Exchange:
-    return Exchange(question.strip(), answer.strip())
+    # Again, since escapes within JSON may have brought control characters back.
+    return Exchange(without_controls(question)[0].strip(), without_controls(answer)[0].strip())
 
 
 _ASKING: Mapping[str, Callable[[_Task], _Asking]] = {

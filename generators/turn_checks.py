@@ -163,6 +163,7 @@ _OPEN = re.compile(
 )
 _LIST = re.compile(r"^[ \t]*(?:[-*•]|\d{1,2}[.)]|#{1,6}|\*\*[^*\n]+\*\*:?[ \t]*$)[ \t]*", re.MULTILINE)
 _LIST_LINES = 2
+_JSON = re.compile(r"\s*(?:\{\s*[\"'}]|\[\s*[\"'{\[])")
 _TELLING = 8  # words of an answer that fits one question only
 
 
@@ -204,7 +205,7 @@ def _exchange(turn: Exchange, limits: TurnLimits) -> str:
         return "not_alternating"
     if "?" not in turn.question and not _ASKS.match(turn.question.strip()):
         return "no_question"
-    if limits.flowing and len(_LIST.findall(turn.answer)) >= _LIST_LINES:
+    if limits.flowing and (_JSON.match(turn.answer) or len(_LIST.findall(turn.answer)) >= _LIST_LINES):
         return "listed"
     return _length(turn, limits)
 

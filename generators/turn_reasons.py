@@ -48,7 +48,7 @@ REASONS: Mapping[str, TurnReason] = {
     "too_short": TurnReason("an answer is shorter than asked for", "The answer is too short. Say more."),
     "too_long": TurnReason("an answer is longer than asked for", "The answer is too long. Be brief."),
     "listed": TurnReason(
-        "an answer has a list or headings where one text was asked for",
-        "Write one flowing text, without a list or a heading.",
+        "an answer has a list, headings or JSON where one text was asked for",
+        "Write one flowing text, without a list, a heading or JSON.",
     ),
 }

@@ -164,6 +164,11 @@ def test_a_bad_answer_is_rejected_with_its_reason(kind: str, said: object, reaso
     assert row.text == (said if isinstance(said, str) else json.dumps(said))
 
 
+def test_control_characters_in_a_value_do_not_get_through() -> None:
+    [row] = rows(conversation(("What\x00 is it?", "A d\x07og."), ("Is it brown?", "Yes.")), types=("conversation",))
+    assert [turn.text for turn in row.turns] == ["What is it?", "A dog.", "Is it brown?", "Yes."]
+
+
 def test_the_same_answers_over_a_server_end_the_same(tmp_path: Path) -> None:
     cases = [("conversation", GOOD, ""), ("detail", DETAIL, ""), ("reasoning", REASONING, ""), *HOSTILE]
     said = [said if isinstance(said, str) else json.dumps(said) for _, said, _ in cases]

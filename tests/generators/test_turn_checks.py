@@ -161,6 +161,8 @@ def test_the_form_of_turns_is_checked(turns: tuple[Exchange, ...], expected: str
         ("A dog.", "too_short"),
         (LONG, ""),
         (f"{LONG} " * 20, "too_long"),
+        (f'{{"turns": [{{"question": "What is it?", "answer": "{LONG}"}}]}}', "listed"),
+        (f'["{LONG}"]', "listed"),
         (f"**Dog**\n- {LONG}\n- It is brown.", "listed"),
     ],
 )
