@@ -9,7 +9,7 @@ manifest is the commit: it is written last, and a build directory without one is
 import asyncio
 import signal
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,10 +25,11 @@ from pairwright.flows.inputs import input_state, named_state, read_options, tagg
 from pairwright.flows.layout import part_name
 from pairwright.flows.llm import asking_of
 from pairwright.flows.lock import exclusive
-from pairwright.flows.prefect_api import TerminationSignal, acreate_table_artifact, flow, in_a_flow, own_server
+from pairwright.flows.prefect_api import TerminationSignal, flow, own_server
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint, receipt_path
+from pairwright.flows.scope import EndedAsAsked, Scope, stage_names
 from pairwright.flows.sections import RationalesSection, ShardsSection
 from pairwright.flows.stages.ask import AskingStage, has_failed_rows
 from pairwright.flows.stages.balance import balance_made, balance_stage, limits_of
@@ -41,7 +42,8 @@ from pairwright.flows.stages.rationales import RationaleStage
 from pairwright.flows.stages.refine import refine_negatives
 from pairwright.flows.stages.shards import Packing, finish, part_state, plan_shards, write_one_shard
 from pairwright.flows.stages.tag import merge_statistics, tag_part
-from pairwright.flows.summary import Truth, finish_build, sweep, sweep_receipts
+from pairwright.flows.story import Story
+from pairwright.flows.summary import Truth, finish_build, stages_told, sweep, sweep_receipts
 from pairwright.flows.vocabularies import config_with_vocabulary
 from pairwright.flows.watchdog import ends_with_us
 from pairwright.generators.language.wordnet import load_wordnet
@@ -57,6 +59,7 @@ class _Run:
     progress: Progress = field(default_factory=Silence)
     truth: Truth | None = None
     retry_failed: bool = False
+    scope: Scope = field(default_factory=Scope)
 
 
 _RUN: ContextVar[_Run] = ContextVar("_RUN")
@@ -71,6 +74,7 @@ def build(  # noqa: PLR0913 - keywords, each told of below
     *,
     prefect: bool = True,
     retry_failed: bool = False,
+    scope: Scope | None = None,
 ) -> dict[str, Any]:
     """Build a dataset, or go on with one.
 
@@ -81,16 +85,17 @@ def build(  # noqa: PLR0913 - keywords, each told of below
         truth: judges the finished texts where the truth is known (the demo); its table enters card and report.
         prefect: run as a Prefect flow; without, the same work starts at once and no server hears of it.
         retry_failed: ask models anew about the rows that they failed at the last time.
+        scope: which stages to make; those that need it when left out.
 
     Returns:
-        The manifest.
+        The manifest; of a run that makes one stage only, its ``stages`` so far, and no file is written for it.
 
     Raises:
         PairwrightError: with one line that says what to mend.
     """
     if prefect:
         refuse_broken_prefect()
-    this = _RUN.set(_Run(progress or Silence(), truth, retry_failed))
+    this = _RUN.set(_Run(progress or Silence(), truth, retry_failed, scope or Scope()))
     run = build_flow if prefect else _heeding_sigterm(build_flow.fn)
     try:
         return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
@@ -132,6 +137,7 @@ async def build_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
     """
     checked, folder = parse_config(config, where="the flow's config"), Path(out)
     this = _RUN.get(_Run())
+    this.scope.check(checked)
     if generations(checked):
         load_wordnet()  # what is missing shall be said before an hour of work, not after
     checked, told = config_with_vocabulary(checked)
@@ -140,23 +146,17 @@ async def build_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
     with exclusive(folder), ends_with_us(own_server()):
         (folder / "manifest.json").unlink(missing_ok=True)
         write_text(folder / "build.yaml", dump_config(checked))
-        async with engine(folder, checked.workers, this.progress) as running:
-            await _Stages(checked, running, this.retry_failed).run()
+        story = Story(checked.name, stage_names(checked))
+        async with engine(folder, checked.workers, this.progress, this.scope, story) as running:
+            try:
+                await _Stages(checked, running, this.retry_failed).run()
+            except EndedAsAsked:
+                return {"stages": stages_told(running.done)}
         sweep(folder, running.done)
         sweep_receipts(folder, running.done)
         manifest = finish_build(checked, folder, running.done, this.truth)
-    await _tell_prefect(manifest)
+    await story.end(manifest, folder)
     return manifest
-
-
-async def _tell_prefect(manifest: Mapping[str, Any]) -> None:
-    if not in_a_flow():
-        return
-    rows = [
-        {"stage": name, **{column: stage[column] for column in ("unit", "candidates", "kept", "seconds")}}
-        for name, stage in manifest["stages"].items()
-    ]
-    await acreate_table_artifact(rows, key="pairwright-stages", description=f"Stages of {manifest['name']}")
 
 
 @dataclass(frozen=True)

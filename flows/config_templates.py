@@ -1,4 +1,4 @@
-"""Commented configs to start from: the files in ``templates/``, with the user's input and columns filled in."""
+"""Commented configs to start from, and a schedule for Prefect: the files in ``templates/``, with what the user gave."""
 
 import os
 from collections.abc import Mapping
@@ -35,12 +35,29 @@ def render_template(name: str, *, input_path: str, columns: Mapping[str, str], b
     shown = _relative(input_path, beside) if input_path else "path/to/captions.jsonl"
     mapping = yaml.safe_dump(dict(columns), default_flow_style=True, sort_keys=False, width=1000).strip()
     text = Template((FOLDER / f"{name}.yaml").read_text(encoding="utf-8")).substitute(
-        name=yaml.safe_dump(_dataset_name(input_path)).removesuffix("...\n").strip(),
-        input=yaml.safe_dump(shown, width=1000).removesuffix("...\n").strip(),
+        name=_scalar(_dataset_name(input_path)),
+        input=_scalar(shown),
         columns=mapping,
     )
     parse_config(yaml.safe_load(text), where=f"template {name}")
     return text
+
+
+def render_deployment(config_text: str, config: Path) -> str:
+    """Return the text of a ``prefect.yaml`` that schedules the build of a config.
+
+    Args:
+        config_text: the config, as `render_template` gives it.
+        config: the file it stands in; ``prefect.yaml`` stands beside it.
+    """
+    name = yaml.safe_load(config_text)["name"]
+    text = (FOLDER / "deployment" / "prefect.yaml").read_text(encoding="utf-8")
+    given = {"name": name, "folder": str(config.absolute().parent), "config": config.name, "out": f"build/{name}"}
+    return Template(text).substitute({key: _scalar(value) for key, value in given.items()})
+
+
+def _scalar(value: str) -> str:
+    return yaml.safe_dump(value, width=1000).removesuffix("...\n").strip()
 
 
 def _relative(input_path: str, beside: Path) -> str:

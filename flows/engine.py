@@ -21,6 +21,8 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.prefect_api import NO_CACHE, in_a_flow, task
 from pairwright.flows.progress import Progress
 from pairwright.flows.receipts import Counts, Job, Receipt, run_job, still_valid
+from pairwright.flows.scope import Scope
+from pairwright.flows.story import Story
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class Engine:
         done: receipts by stage, in the order of parts; filled as stages end.
         here: where jobs run that must run in this process.
         stop: set when the build is ending before its end; jobs that run here heed it.
+        scope: which stages are made.
+        story: what Prefect's page is told.
     """
 
     root: Path
@@ -42,14 +46,23 @@ class Engine:
     done: dict[str, tuple[Receipt, ...]]
     here: Executor
     stop: threading.Event
+    scope: Scope
+    story: Story
 
     async def stage(self, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
-        """Run the jobs of one stage, in any order, and return their receipts in the order of ``jobs``."""
+        """Run the jobs of one stage, in any order, and return their receipts in the order of ``jobs``.
+
+        Raises:
+            EndedAsAsked: after the one stage that the scope asks for.
+        """
         name = jobs[0].stage
+        self.scope.enter(self.root, jobs, list(self.done))
         self.progress.begin(name, len(jobs))
+        await self.story.begin(name, len(jobs))
         receipts = tuple(await asyncio.gather(*(self._job(job) for job in jobs)))
         self.done[name] = receipts
         self.progress.end(name, summary(total(receipts)))
+        self.scope.leave(name)
         return receipts
 
     async def _job(self, job: Job) -> Receipt:
@@ -58,6 +71,7 @@ class Engine:
         if receipt is None:
             receipt = await self._run(job)
         self.progress.advance(job.stage, reused=reused)
+        await self.story.advance(job.stage)
         return receipt
 
     async def _run(self, job: Job) -> Receipt:
@@ -109,12 +123,12 @@ def end_with_the_build() -> None:
 
 
 @asynccontextmanager
-async def engine(root: Path, workers: int, progress: Progress) -> AsyncIterator[Engine]:
+async def engine(root: Path, workers: int, progress: Progress, scope: Scope, story: Story) -> AsyncIterator[Engine]:
     """Give an engine with ``workers`` processes (0: one a core; 1: this one); none outlives the block."""
     pool, here = _pool(workers or cores()), ThreadPoolExecutor(1)
     stop = threading.Event()
     try:
-        yield Engine(root, pool, progress, {}, here, stop)
+        yield Engine(root, pool, progress, {}, here, stop, scope, story)
     finally:
         stop.set()
         for each in (pool, here):

@@ -9,7 +9,13 @@ from pairwright.flows.preflight import prepare_prefect
 prepare_prefect()
 
 from prefect import flow, task  # noqa: E402 - Prefect reads its settings when it is imported
-from prefect.artifacts import acreate_table_artifact  # noqa: E402 - likewise
+from prefect.artifacts import (  # noqa: E402 - likewise
+    acreate_link_artifact,
+    acreate_markdown_artifact,
+    acreate_progress_artifact,
+    acreate_table_artifact,
+    aupdate_progress_artifact,
+)
 from prefect.cache_policies import NO_CACHE  # noqa: E402 - likewise
 from prefect.context import FlowRunContext  # noqa: E402 - likewise
 from prefect.exceptions import TerminationSignal  # noqa: E402 - likewise
@@ -19,7 +25,11 @@ __all__ = [
     "NO_CACHE",
     "SubprocessASGIServer",
     "TerminationSignal",
+    "acreate_link_artifact",
+    "acreate_markdown_artifact",
+    "acreate_progress_artifact",
     "acreate_table_artifact",
+    "aupdate_progress_artifact",
     "flow",
     "in_a_flow",
     "own_server",

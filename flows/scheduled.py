@@ -65,6 +65,10 @@ def end_with_the_server_process() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def _absolute(out: str) -> Path:
+    return Path(out).absolute()
+
+
 @flow(name="pairwright-scheduled-build", flow_run_name="{out}", persist_result=False)
 async def scheduled_build(config: str, out: str, workers: int | None = None) -> dict[str, Any]:
     """Build what a config file says, as it stands now.
@@ -83,7 +87,7 @@ async def scheduled_build(config: str, out: str, workers: int | None = None) -> 
         loaded = loaded.model_copy(update={"workers": workers})
     lines = Lines()
     lines.note(f"Building {loaded.name} in {out} ...")
-    manifest = await build_in_flow(loaded, Path(out), lines)
+    manifest = await build_in_flow(loaded, _absolute(out), lines)
     shards = manifest["shards"]
     lines.note(
         f"Built {loaded.name}: {manifest['stages']['sizes']['kept']:,} samples in {out}/shards/{shards['pattern']}"

@@ -82,8 +82,13 @@ def finish_build(
     return manifest
 
 
+def stages_told(done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
+    """Return what the manifest tells of each stage: counts, seconds, parts, facts."""
+    return {stage: _stage(receipts) for stage, receipts in done.items()}
+
+
 def _manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
-    stages = {stage: _stage(receipts) for stage, receipts in done.items()}
+    stages = stages_told(done)
     return {
         "name": config.name,
         "version": __version__,

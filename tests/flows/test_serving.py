@@ -3,6 +3,8 @@
 The slow ones start Prefect's server and wait for real runs; nothing waits longer than `PATIENCE`, and no process stays.
 """
 
+import importlib
+import inspect
 import json
 import os
 import signal
@@ -22,6 +24,7 @@ import pytest
 import yaml
 
 from pairwright.datasets.errors import ConfigError, StorageError, UsageError
+from pairwright.flows.config_templates import render_deployment
 from pairwright.flows.lock import exclusive, only_schedule
 from pairwright.flows.prefect_server import HOST, server_of_our_own
 from pairwright.flows.serving import Served, Timetable, serve
@@ -175,3 +178,66 @@ def test_a_schedule_that_was_killed_in_a_run_takes_its_processes_along_and_goes_
         assert process.wait(PATIENCE) == 0
     assert "CRASHED" in states
     assert not answers(port)
+
+
+@contextmanager
+def prefect(folder: Path, url: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """Run Prefect's own command in a folder, against a server; killed when the block is left or the patience ends."""
+    environment = {**os.environ, "PREFECT_API_URL": url, "PREFECT_CLI_PROMPT": "false", "DO_NOT_TRACK": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "prefect", *arguments],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        timer = threading.Timer(PATIENCE, os.killpg, (process.pid, signal.SIGKILL))
+        timer.start()
+        try:
+            yield process
+        finally:
+            timer.cancel()
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGTERM)
+                process.communicate()
+
+
+def test_the_schedule_for_prefect_runs_the_flow_and_names_what_stands_there(config: Path) -> None:
+    deployment = yaml.safe_load(render_deployment(config.read_text(), config))
+    (told,) = deployment["deployments"]
+    module, _, name = told["entrypoint"].rpartition(".")
+    parameters = inspect.signature(getattr(importlib.import_module(module), name).fn).parameters
+    assert set(told["parameters"]) <= set(parameters)
+    (step,) = deployment["pull"]
+    folder = Path(step["prefect.deployments.steps.set_working_directory"]["directory"])
+    assert folder / told["parameters"]["config"] == config
+    assert told["concurrency_limit"] == {"limit": 1, "collision_strategy": "CANCEL_NEW"}
+
+
+@pytest.mark.slow
+def test_a_worker_of_a_real_server_builds_twice_by_the_cron_of_prefect_yaml(config: Path) -> None:
+    text = render_deployment(config.read_text(), config).replace("0 2 * * *", "* * * * *")
+    (config.parent / "prefect.yaml").write_text(text)
+    with server_of_our_own(0) as url:
+        for arguments in (("work-pool", "create", "--type", "process", "pairwright"), ("deploy", "--all")):
+            with prefect(config.parent, url, *arguments) as process:
+                said, _ = process.communicate()
+                assert process.returncode == 0, said
+        with prefect(config.parent, url, "worker", "start", "--pool", "pairwright") as worker:
+            runs = [said_until(worker, "Built night: 9 samples") for _ in range(2)]
+    assert not any("earlier run" in line for line in runs[0])
+    assert sum("earlier run" in line for line in runs[1]) > 3
+    assert (config.parent / "build" / "night" / "manifest.json").is_file()
+
+
+def said_until(process: "subprocess.Popen[str]", part: str) -> list[str]:
+    """Return the lines up to the next that holds ``part``."""
+    assert process.stdout
+    lines: list[str] = []
+    while line := process.stdout.readline():
+        lines.append(line)
+        if part in line:
+            return lines
+    raise AssertionError("ended before its time: " + "".join(lines))

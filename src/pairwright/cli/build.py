@@ -30,6 +30,12 @@ def build(
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Ask models anew about the rows that they failed at.")
     ] = False,
+    only: Annotated[
+        str, typer.Option("--only", metavar="STAGE", help="Make this stage and end; those before it have to be there.")
+    ] = "",
+    begin: Annotated[
+        str, typer.Option("--from", metavar="STAGE", help="Make this stage and all that follow again.")
+    ] = "",
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", help="Stop at so many USD; what is done is kept.")
     ] = None,
@@ -63,8 +69,14 @@ def build(
     progress = BuildProgress()
     progress.note(f"Building {loaded.name} in {folder}{starting(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
+    from pairwright.flows.scope import Scope
 
-    manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed)
+    scope = Scope(only, begin)
+    manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed, scope=scope)
+    if only:
+        told = {"out": str(folder), "stages": _stages(manifest)}
+        emit(told, ["", f"Made {only} in {folder}. Without --only the build goes on from there."], as_json=as_json)
+        return
     emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
 
 
@@ -99,15 +111,19 @@ def starting(no_prefect: bool) -> str:  # noqa: FBT001 - the command's flag
 
 def build_result(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     """Return what ``--json`` prints of a finished build."""
-    names = ("unit", "candidates", "kept", "rejected", "seconds")
     return {
         "out": str(folder),
-        "stages": {stage: {name: counts[name] for name in names} for stage, counts in manifest["stages"].items()},
+        "stages": _stages(manifest),
         "shards": [str(path) for path in sorted((folder / "shards").glob("*.tar"))],
         "card": str(folder / "README.md"),
         "report": str(folder / "report.html"),
         "manifest": str(folder / "manifest.json"),
     }
+
+
+def _stages(manifest: dict[str, Any]) -> dict[str, Any]:
+    names = ("unit", "candidates", "kept", "rejected", "seconds")
+    return {stage: {name: counts[name] for name in names} for stage, counts in manifest["stages"].items()}
 
 
 def _asked_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:

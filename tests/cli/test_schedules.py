@@ -1,0 +1,51 @@
+"""Schedules and single stages from the command line."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.conftest import Run
+
+
+def test_init_writes_a_schedule_beside_the_config_and_overwrites_neither(
+    run: Run, captions: Path, tmp_path: Path
+) -> None:
+    arguments = ("init", "--template", "negatives", "--input", captions, "--out", "night/build.yaml", "--prefect")
+    (tmp_path / "night").mkdir()
+    assert json.loads(run(*arguments, "--json").stdout)["files"] == ["night/build.yaml", "night/prefect.yaml"]
+    schedule = yaml.safe_load((tmp_path / "night" / "prefect.yaml").read_text())
+    assert schedule["deployments"][0]["parameters"] == {"config": "build.yaml", "out": "build/captions"}
+    (tmp_path / "night" / "build.yaml").unlink()
+    refused = run(*arguments, ok=False)
+    assert refused.returncode == 2
+    assert "night/prefect.yaml: already there" in refused.stderr
+    assert not (tmp_path / "night" / "build.yaml").exists()
+
+
+def test_a_build_can_end_after_one_stage_and_go_on(run: Run, captions: Path) -> None:
+    run("init", "--template", "negatives", "--input", captions, "--out", "build.yaml")
+    refused = run("build", "build.yaml", "--no-prefect", "--only", "index", ok=False)
+    assert refused.returncode == 2
+    assert "pairs comes before it" in refused.stderr
+    told = json.loads(run("build", "build.yaml", "--no-prefect", "--only", "pairs", "--json").stdout)
+    assert list(told["stages"]) == ["pairs"]
+    assert told["stages"]["pairs"]["kept"] == 5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--interval", "often"], "such as 30m"),
+        (["--interval", "0m"], "such as 30m"),
+        ([], "either --cron or --interval"),
+        (["--cron", "0 25 * * *"], "not five fields"),
+    ],
+)
+def test_a_wrong_schedule_is_told_in_one_line(run: Run, captions: Path, options: list[str], said: str) -> None:
+    run("init", "--template", "negatives", "--input", captions, "--out", "build.yaml")
+    refused = run("serve", "build.yaml", *options, ok=False)
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert len(refused.stderr.splitlines()) == 1

@@ -1,0 +1,93 @@
+"""What `--only` and `--from` promise."""
+
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.manifest import read_manifest
+from pairwright.flows.build import build as build_with_prefect
+from pairwright.flows.progress import Silence
+from pairwright.flows.scope import Scope, stage_names
+from tests.flows.conftest import checked, settings
+
+build = partial(build_with_prefect, prefect=False)
+
+
+class Ran(Silence):
+    """Remembers which stages ran anew."""
+
+    def __init__(self) -> None:
+        self.stages: set[str] = set()
+
+    def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says
+        if not reused:
+            self.stages.add(stage)
+
+
+def small(corpus: Path, **changes: Any) -> Any:
+    return checked(settings(corpus, conversations=None, **changes))
+
+
+@pytest.fixture(scope="module")
+def built(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("scope") / "build"
+    build(small(corpus), out)
+    return out
+
+
+@pytest.fixture
+def out(built: Path, tmp_path: Path) -> Path:
+    shutil.copytree(built, tmp_path / "build")
+    return tmp_path / "build"
+
+
+def test_the_names_of_the_stages_are_those_that_run_in_their_order(corpus: Path, built: Path) -> None:
+    assert list(stage_names(small(corpus))) == list(read_manifest(built)["stages"])
+    plain = small(corpus, retrieve=None, negatives=None, positives=None, refine=None)
+    assert stage_names(plain) == ("pairs", "index", "tag", "words", "shards", "sizes")
+
+
+def test_from_makes_a_stage_and_all_that_follow_again_to_the_same_bytes(corpus: Path, out: Path) -> None:
+    before, ran = read_manifest(out)["files"], Ran()
+    build(small(corpus), out, ran, scope=Scope(begin="positives"))
+    names = stage_names(small(corpus))
+    assert ran.stages == set(names[names.index("positives") :])
+    assert read_manifest(out)["files"] == before
+
+
+def test_only_makes_one_stage_and_a_later_build_the_rest(corpus: Path, out: Path) -> None:
+    other, ran = small(corpus, refine={"cells": 6}), Ran()
+    told = build(other, out, ran, scope=Scope(only="refine"))
+    assert ran.stages == {"refine"}
+    assert list(told["stages"])[-1] == "refine"
+    with pytest.raises(StorageError, match="unfinished"):
+        read_manifest(out)
+    rest = Ran()
+    build(other, out, rest)
+    assert rest.stages <= {"shards", "sizes"}
+    assert read_manifest(out)["stages"]["refine"]["kept"] == told["stages"]["refine"]["kept"]
+
+
+def test_only_refuses_when_what_comes_before_is_not_there(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="pairs comes before it"):
+        build(small(corpus), tmp_path / "new", scope=Scope(only="refine"))
+
+
+@pytest.mark.parametrize(
+    ("scope", "said"),
+    [
+        (Scope(only="polish"), "no such stage. It has: pairs, index"),
+        (Scope(begin="conversations"), "no such stage"),
+        (Scope(only="tag", begin="tag"), "Give one of them"),
+    ],
+)
+def test_a_stage_that_the_build_has_not_is_refused_and_nothing_touched(
+    corpus: Path, out: Path, scope: Scope, said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        build(small(corpus), out, scope=scope)
+    assert read_manifest(out)
