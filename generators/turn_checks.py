@@ -84,7 +84,7 @@ _SOURCES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = tuple(
         (
             (
                 r"\b(?:text(?:ual)?|several|multiple|various|different|two|three|four|five|six) descriptions?\b"
-                r"|\bdescriptions? (?:of|for) (?:the|this) (?:image|picture|photo|scene)\b"
+                r"|\bdescriptions? (?:of|for) (?:the|this) (?:image|picture|photo|scene) (?:says?|states?|mentions?|tells?)\b"
             ),
             "description descriptions",
         ),

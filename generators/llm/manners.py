@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from pairwright.generators.llm.messages import Request
 
-_CANNOT = r"(?:can(?:no|')t|can not|am (?:unable|not able|not allowed) to|'m (?:unable|not able|not allowed) to|won't|will not)"
+# Blanks as \s: within a verbose pattern a bare one counts for nothing.
+_CANNOT = r"(?:can(?:no|')t|can\snot|(?:am|'m)\s(?:unable|not\sable|not\sallowed)\sto|won't|will\snot)"
 _DO = (
     r"(?:help|assist|provide|comply|fulfill?|create|generate|write|rewrite|describe|identify|recogni[sz]e|produce|answer|"
     r"respond|continue|engage|discuss|support|edit|modify|process|complete|do|see|view|access|offer|make|give|share|satisfy)"
@@ -23,7 +24,8 @@ _REFUSAL = re.compile(
         | (?:i\ {_CANNOT}|i{_CANNOT})\ (?:\w+\ )?
             (?:help\ (?:you\ )?with|assist|provide|comply|fulfill?|generate|create\ (?:this|that|such)|describe\ (?:this|the)
             |identify|engage\ in|process\ (?:this|that)|answer\ (?:this|that)|rewrite\ (?:this|that)|support\ (?:this|that)
-            |do\ (?:this|that|so)\b)
+            |do\ (?:this|that|so)\b
+            |(?:view|see|access|look\ at)\ (?:the\ |this\ |any\ |actual\ )?(?:images?|pictures?|photos?)\b)
         | as\ an?\ (?:ai|artificial|large\ language|language)\b
         | i'm\ just\ an?\ (?:ai|language)\b
     )""",

@@ -147,6 +147,7 @@ HOSTILE: tuple[tuple[str, object, str], ...] = (
     ("detail", f"# The image\n\n- {DETAIL}\n- The dog is brown.", "listed"),
     ("detail", f"The image description tells of a dog. {DETAIL}", "names_source"),
     ("detail", "As an AI language model I cannot see images.", "refused"),
+    ("detail", "I'm unable to view images, so I can't describe it.", "refused"),
     ("reasoning", {"question": "The dog runs.", "answer": REASONING["answer"]}, "no_question"),
     ("reasoning", {"question": REASONING["question"], "answer": "It is fun."}, "too_short"),
     ("reasoning", {**REASONING, "answer": f"{REASONING['answer']} It is not mentioned why."}, "unanswerable"),

@@ -6,6 +6,7 @@ import pytest
 
 from pairwright.datasets.records import Box
 from pairwright.generators.image_context import ImageContext
+from pairwright.generators.prompt_files import PromptBook
 from pairwright.generators.turn_checks import Exchange, check_turns
 from pairwright.generators.turn_reasons import REASONS
 
@@ -168,6 +169,11 @@ def test_the_form_of_turns_is_checked(turns: tuple[Exchange, ...], expected: str
 )
 def test_a_detailed_description_is_one_text_of_some_length(answer: str, expected: str) -> None:
     assert word(Exchange("Describe the image in detail.", answer), kind="detail") == expected
+
+
+def test_the_questions_of_our_own_prompt_pass() -> None:
+    for question in PromptBook().get("detail").lists["questions"]:
+        assert word(Exchange(question, LONG), kind="detail") == ""
 
 
 @pytest.mark.parametrize(

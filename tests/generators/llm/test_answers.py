@@ -98,6 +98,8 @@ def test_a_good_answer_gives_its_value_and_nothing_else() -> None:
         (reply("I’m sorry, I can’t assist with that."), "refused"),
         (reply(json.dumps({"caption": REFUSAL})), "refused"),
         (reply("As an AI language model, I do not see images."), "refused"),
+        (reply("I'm sorry, but I'm unable to help with that."), "refused"),
+        (reply("I am not able to assist with that."), "refused"),
         (reply(GOOD, "content_filter"), "filtered"),
         (reply(""), "empty_answer"),
         (reply(" \n\ufeff"), "empty_answer"),
