@@ -192,7 +192,7 @@ FRAMES = word_set(
     "text word letter name kind size shade light shadow reflection series mix mixture topping ingredient up half dozen "
     "piece section portion arrangement tip rear pose jump trick ride swing look stop turn game match competition event "
     "process preparation store lots person people adult child kid animal vehicle food meal dish dinner lunch breakfast "
-    "pet wild outdoors room place thing herd flock sunlight daylight sun body kite-flying dozen thing family team player rider other crowd lady's"
+    "pet wild outdoors room place thing herd flock sunlight daylight sun body gadget device contraption kite-flying dozen thing family team player rider other crowd lady's"
 )
 
 # Where things are, rather than what is there: they do not change places with what is in them.
