@@ -7,6 +7,7 @@ lists, and a pattern has to fit word by word. All words are lower-case.
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 from pairwright.generators.attributes import COLOUR, MATERIAL
 from pairwright.generators.context import plural_of
@@ -160,5 +161,6 @@ def rest_of(words: Sequence[str], doers: frozenset[str], *, ands: bool = True) -
 
 def is_place(rest: Sequence[str]) -> bool:
     """Whether the phrase at the start names a place, rather than clothes, a form or a telephone."""
-    nouns = {word.lower() for word in rest[1:4]}
+    phrase = takewhile(lambda word: not _goes_on(word.lower()), rest[1:])
+    nouns = {word.lower() for word in (*rest[1:4], *phrase)}
     return nouns.isdisjoint(WORN) and nouns.isdisjoint(NO_PLACES) and rest[-1].lower() not in COLOURS

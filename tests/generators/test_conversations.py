@@ -247,6 +247,11 @@ def test_captions_prove_where_a_single_thing_is() -> None:
     assert not any("desk is" in answer for answer in answers(pair_of("A cat on a desk next to a lamp.")))
 
 
+def test_a_hat_is_no_place_however_it_is_described() -> None:
+    found = answers(pair_of("A woman in a white wide brim hat feeding a giraffe."))
+    assert not any("is in a white" in answer for answer in found)
+
+
 def test_captions_prove_a_number_that_nothing_speaks_against() -> None:
     assert "There are three zebras." in answers(pair_of("three zebras in a field"))
     boxes = tuple(Box("zebra", at / 10, 0.1, at / 10 + 0.05, 0.3) for at in range(2))
