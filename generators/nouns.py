@@ -237,7 +237,7 @@ IN_VIEW = tuple(
     jet plane bike seagull giraffe flower towel mirror rug carpet toothbrush hill mountain river lake ocean beach field
     street road park forest garden parking_lot sidewalk pool cliff dock pier runway highway playground tunnel platform
     strawberry tomato potato onion egg chicken broccoli sausage burrito brownie toaster blender microwave printer
-    dresser bookshelf stool crib tractor ship canoe kayak raft chandelier ceiling_fan palm_tree christmas_tree
+    dresser bookshelf crib tractor ship canoe kayak raft chandelier ceiling_fan palm_tree christmas_tree
     soccer_ball tennis_ball wine_glass coffee_cup coffee_mug mug pitcher jar basketball football staircase escalator
     billboard gate cabin shed gazebo pond stream wave desert kitchen bathroom bedroom living_room office restaurant
     zoo airport train_station market store shop library museum tennis_court baseball_field soccer_field shower
