@@ -12,7 +12,7 @@ tuple or 0, so that every row of every file has the same shape. Files: `tables.p
 import hashlib
 import json
 from dataclasses import dataclass, field
-from json.encoder import encode_basestring
+from json.encoder import encode_basestring as _quoted
 from typing import Any, Literal
 
 Status = Literal["kept", "rejected"]
@@ -168,8 +168,11 @@ _encode_sorted = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators
 
 def _hash(*parts: str | int) -> str:
     # A JSON list, put together here: rows have one each, and an encoder takes five times as long over so little.
-    listed = ",".join([encode_basestring(part) if isinstance(part, str) else str(part) for part in parts])
-    return hashlib.blake2b(f"[{listed}]".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return _digest(f"[{','.join([_quoted(part) if isinstance(part, str) else str(part) for part in parts])}]")
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def pair_key(source: str, locator: str, caption: str) -> str:
@@ -179,7 +182,9 @@ def pair_key(source: str, locator: str, caption: str) -> str:
 
 def annotation_id(key: str, kind: str, origin: Origin, ordinal: str, text: str) -> str:
     """Return the id of an annotation: stable for the same pair, maker, place in the maker's output and text."""
-    return _hash(key, kind, origin.generator, origin.version, origin.seed, ordinal, text)
+    # `_hash` of its parts, written out: every attempt of every maker has an id.
+    names = f"{_quoted(key)},{_quoted(kind)},{_quoted(origin.generator)},{origin.version},{origin.seed}"
+    return _digest(f"[{names},{_quoted(ordinal)},{_quoted(text)}]")
 
 
 def compact_json(value: Any) -> str:

@@ -18,8 +18,7 @@ than that a thing is in the picture ("..., with a bus in view"): then another ca
 the false one is of its kind, in no caption and no box, and not of what goes unsaid in such a scene (a sink in a kitchen).
 """
 
-import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -27,6 +26,7 @@ from pairwright.generators.attributes import UNTOUCHED, exclude_each_other, oppo
 from pairwright.generators.attributes import place as class_of
 from pairwright.generators.candidates import Candidates, adjective_is_said
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.draws import Draws
 from pairwright.generators.edited import BothOutcome
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import article
@@ -74,21 +74,21 @@ class Place:
         return (Change(self.at, self.at, self.joint + words + self.rest),)
 
 
-def add_object(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+def add_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Add a thing that is not there, but could be beside what it is added to and in such company."""
     places = _thing_places(caption)
-    for place in rng.sample(places, len(places)):
+    for place in rng.shuffled(places):
         nouns = candidates.addable_beside(caption.head(place.phrase), rng)
         for noun, reason in _absent(caption, candidates, nouns):
             yield place.change(_indefinite(noun)) if noun else reason
         yield "no_candidate"
 
 
-def add_attribute(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+def add_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Add an attribute that is not true: what captions contradict first, then what would be rare of such a thing."""
     places = _attribute_places(caption)
     unsaid: list[Place] = []
-    for place in rng.sample(places, len(places)):
+    for place in rng.shuffled(places):
         said = _said_of(caption, candidates, place.phrase)
         if said:
             yield from _each(place, _contradicted(caption, candidates, place.phrase, said, rng))
@@ -98,11 +98,11 @@ def add_attribute(caption: Caption, candidates: Candidates, rng: random.Random) 
         yield from _each(place, _rare(caption, candidates, place.phrase, rng))
 
 
-def both_objects(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[BothOutcome]:
+def both_objects(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[BothOutcome]:
     """Add a thing that is not there and, in the same place, one that is."""
     places = [place for place in _thing_places(caption) if _is_scene(caption, place)]
     present = things_there(caption, candidates) if places else []
-    for true in rng.sample(present, len(present)):
+    for true in rng.shuffled(present):
         for place in (place for place in places if _fits_at(caption, candidates, true, place)):
             false = _absent_like(caption, candidates, true, place, rng)
             yield (place.change(_indefinite(false)), place.change(_indefinite(true))) if false else "no_candidate"
@@ -110,7 +110,7 @@ def both_objects(caption: Caption, candidates: Candidates, rng: random.Random) -
     yield from _in_view(caption, candidates, rng)
 
 
-def _in_view(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[BothOutcome]:
+def _in_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[BothOutcome]:
     """Claim at the end of a caption that a thing is in the picture, wherever: one that is not and one that is."""
     end = _end(caption.pair.caption)
     wordings = [text for text in _CLAIMS if _SAID_BY_CLAIMS.isdisjoint({*text.split()} & {*caption.words.own})]
@@ -118,7 +118,7 @@ def _in_view(caption: Caption, candidates: Candidates, rng: random.Random) -> It
         yield "no_edit"
         return
     present = things_in_view(caption, candidates)
-    for true in sorted(rng.sample(present, len(present)), key=_tells):
+    for true in sorted(rng.shuffled(present), key=_tells):
         false = _not_in_view(caption, candidates, true, rng)
         wording = rng.choice(wordings)
         sides = tuple((Change(end, end, wording.format(_as_claimed(form))),) for form in (false, true))
@@ -143,7 +143,7 @@ def _as_claimed(form: str) -> str:
     return form if form not in forms_in_view(several=False) else _indefinite(form)
 
 
-def _not_in_view(caption: Caption, candidates: Candidates, true: str, rng: random.Random) -> str:
+def _not_in_view(caption: Caption, candidates: Candidates, true: str, rng: Draws) -> str:
     """Return a thing that is not in the picture, written like one that is, usual ones sooner.
 
     First come the others of its kind, so that both sides speak of the same things: a street against a beach.
@@ -174,10 +174,10 @@ def _not_in_view(caption: Caption, candidates: Candidates, true: str, rng: rando
     return next((form for form in found if is_absent(forms[form])), "")
 
 
-def both_attributes(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[BothOutcome]:
+def both_attributes(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[BothOutcome]:
     """Add an attribute that is not true and, in the same place, one that is."""
     places = _attribute_places(caption)
-    for place in rng.sample(places, len(places)):
+    for place in rng.shuffled(places):
         known = attributes_there(caption, candidates, place.phrase)
         if not known:
             yield "no_positive"
@@ -189,7 +189,7 @@ def both_attributes(caption: Caption, candidates: Candidates, rng: random.Random
         yield (place.change(false), place.change(true)) if false else "no_candidate"
 
 
-BOTH_SIDES: dict[str, Callable[[Caption, Candidates, random.Random], Iterator[BothOutcome]]] = {
+BOTH_SIDES: dict[str, Callable[[Caption, Candidates, Draws], Iterator[BothOutcome]]] = {
     "add-object": both_objects,
     "add-attribute": both_attributes,
 }
@@ -210,14 +210,12 @@ def _indefinite(noun: str) -> str:
 
 
 def _thing_places(caption: Caption) -> list[Place]:
-    found = (_thing_place(caption, phrase) for phrase in caption.phrases)
+    found = [_thing_place(caption, phrase) for phrase in caption.things]
     return [place for place in found if place is not None]
 
 
 def _thing_place(caption: Caption, phrase: NounPhrase) -> Place | None:
     """Return how a thing joins a phrase: in a list with a comma, after "with" by "and", else by "with"."""
-    if not caption.is_thing(phrase) or not caption.is_whole(phrase):
-        return None
     after, at = caption.word(phrase.end), caption.tokens[phrase.end - 1].end
     if not (_is_indefinite(caption, phrase) or (after in _CLOSED and _may_end(caption, phrase))):
         return None
@@ -263,20 +261,18 @@ def _attribute_places(caption: Caption) -> list[Place]:
     heads = [caption.head(phrase) for phrase in caption.phrases]
     return [
         Place(phrase, caption.tokens[phrase.nouns[0]].start, "", " ")
-        for phrase in caption.phrases
+        for phrase in caption.things
         if not phrase.adjectives
         and not phrase.joined
         and phrase.nouns[0] > 0
         and phrase.nouns[0] == (max(phrase.determiner, phrase.count) + 1 or phrase.start)
-        and caption.is_thing(phrase)
-        and caption.is_whole(phrase)
         and heads.count(caption.head(phrase)) == 1
         and phrase.nouns[0] - 1 not in caption.parts
         and caption.tag(phrase.nouns[0] - 1)[:2] not in {"JJ", "VB", "HY", "NN", "RB"}
     ]
 
 
-def _absent(caption: Caption, candidates: Candidates, nouns: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _absent(caption: Caption, candidates: Candidates, nouns: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield those of the things that are not there and would fit; a reason where one would not."""
     figures = not FIGURES.isdisjoint(caption.contents)
     implied = Implied(caption, candidates)
@@ -289,7 +285,7 @@ def _absent(caption: Caption, candidates: Candidates, nouns: Sequence[str]) -> I
             yield noun, ""
 
 
-def _absent_like(caption: Caption, candidates: Candidates, true: str, place: Place, rng: random.Random) -> str:
+def _absent_like(caption: Caption, candidates: Candidates, true: str, place: Place, rng: Draws) -> str:
     """Return a thing that is not there, of about the length of one that is: of those, one that fits well."""
     like = [noun for noun in candidates.addable_like(true, rng) if abs(len(noun) - len(true)) <= _LONGER]
     found = (noun for noun, _ in _absent(caption, candidates, like) if noun)
@@ -317,33 +313,34 @@ def _said_of(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> li
     """Return the adjectives that other captions put right before the noun."""
     nouns = tuple(caption.lower[at] for at in phrase.nouns)
     head = caption.head(phrase)
-    found = (
+    found = [
         line[at - 1]
         for line in caption.words.others
         if nouns[0] in line
-        for at in range(1, len(line) - len(nouns) + 1)
-        if line[at : at + len(nouns)] == nouns and candidates.is_adjective(line[at - 1], head)
-    )
+        for at, word in enumerate(line)
+        if word == nouns[0]
+        and at
+        and line[at : at + len(nouns)] == nouns
+        and candidates.is_adjective(line[at - 1], head)
+    ]
     return [word for word in dict.fromkeys(found) if word not in UNTOUCHED]
 
 
 def _contradicted(
-    caption: Caption, candidates: Candidates, phrase: NounPhrase, said: Sequence[str], rng: random.Random
+    caption: Caption, candidates: Candidates, phrase: NounPhrase, said: Sequence[str], rng: Draws
 ) -> Iterator[tuple[str, str]]:
     """Yield attributes that exclude what captions say of a phrase, sizes last; a reason where one may be true."""
     known = candidates.attributes_of(caption.head(phrase))
     words = [word.text for word in known if any(_excludes(word.text, other) for other in said)]
-    drawn = sorted(rng.sample(words, len(words)), key=_is_size)
+    drawn = sorted(rng.shuffled(words), key=_is_size)
     return _checked(caption, phrase, drawn)
 
 
-def _rare(
-    caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random
-) -> Iterator[tuple[str, str]]:
+def _rare(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Iterator[tuple[str, str]]:
     """Yield attributes that captions would hardly pass over; a reason where one may be true."""
     head = caption.head(phrase)
     words = [word.text for word in candidates.attributes_of(head) if word.rare and head not in OF_PEOPLE]
-    return _checked(caption, phrase, rng.sample(words, len(words)))
+    return _checked(caption, phrase, rng.shuffled(words))
 
 
 def _checked(caption: Caption, phrase: NounPhrase, words: Sequence[str]) -> Iterator[tuple[str, str]]:

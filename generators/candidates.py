@@ -10,11 +10,11 @@ already, in any wording: that would be a false negative.
 """
 
 import math
-import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import accumulate, islice
+from itertools import islice
+from typing import NamedTuple
 
 from pairwright.generators.attributes import (
     CLASSES,
@@ -27,6 +27,7 @@ from pairwright.generators.attributes import (
     same_concept,
 )
 from pairwright.generators.context import ImageWords, loosely_same, plural_of
+from pairwright.generators.draws import Draws, Urn
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.lemmas import lemma
@@ -101,8 +102,7 @@ class Attribute:
     rare: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(NamedTuple):
     """A place of a caption that wants another noun.
 
     Attributes:
@@ -137,10 +137,9 @@ class Candidates:
     def __init__(self, thesaurus: Thesaurus, pool: Pool, *, minimum: int, least: float) -> None:
         self._thesaurus, self._pool = thesaurus, pool
         self._minimum, self._least = minimum, least
-        self.nouns = lru_cache(maxsize=20_000)(self._nouns)
         self.adjectives = lru_cache(maxsize=20_000)(self._adjectives)
         self.attributes_of = lru_cache(maxsize=20_000)(self._find_attributes_of)
-        self._weights = lru_cache(maxsize=20_000)(self._find_weights)
+        self._urn = lru_cache(maxsize=20_000)(self._urn_for)
         self._sayings = lru_cache(maxsize=100_000)(self._find_sayings)
         self._is_common = lru_cache(maxsize=100_000)(self._find_is_common)
         self._beside_it = lru_cache(maxsize=20_000)(self._find_beside_it)
@@ -155,29 +154,28 @@ class Candidates:
         """Whether our own tables tell what may stand for a noun."""
         return noun in KINDS
 
-    def for_noun(self, slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
+    def for_noun(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         """Return a noun to stand in a place, or an empty string and the reason why there is none."""
-        found = self.nouns(slot.noun)
         if slot.noun in OF_PEOPLE and words.has_any(GATHERINGS):
             return "", "true_of_image"  # "a couple" may well hold the other one
-        return self._first(found, slot, words, rng)
+        return self._first(self._urn(slot.noun), slot, words, rng)
 
-    def for_person(self, slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
+    def for_person(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         """Return an animal to stand for somebody, or an empty string and the reason why there is none."""
         fitting = tuple(noun for noun in self._animals if self.goes_along(noun, slot.context))
-        found = self._first(fitting, slot, words, rng)
+        found = self._first(self._urn_of(fitting), slot, words, rng)
         if found[0]:
             return found
         known = tuple(noun for noun in self._animals if not self.is_strange_beside_any(noun, slot.context))
-        return self._first(known, slot, words, rng)
+        return self._first(self._urn_of(known), slot, words, rng)
 
     @cached_property
     def _animals(self) -> tuple[str, ...]:
         return tuple(noun for noun in _ANIMALS if self.is_frequent(noun, "NOUN"))
 
-    def _first(self, found: tuple[str, ...], slot: Slot, words: ImageWords, rng: random.Random) -> tuple[str, str]:
+    def _first(self, found: Urn, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         reason = "no_candidate"
-        for candidate in self._some(found, rng):
+        for candidate in rng.out_of(found, TRIED):
             if not (self._fits_after(candidate, slot) and self._fits_around(candidate, slot)):
                 continue
             if self.is_said(candidate, slot.noun, words):
@@ -218,14 +216,12 @@ class Candidates:
             return self._pool.cooccurrence(before, word) >= OFTEN and self._beside(candidate, before) >= SLACK
         return self._pool.adjacency(before, old) < OFTEN or self._describes(before, word)
 
-    def _some(self, found: tuple[str, ...], rng: random.Random) -> Sequence[str]:
-        """Draw up to `TRIED` candidates; a word that is four times as frequent is drawn twice as often."""
-        if len(found) <= 1:
-            return found
-        return list(dict.fromkeys(rng.choices(found, cum_weights=self._weights(found), k=2 * TRIED)))[:TRIED]
+    def _urn_for(self, noun: str) -> Urn:
+        return self._urn_of(self.nouns(noun))
 
-    def _find_weights(self, found: tuple[str, ...]) -> list[float]:
-        return list(accumulate(math.sqrt(self._pool.frequency(word.split()[-1], "NOUN")) for word in found))
+    def _urn_of(self, found: tuple[str, ...]) -> Urn:
+        """Return words to draw from; one that is four times as frequent is drawn twice as often."""
+        return Urn.of(found, (math.sqrt(self._pool.frequency(word.split()[-1], "NOUN")) for word in found))
 
     def fits(self, candidate: str, instead_of: str, context: Sequence[str]) -> bool:
         """Whether the pool has a word beside some word of the context, and finds it sensible beside all of them.
@@ -244,9 +240,9 @@ class Candidates:
 
     def goes_along(self, candidate: str, context: Sequence[str]) -> bool:
         """Whether captions have a thing in such company: strange beside none of it, and sensible beside all of it."""
-        total = 0.0
+        total, beside = 0.0, self._beside
         for other in context:
-            fit = self._beside(candidate, other)
+            fit = beside(candidate, other)
             if fit <= STRANGE:
                 return False
             total += fit
@@ -258,7 +254,10 @@ class Candidates:
 
     def stands_beside(self, candidate: str, other: str) -> bool:
         """Whether captions have a thing with another one as often as chance would, or often enough not to matter."""
-        return self._beside(candidate, other) >= self._least or self._is_common(candidate.rsplit(maxsplit=1)[-1], other)
+        return self._stands(candidate, other, self._beside(candidate, other))
+
+    def _stands(self, candidate: str, other: str, fit: float) -> bool:
+        return fit >= self._least or self._is_common(candidate.rsplit(maxsplit=1)[-1], other)
 
     def _find_beside(self, candidate: str, other: str) -> float:
         """Return how well a thing goes with a word; of a compound, its worst word ("hot dog" is not about dogs)."""
@@ -303,7 +302,7 @@ class Candidates:
         """Whether the dictionary has the compound as a noun of its own."""
         return self._thesaurus.has(compound, "NOUN")
 
-    def describing(self, word: str, noun: str, rng: random.Random, *, joined: bool = False) -> list[str]:
+    def describing(self, word: str, noun: str, rng: Draws, *, joined: bool = False) -> list[str]:
         """Return what may be said of a noun instead of ``word``, in random order.
 
         Captions of the pool have to say it of such nouns. Only where none of them does, or where it is ``joined`` to
@@ -314,7 +313,7 @@ class Candidates:
         seen = [other for other in found if other in opposites or self._describes(other, noun)]
         if not self.is_alive(noun):
             seen = [other for other in seen if other not in _OF_THE_LIVING]
-        drawn = rng.sample(seen, len(seen))
+        drawn = rng.shuffled(seen)
         if is_colour(word) and (joined or not seen):
             drawn += [other for other in found if is_colour(other) and other not in seen]
         return drawn
@@ -339,17 +338,19 @@ class Candidates:
     def _addable(self) -> tuple[str, ...]:
         return tuple(noun for noun in ADDABLE if self.is_frequent(noun, "NOUN"))
 
-    def addable_beside(self, other: str, rng: random.Random) -> Sequence[str]:
+    def addable_beside(self, other: str, rng: Draws) -> Iterator[str]:
         """Draw some of the things that captions have beside another, frequent ones sooner."""
-        return self._some(self._beside_it(other), rng)
+        return rng.out_of(self._beside_it(other), TRIED)
 
-    def _find_beside_it(self, other: str) -> tuple[str, ...]:
-        return tuple(noun for noun in self._addable if self.stands_beside(noun, other))
+    def _find_beside_it(self, other: str) -> Urn:
+        # Asked once, of all there are: remembered one by one, these would drive out what is asked again.
+        fits = ((noun, self._find_beside(noun, other)) for noun in self._addable)
+        return self._urn_of(tuple(noun for noun, fit in fits if self._stands(noun, other, fit)))
 
-    def drawn_by_use(self, forms: Sequence[str], rng: random.Random) -> list[str]:
+    def drawn_by_use(self, forms: Sequence[str], rng: Draws) -> list[str]:
         """Return words in a random order, those that the pool has often sooner; what it lacks is left out."""
         often = [min(self._pool.form_frequency(word) for word in form.split()) for form in forms]
-        drawn = [(rng.random() ** (1 / seen), form) for form, seen in zip(forms, often, strict=True) if seen >= SEEN]
+        drawn = [(rng.share() ** (1 / seen), form) for form, seen in zip(forms, often, strict=True) if seen >= SEEN]
         return [form for _, form in sorted(drawn, reverse=True)]
 
     def is_strange_beside_any(self, noun: str, words: Iterable[str]) -> bool:
@@ -364,13 +365,11 @@ class Candidates:
         often = self._pool.cooccurrence(word, word)
         return self._pool.cooccurrence(noun.rsplit(maxsplit=1)[-1], word) > UNSAID * often
 
-    def addable_like(self, noun: str, rng: random.Random) -> list[str]:
+    def addable_like(self, noun: str, rng: Draws) -> list[str]:
         """Return all things of as many words that may be added, those of the same length first."""
         words = len(noun.split())
         like = [other for other in self._addable if len(other.split()) == words and other != noun]
-        return sorted(
-            rng.sample(like, len(like)), key=lambda other: abs(len(_indefinite(other)) - len(_indefinite(noun)))
-        )
+        return sorted(rng.shuffled(like), key=lambda other: abs(len(_indefinite(other)) - len(_indefinite(noun))))
 
     def names_of(self, noun: str) -> frozenset[str]:
         """Return the word forms by which captions may mean the noun or a kind of it."""
@@ -466,7 +465,8 @@ class Candidates:
             self._pool.cooccurrence(part, last) >= SEEN for part in before
         )
 
-    def _nouns(self, noun: str) -> tuple[str, ...]:
+    def nouns(self, noun: str) -> tuple[str, ...]:
+        """Return what may stand for a noun, whatever the caption."""
         if noun in FRAMES:
             return ()
         found = list(KINDS.get(noun, ()))

@@ -5,7 +5,6 @@ the changes to make there, or the reason why it makes none. Reasons, from "nothi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from pairwright.datasets.records import Pair
@@ -13,8 +12,8 @@ from pairwright.generators.context import ImageWords
 from pairwright.generators.edits import Change, joined_words
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.nouns import FRAMES
-from pairwright.generators.phrases import NounPhrase, is_plural, noun_phrases
-from pairwright.generators.relations import Found, relations_in
+from pairwright.generators.phrases import NOUNS, PLURAL, NounPhrase, noun_phrases
+from pairwright.generators.relations import relations_among
 from pairwright.generators.wordlists import word_set
 
 # When every place fails, the reason that stands furthest to the right is the one given.
@@ -24,56 +23,62 @@ REASONS = (
 
 Outcome = tuple[Change, ...] | str
 
+_CONTENTS, _COMPANY = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VERB"})
+
 # Words that speak of a thing named before; what they stand beside cannot be moved or changed in number or sex.
 ANAPHORS = word_set("its their his her hers theirs it them him himself herself itself themselves each other")
 GENDERED = word_set("his her hers him he she himself herself")
 
 
-@dataclass(frozen=True)
 class Caption:
-    """A pair's caption with everything that the makers of edits look at."""
+    """A pair's caption with everything that the makers of edits look at.
 
-    pair: Pair
-    tokens: Sequence[Token]
+    Attributes:
+        pair: whose caption it is.
+        tokens: of the caption.
+        tags: of the tokens.
+        lemmas: of the tokens.
+        lower: the tokens as written, in lower case.
+        phrases: noun phrases from left to right.
+        relations: from left to right.
+        words: what all captions and boxes of the image say.
+        contents: lemmas of nouns, verbs and adjectives, the context in which a new word must make sense.
+        company: lemmas of nouns and of what is done, beside which another thing must make sense.
+        joined: code points of the words that are joined by hyphens, apostrophes or slashes.
+    """
 
-    @cached_property
-    def phrases(self) -> tuple[NounPhrase, ...]:
-        """Noun phrases from left to right."""
-        return noun_phrases(self.tokens)
-
-    @cached_property
-    def relations(self) -> tuple[Found, ...]:
-        """Relations from left to right."""
-        return relations_in(self.tokens)
-
-    @cached_property
-    def words(self) -> ImageWords:
-        """What all captions and boxes of the image say."""
-        return ImageWords.of(self.pair)
-
-    @cached_property
-    def lower(self) -> tuple[str, ...]:
-        """The tokens as written, in lower case."""
-        return tuple(token.text.lower() for token in self.tokens)
+    # What every maker asks for is made at once: thousands of captions a second pass here.
+    def __init__(self, pair: Pair, tokens: Sequence[Token]) -> None:
+        self.pair, self.tokens = pair, tokens
+        self.tags = [token.tag for token in tokens]
+        self.lemmas = [token.lemma for token in tokens]
+        self.lower = tuple([token.text.lower() for token in tokens])
+        self.phrases = noun_phrases(tokens)
+        self.relations = relations_among(self.lower)
+        self.words = ImageWords.of(pair)
+        self.contents = self._lemmas_of(_CONTENTS)
+        self.company = self._lemmas_of(_COMPANY)
+        self.joined = joined_words(pair.caption)
+        self._by_start = {phrase.start: phrase for phrase in self.phrases}
+        self._by_end = {phrase.end: phrase for phrase in self.phrases}
 
     @cached_property
     def parts(self) -> frozenset[int]:
         """The tokens that are but a part of a word as written: "walk", "-" and "in" of "walk-in"."""
-        spans = joined_words(self.pair.caption)
-        inside = (at for at, token in enumerate(self.tokens) for start, end in spans if start <= token.start < end)
-        return frozenset(inside) if spans else frozenset()
+        if not self.joined:
+            return frozenset()
+        inside = (
+            at for at, token in enumerate(self.tokens) for start, end in self.joined if start <= token.start < end
+        )
+        return frozenset(inside)
+
+    def _lemmas_of(self, kinds: frozenset[str]) -> tuple[str, ...]:
+        return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in FRAMES])
 
     @cached_property
-    def contents(self) -> tuple[str, ...]:
-        """Lemmas of nouns, verbs and adjectives, the context in which a new word must make sense."""
-        kept = (token for token in self.tokens if token.pos in {"NOUN", "VERB", "ADJ"})
-        return tuple(token.lemma for token in kept if token.lemma not in FRAMES)
-
-    @cached_property
-    def company(self) -> tuple[str, ...]:
-        """Lemmas of nouns and of what is done, beside which another thing must make sense."""
-        kept = (token for token in self.tokens if token.pos in {"NOUN", "VERB"})
-        return tuple(token.lemma for token in kept if token.lemma not in FRAMES)
+    def things(self) -> tuple[NounPhrase, ...]:
+        """The phrases that name something to be seen and end where they seem to."""
+        return tuple([phrase for phrase in self.phrases if self.is_thing(phrase) and self.is_whole(phrase)])
 
     def word(self, index: int) -> str:
         """Return the lower-case token at ``index``, or an empty string outside the caption."""
@@ -81,24 +86,24 @@ class Caption:
 
     def tag(self, index: int) -> str:
         """Return the tag of the token at ``index``, or an empty string outside the caption."""
-        return self.tokens[index].tag if 0 <= index < len(self.tokens) else ""
+        return self.tags[index] if 0 <= index < len(self.tags) else ""
 
     def noun(self, phrase: NounPhrase) -> str:
         """Return the noun of a phrase as a dictionary has it, a compound with spaces ("fire hydrant")."""
-        before = [self.word(at) for at in phrase.nouns[:-1]]
-        return " ".join([*before, self.tokens[phrase.head].lemma])
+        before = [self.lower[at] for at in phrase.nouns[:-1]]
+        return " ".join([*before, self.lemmas[phrase.head]])
 
     def head(self, phrase: NounPhrase) -> str:
         """Return the lemma of the head noun."""
-        return self.tokens[phrase.head].lemma
+        return self.lemmas[phrase.head]
 
     def plural(self, phrase: NounPhrase) -> bool:
         """Whether the phrase speaks of several."""
-        return is_plural(self.tokens[phrase.head])
+        return self.tags[phrase.head] in PLURAL
 
     def is_thing(self, phrase: NounPhrase) -> bool:
         """Whether the phrase names something to be seen, and not a view, a part or an amount."""
-        return self.head(phrase) not in FRAMES and self.tag(phrase.head) in {"NN", "NNS"}
+        return self.lemmas[phrase.head] not in FRAMES and self.tags[phrase.head] in NOUNS
 
     def is_whole(self, phrase: NounPhrase) -> bool:
         """Whether the phrase ends where it seems to: not "a lush | green field", "the snow | covered ground"."""
@@ -112,11 +117,3 @@ class Caption:
     def ending_at(self, index: int) -> NounPhrase | None:
         """Return the noun phrase whose last token is before ``index``."""
         return self._by_end.get(index)
-
-    @cached_property
-    def _by_start(self) -> dict[int, NounPhrase]:
-        return {phrase.start: phrase for phrase in self.phrases}
-
-    @cached_property
-    def _by_end(self) -> dict[int, NounPhrase]:
-        return {phrase.end: phrase for phrase in self.phrases}

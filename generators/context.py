@@ -87,10 +87,8 @@ class ImageWords:
         crowds = crowds_of(pair)
         lines = [own, *others, *map(words_of, labels)]
         lines += [words_of(form) for label in sorted(crowds) for form in (label, plural_of(label))]
-        text = " | ".join(" ".join(words) for words in lines)
-        return cls(
-            own, others, labels, pair.boxes, crowds, frozenset(word for words in lines for word in words), f" {text} "
-        )
+        text = " | ".join(map(" ".join, lines))
+        return cls(own, others, labels, pair.boxes, crowds, frozenset().union(*lines), f" {text} ")
 
     def has(self, phrase: str) -> bool:
         """Whether a word or phrase occurs as written."""

@@ -7,11 +7,11 @@ turned away. An asked type such as "replace-object" is the annotation's form and
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
 from pairwright.generators.captions import REASONS, Caption, Outcome
-from pairwright.generators.edits import Change, cuts_a_word, rewrite
+from pairwright.generators.edits import Change, cuts_one_of, rewrite
 
 BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
 _DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
@@ -25,8 +25,7 @@ def _nearer(one: str, other: str) -> str:
     return other if _RANK[other] > _RANK[one] else one
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(NamedTuple):
     """A new text with its edits, or the reason why there is none."""
 
     text: str = ""
@@ -42,7 +41,7 @@ def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -
         if isinstance(outcome, str):
             reason = _nearer(reason, outcome)
             continue
-        if cuts_a_word(source, outcome):
+        if cuts_one_of(caption.joined, outcome):
             reason = _nearer(reason, "not_grammatical")
             continue
         text, edits = rewrite(source, outcome)
@@ -65,7 +64,7 @@ def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str
         if isinstance(outcome, str):
             reason = _nearer(reason, outcome)
             continue
-        if any(cuts_a_word(caption.pair.caption, changes) for changes in outcome):
+        if any(cuts_one_of(caption.joined, changes) for changes in outcome):
             reason = _nearer(reason, "not_grammatical")
             continue
         false, true = (Edited(*rewrite(caption.pair.caption, changes)) for changes in outcome)

@@ -16,9 +16,9 @@ the two texts apart. Number is the caller's business (`inflection.inflect`), sin
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
+from typing import NamedTuple
 
 from pairwright.datasets.records import Edit
 from pairwright.generators.language.inflection import article
@@ -27,6 +27,7 @@ from pairwright.generators.wordlists import word_set
 _ARTICLE_BEFORE = re.compile(r"(?:^|(?<=[\s\"'(]))(an?)(\s+)$", re.IGNORECASE)
 # Hyphens may have a space on one side, as hurried captioners write them ("a walk- in closet").
 _JOINED = re.compile(r"\b\w+(?:(?:-\s?|\s-|['’/&])\w+)+")
+_ENDS_OF_ARTICLES = frozenset("aAnN")
 _JOINTS = frozenset("-'’/&")
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _MOSTLY = 0.8  # share of the words in capitals
@@ -43,8 +44,7 @@ class Style(Enum):
     CAPITALS = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """New words for ``source[start:end]``; both are code points. An insertion has ``start == end``."""
 
     start: int
@@ -69,7 +69,7 @@ def rewrite(source: str, changes: Sequence[Change]) -> tuple[str, tuple[Edit, ..
     parts: list[str] = []
     edits: list[Edit] = []
     done, length = 0, 0
-    for change in sorted(changes, key=lambda c: (c.start, c.end)):
+    for change in sorted(changes):
         if not done <= change.start <= change.end <= len(source):
             raise ValueError(f"change at {change.start}:{change.end} overlaps another or leaves the text")
         start, after = _mended(source, change, done)
@@ -94,7 +94,11 @@ def joined_words(source: str) -> tuple[tuple[int, int], ...]:
 
 def cuts_a_word(source: str, changes: Sequence[Change]) -> bool:
     """Whether a change begins or ends within a joined word."""
-    spans = joined_words(source)
+    return cuts_one_of(joined_words(source), changes)
+
+
+def cuts_one_of(spans: Sequence[tuple[int, int]], changes: Sequence[Change]) -> bool:
+    """Whether a change begins or ends within one of the words of a text, given by their code points."""
     return bool(spans) and any(
         start < edge < end for start, end in spans for change in changes for edge in (change.start, change.end)
     )
@@ -121,8 +125,14 @@ def _mended(source: str, change: Change, done: int) -> tuple[int, str]:
     """Return where the edit starts and what it says once article and capitals are right."""
     before = source[change.start : change.end]
     style = style_of(source)
-    after = _cased(change.after, before, style, opens=_opens_sentence(source, change.start))
-    found = _ARTICLE_BEFORE.search(source, max(done, change.start - 8), change.start)
+    after = _cased(change.after, style, opens=before[:1].isupper() and _opens_sentence(source, change.start))
+    start = max(done, change.start - 8)
+    # Most words have no "a" or "an" before them, which their last letter tells soon.
+    found = (
+        _ARTICLE_BEFORE.search(source, start, change.start)
+        if source[start : change.start].rstrip()[-1:] in _ENDS_OF_ARTICLES
+        else None
+    )
     if found is None or not after or not after[0].isalnum():
         return change.start, after
     written, gap = found[1], found[2]
@@ -150,13 +160,13 @@ def _capital(word: str) -> str:
     return word[:1].upper() + word[1:]
 
 
-def _cased(after: str, before: str, style: Style, *, opens: bool) -> str:
-    """Return new words in the capitals of the caption; those of a sentence begin with one only where it begins."""
+def _cased(after: str, style: Style, *, opens: bool) -> str:
+    """Return new words in the capitals of the caption; ``opens``: they begin a sentence that begins with one."""
     if style is Style.CAPITALS:
         return after.upper()
     if style is not Style.SENTENCE:
         after = _LETTERS.sub(lambda word: word[0] if _is_minor(word[0], style) else _capital(word[0]), after)
-    return _capital(after) if opens and before[:1].isupper() else after
+    return _capital(after) if opens else after
 
 
 def _is_minor(word: str, style: Style) -> bool:

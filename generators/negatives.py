@@ -20,6 +20,7 @@ from pairwright.generators.adding import BOTH_SIDES, add_attribute, add_object
 from pairwright.generators.both_sides import Positives, with_positive
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
+from pairwright.generators.draws import Draws
 from pairwright.generators.edited import Edited, edited_annotation, first_good, first_pair
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
@@ -30,9 +31,9 @@ from pairwright.generators.shuffling import shuffle
 from pairwright.generators.swapping import swap_attribute, swap_object
 
 NAME = "rules-negatives"
-VERSION = 4
+VERSION = 5
 
-Maker = Callable[[Caption, Candidates, random.Random], Iterator[Outcome]]
+Maker = Callable[[Caption, Candidates, Draws], Iterator[Outcome]]
 MAKERS: dict[str, Maker] = {
     "replace-object": replace_object,
     "replace-attribute": replace_attribute,
@@ -100,15 +101,16 @@ class RuleNegatives:
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return ``per_type`` annotations for each type, in the order of the options; positives after their types."""
         caption, seed = Caption(pair, tokens), rng.getrandbits(60)
+        seeds = {kind: rng.getrandbits(64) for kind in TYPES}  # of all types, so that the asked ones change nothing
         taken = {pair.caption, *pair.captions}
         positives = Positives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
         for kind in self.options.types:
-            rng.seed(seed + len(TYPES) + TYPES.index(kind))
+            draws = Draws(seeds[kind])
             if self.options.both_sides and kind in BOTH_SIDES:
-                made += self._additions(caption, kind, rng, positives, taken)
+                made += self._additions(caption, kind, draws, positives, taken)
                 continue
-            outcomes = MAKERS[kind](caption, self._candidates, rng)
+            outcomes = MAKERS[kind](caption, self._candidates, draws)
             for ordinal in range(self.options.per_type):
                 row = self._row(first_good(caption, outcomes, taken), pair, f"{kind}/{ordinal}")
                 if self.options.both_sides and kind not in FOR_TRAINING and row.status == "kept":
@@ -117,10 +119,10 @@ class RuleNegatives:
         return made + positives.rows
 
     def _additions(
-        self, caption: Caption, kind: str, rng: random.Random, positives: Positives, taken: set[str]
+        self, caption: Caption, kind: str, draws: Draws, positives: Positives, taken: set[str]
     ) -> list[Annotation]:
         """Return false additions, each beside a true one in the same place."""
-        outcomes = BOTH_SIDES[kind](caption, self._candidates, rng)
+        outcomes = BOTH_SIDES[kind](caption, self._candidates, draws)
         rows = []
         for ordinal in range(self.options.per_type):
             false, true = first_pair(caption, outcomes, taken)

@@ -19,6 +19,7 @@ PROPER = frozenset({"NNP", "NNPS"})
 ADJECTIVES = frozenset({"JJ"})
 PARTICIPLES = frozenset({"VBN", "VBG"})
 DETERMINERS = frozenset({"DT", "PRP$", "WP$", "PDT"})
+PLURAL = frozenset({"NNS", "NNPS"})
 _ANY_NOUN = NOUNS | PROPER
 _MODIFIED = NOUNS | ADJECTIVES
 _OPENING = DETERMINERS | {"CD"} | ADJECTIVES | _ANY_NOUN  # a phrase starts with one of these
@@ -38,6 +39,7 @@ class NounPhrase:
         adjectives: indices of single adjectives.
         nouns: indices of all its nouns; more than one make a compound.
         joined: adjectives are joined by "and" or a comma ("black and white"), so none of them stands alone.
+        head: index of the head noun, the last.
     """
 
     start: int
@@ -47,11 +49,7 @@ class NounPhrase:
     adjectives: tuple[int, ...]
     nouns: tuple[int, ...]
     joined: bool
-
-    @property
-    def head(self) -> int:
-        """Index of the head noun."""
-        return self.nouns[-1]
+    head: int
 
 
 def noun_phrases(tokens: Sequence[Token]) -> tuple[NounPhrase, ...]:
@@ -70,7 +68,7 @@ def noun_phrases(tokens: Sequence[Token]) -> tuple[NounPhrase, ...]:
 
 def is_plural(token: Token) -> bool:
     """Whether a noun is tagged as plural."""
-    return token.tag in {"NNS", "NNPS"}
+    return token.tag in PLURAL
 
 
 def span(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:
@@ -91,7 +89,7 @@ def _phrase_at(tokens: Sequence[Token], start: int) -> NounPhrase | None:
         index += 1
     if not nouns:
         return None
-    return NounPhrase(start, index, determiner, count, tuple(adjectives), tuple(nouns), joined)
+    return NounPhrase(start, index, determiner, count, tuple(adjectives), tuple(nouns), joined, nouns[-1])
 
 
 def _adjectives(tokens: Sequence[Token], index: int, *, opened: bool) -> tuple[list[int], int, bool]:

@@ -9,12 +9,12 @@ Last come two rewordings that are false of whatever place or thing, and therefor
 taking a thing away ("without") and putting it "far from" where it is.
 """
 
-import random
 from collections.abc import Iterator, Sequence
 
 from pairwright.generators.box_truth import place_in_doubt
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import FIGURES, FRAMES, GATHERINGS, MASS, OPEN_PLACES, SURROUNDINGS, WORN
@@ -62,6 +62,7 @@ _HAVING_LONGER = frozenset(
     {("wearing",), ("holding",), ("carrying",), ("containing",), ("filled", "with"), ("full", "of"), ("topped", "with")}
     | {("covered", "with"), ("covered", "in"), ("loaded", "with"), ("surrounded", "by"), ("lined", "with")}
 )
+_HAVING_LONGER_BEGINS = frozenset(words[0] for words in _HAVING_LONGER)
 _SOME = word_set("some several many various multiple numerous")  # "without any", and not "without some"
 # Of a holder, and nowhere but on it.
 _PARTS = word_set(
@@ -99,11 +100,11 @@ _MEASURES = word_set("very so right just directly straight really too almost out
 _SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
 
 
-def replace_relation(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+def replace_relation(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Exchange a preposition for its opposite, or a verb or preposition for one that excludes it."""
     verbs = [at for at, token in enumerate(caption.tokens) if token.tag in _VERBS and token.lemma not in _AUXILIARIES]
     places: list[Found | int] = [*caption.relations, *verbs]
-    rng.shuffle(places)
+    places = rng.shuffled(places)
     for where in places:
         yield (
             _opposite(caption, candidates, where)
@@ -119,7 +120,7 @@ def replace_relation(caption: Caption, candidates: Candidates, rng: random.Rando
             yield _far(caption, candidates, where)
 
 
-def _not_held(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+def _not_held(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Put beside a plate, a box or a table what it holds ("a plate of | food")."""
     for at, word in enumerate(caption.lower):
         size = 2 if caption.lower[at : at + 2] in _HAVING_LONGER else 1
@@ -144,7 +145,7 @@ def _without(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
         if word in _HAVING:
             yield _lacking(caption, candidates, at, _HAVING[word])
     for at, word in enumerate(caption.lower):
-        for size in (1, 2):
+        for size in (1, 2) if word in _HAVING_LONGER_BEGINS else ():
             if caption.lower[at : at + size] in _HAVING_LONGER and (word != "full" or caption.tag(at) == "JJ"):
                 yield _lacking(caption, candidates, at, ("without",), size)
 
@@ -197,7 +198,7 @@ def _opposite(caption: Caption, candidates: Candidates, found: Found) -> Outcome
     return "true_of_image" if doubted else (_change(caption, found.start, found.end, new),)
 
 
-def _elsewhere(caption: Caption, candidates: Candidates, found: Found, rng: random.Random) -> Outcome:
+def _elsewhere(caption: Caption, candidates: Candidates, found: Found, rng: Draws) -> Outcome:
     """Put a thing beside what it is on, or inside what it is near."""
     wording = " ".join(caption.lower[found.start : found.end])
     after = _place(caption, found)
@@ -210,7 +211,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, found: Found, rng: rand
     if _others_there(caption, before, after):
         return "true_of_image"
     reason = "no_candidate"
-    for new in rng.sample(wanted, len(wanted)):
+    for new in rng.shuffled(wanted):
         if not candidates.stands_before(new, noun):
             continue
         doubted = before is not None and place_in_doubt(caption.words, caption.head(before), new, noun)
@@ -337,7 +338,7 @@ def _may_be_others(caption: Caption, phrase: NounPhrase) -> bool:
     return caption.plural(phrase) or phrase.count >= 0 or caption.words.several(caption.head(phrase))
 
 
-def _deed(caption: Caption, candidates: Candidates, at: int, rng: random.Random) -> Outcome:
+def _deed(caption: Caption, candidates: Candidates, at: int, rng: Draws) -> Outcome:
     """Exchange a verb for one that the same one does not do meanwhile."""
     doer, tag = _doer(caption, candidates, at), caption.tag(at)
     participle = tag in {"VBN", "VBG"} and doer is not None
@@ -349,7 +350,7 @@ def _deed(caption: Caption, candidates: Candidates, at: int, rng: random.Random)
     if caption.tokens[at].lemma in _POSTURES and _others_may(caption, doer):
         return "true_of_image"
     reason = "no_candidate"
-    for verb, form in rng.sample(wanted, len(wanted)):
+    for verb, form in rng.shuffled(wanted):
         if not _suits(caption, candidates, doer, at, (verb, form)):
             continue
         if not caption.words.has_any(forms_of(verb) | {form}):

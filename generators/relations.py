@@ -11,6 +11,7 @@ The table is our own. It is short on purpose: a wrong opposite makes a negative 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.wordlists import word_set
@@ -234,8 +235,7 @@ STRICT_VERBS = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """A relation in a caption: tokens ``start`` up to ``end``."""
 
     relation: Relation
@@ -271,11 +271,16 @@ def _relation_at(lower: Sequence[str], index: int) -> Found | None:
 
 def relations_in(tokens: Sequence[Token]) -> tuple[Found, ...]:
     """Return the relations of a caption from left to right, without overlap."""
+    return relations_among([token.text.lower() for token in tokens])
+
+
+def relations_among(lower: Sequence[str]) -> tuple[Found, ...]:
+    """Return the relations of a caption whose tokens are given in lower case."""
     found: list[Found] = []
-    lower, index = [token.text.lower() for token in tokens], 0
-    while index < len(lower):
-        hit = _relation_at(lower, index) if lower[index] in _BY_FIRST_WORD else None
+    end = 0
+    for index, word in enumerate(lower):
+        hit = _relation_at(lower, index) if word in _BY_FIRST_WORD and index >= end else None
         if hit is not None:
             found.append(hit)
-        index = hit.end if hit is not None else index + 1
+            end = hit.end
     return tuple(found)

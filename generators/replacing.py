@@ -6,7 +6,6 @@ text could still be true: a relation between things of which there are several, 
 with the new word.
 """
 
-import random
 from collections.abc import Iterator
 
 from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other
@@ -14,6 +13,7 @@ from pairwright.generators.attributes import place as class_of
 from pairwright.generators.box_truth import count_in_doubt
 from pairwright.generators.candidates import Candidates, Slot, adjective_is_said, is_colour
 from pairwright.generators.captions import GENDERED, Caption, Outcome
+from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE
@@ -34,7 +34,7 @@ _AMOUNTS = {"many": ("two", "few"), "numerous": ("two", "few")}
 _YOUNG = frozenset({"little", "small", "tiny"})  # of people
 
 
-def replace_object(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Exchange a noun or compound for one of its kind; the adjectives that describe it stay.
 
     Places for which our own tables have something come first. Of a compound that no dictionary has ("city street") the
@@ -42,7 +42,7 @@ def replace_object(caption: Caption, candidates: Candidates, rng: random.Random)
     """
     phrases = [
         phrase
-        for phrase in rng.sample(caption.phrases, len(caption.phrases))
+        for phrase in rng.shuffled(caption.phrases)
         if caption.tag(phrase.head) in {"NN", "NNS"}
         and caption.is_whole(phrase)
         and not _is_longer(caption, candidates, phrase)
@@ -71,9 +71,7 @@ def _is_longer(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> 
     return candidates.has_kinds(compound) or candidates.is_word(compound)
 
 
-def _other_noun(
-    caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: random.Random
-) -> Outcome:
+def _other_noun(caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: Draws) -> Outcome:
     phrase, start, noun = place
     if noun in OF_PEOPLE and not GENDERED.isdisjoint(caption.lower):
         return "not_grammatical"
@@ -81,7 +79,7 @@ def _other_noun(
     return (_change(caption, start, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
 
 
-def _other_being(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random) -> Outcome:
+def _other_being(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Outcome:
     slot = _slot(caption, phrase, phrase.head, caption.head(phrase))
     new, reason = candidates.for_person(slot, caption.words, rng)
     return (_change(caption, phrase.head, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
@@ -137,14 +135,14 @@ def _says_how(word: str) -> bool:
     return class_of(word) is not None or word in OPPOSITE or word in UNTOUCHED - _NAMING
 
 
-def replace_attribute(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+def replace_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Exchange an adjective, a material or a number for one that excludes it."""
     places = [(phrase, at) for phrase in caption.phrases for at in _describing(caption, candidates, phrase)]
     places += _predicates(caption, candidates)
     places += [
         (phrase, at) for phrase in caption.phrases for at in phrase.adjectives if _is_amount(caption, phrase, at)
     ]
-    for phrase, at in rng.sample(places, len(places)):
+    for phrase, at in rng.shuffled(places):
         if caption.word(at) in _AMOUNTS:
             yield _other_amount(caption, candidates, phrase, at, rng)
         elif at == phrase.count:
@@ -206,7 +204,7 @@ def _is_amount(caption: Caption, phrase: NounPhrase, at: int) -> bool:
     return caption.word(at) in _AMOUNTS and at == phrase.start and caption.plural(phrase)
 
 
-def _other_amount(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int, rng: random.Random) -> Outcome:
+def _other_amount(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int, rng: Draws) -> Outcome:
     """Exchange "several" and the like, when no caption counts such things."""
     if not caption.words.is_number(caption.head(phrase), MANY):
         return "true_of_image"
@@ -217,16 +215,15 @@ def _other_amount(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
     return (_change(caption, at, at + 1, word),)
 
 
-def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: random.Random) -> Outcome:
+def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Outcome:
     at, word, noun = phrase.count, caption.word(phrase.count), caption.head(phrase)
     digits = word.isdigit()
     number = int(word) if digits and len(word) < 3 else NUMBER_WORDS.index(word) + 1 if word in NUMBER_WORDS else 0
     if not 2 <= number <= 10:
         return "no_candidate"
     near = [n for n in range(number - 2, number + 4) if 2 <= n <= 10 and n != number]
-    rng.shuffle(near)
     reason = "no_candidate"
-    for n in near:
+    for n in rng.shuffled(near):
         if caption.words.has_any((NUMBER_WORDS[n - 1], str(n))) or count_in_doubt(caption.words, noun, number, n):
             reason = "true_of_image"
         elif digits or candidates.is_written(NUMBER_WORDS[n - 1]):
@@ -234,9 +231,7 @@ def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
     return reason
 
 
-def _other_adjective(
-    caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int, rng: random.Random
-) -> Outcome:
+def _other_adjective(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int, rng: Draws) -> Outcome:
     reason = "no_candidate"
     joined = phrase.adjectives if phrase.joined else ()
     beside = [caption.word(each) for each in joined if each != at and is_colour(caption.word(each))]

@@ -5,13 +5,13 @@ then it may even be true, so it says nothing about a model and has no place in a
 ``shuffle`` and no target; the exports of benchmarks leave them out and count them.
 """
 
-import random
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
+from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change, plain
 
 BLOCK = 2
@@ -20,7 +20,7 @@ _WORD = re.compile(r"\S+")
 _END = re.compile(r"\s*[.!?]*\s*$")
 
 
-def shuffle(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+def shuffle(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Put the blocks in another order; spacing and the final mark stay where they are."""
     del candidates
     source = caption.pair.caption
@@ -29,7 +29,7 @@ def shuffle(caption: Caption, candidates: Candidates, rng: random.Random) -> Ite
     blocks = [spans[at : at + BLOCK] for at in range(0, len(spans), BLOCK)]
     if len(blocks) < _LEAST_BLOCKS:
         return
-    order = rng.sample(blocks, len(blocks))
+    order = rng.shuffled(blocks)
     if order == blocks:
         order = [*blocks[1:], blocks[0]]
     words = [_word(caption, start, end) for block in order for start, end in block]

@@ -7,7 +7,6 @@ between two things when both are of one class (two colours, two sizes, two numbe
 either thing.
 """
 
-import random
 from collections.abc import Iterator
 from itertools import combinations
 
@@ -15,6 +14,7 @@ from pairwright.generators.attributes import UNTOUCHED, exclude_each_other
 from pairwright.generators.box_truth import count_in_doubt, place_in_doubt
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change, plain
 from pairwright.generators.nouns import FIGURES, OF_PEOPLE, SURROUNDINGS
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, span
@@ -26,22 +26,23 @@ VERB = Relation("verb", (), strict=True)
 _FOUR = 4
 _OWNING = frozenset({"in", "on", "with", "under", "inside", "on top of", "wear", "hold", "ride", "carry", "eat"})
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
+_TELLING = _FINITE | {"VBG"}
 _BEING_THERE = frozenset({"sit", "stand", "lie", "lay", "rest", "hang", "be"})
 _LIFELESS = frozenset({"hot", "teddy", "toy", "stuffed", "plush", "statue"})
 _FRAME_HEADS = word_set("picture photo photograph image painting drawing view shot close closeup close-up")
 
 
-def swap_object(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+def swap_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Exchange the two things that a one-way relation joins."""
     places = [found for found in caption.relations if found.relation.strict]
     places += _strict_verbs(caption)
-    for found in rng.sample(places, len(places)):
+    for found in rng.shuffled(places):
         joined = _joined(caption, found)
         if joined is not None:
             yield _exchange(caption, candidates, *joined, found)
     owned = _owned(caption)
     pairs = [(a, b) for a, b in combinations(owned, 2) if a[0] == b[0]]
-    for (_, one, first), (_, other, second) in rng.sample(pairs, len(pairs)):
+    for (_, one, first), (_, other, second) in rng.shuffled(pairs):
         if len({one, first, other, second}) == _FOUR:
             yield _trade(caption, candidates, (one, first), (other, second))
 
@@ -49,11 +50,13 @@ def swap_object(caption: Caption, candidates: Candidates, rng: random.Random) ->
 def _owned(caption: Caption) -> list[tuple[str, NounPhrase, NounPhrase]]:
     """Return who has, wears or is on what: "a man in a suit", as ("in", man, suit)."""
     places = [(" ".join(caption.lower[f.start : f.end]), f.start, f.end) for f in caption.relations]
-    places += [(token.lemma, at, at + 1) for at, token in enumerate(caption.tokens) if token.tag in _FINITE | {"VBG"}]
+    places += [(caption.lemmas[at], at, at + 1) for at, tag in enumerate(caption.tags) if tag in _TELLING]
     found = []
     for name, start, end in places:
+        if name not in _OWNING:
+            continue
         owner, thing = caption.ending_at(start), caption.starting_at(end)
-        if name in _OWNING and owner and thing and caption.is_thing(owner) and caption.is_thing(thing):
+        if owner and thing and caption.is_thing(owner) and caption.is_thing(thing):
             found.append((name, owner, thing))
     return found
 
@@ -93,8 +96,8 @@ def _may_be_traded(caption: Caption, thing: NounPhrase, second: NounPhrase) -> b
 def _strict_verbs(caption: Caption) -> list[Found]:
     return [
         Found(VERB, at, at + 1)
-        for at, token in enumerate(caption.tokens)
-        if token.lemma in STRICT_VERBS and token.tag in _FINITE | {"VBG"}
+        for at, tag in enumerate(caption.tags)
+        if tag in _TELLING and caption.lemmas[at] in STRICT_VERBS
     ]
 
 
@@ -179,15 +182,15 @@ def changing_places(caption: Caption, one: NounPhrase, other: NounPhrase) -> tup
     return Change(start, end, source[second_start:second_end]), Change(second_start, second_end, moved)
 
 
-def swap_attribute(caption: Caption, candidates: Candidates, rng: random.Random) -> Iterator[Outcome]:
+def swap_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Exchange the adjectives of two different things."""
     del candidates
     described = [(phrase, at) for phrase in caption.phrases for at in _single_adjectives(caption, phrase)]
     pairs = [(a, b) for a, b in combinations(described, 2) if a[0] is not b[0]]
-    for (one, first), (other, second) in rng.sample(pairs, len(pairs)):
+    for (one, first), (other, second) in rng.shuffled(pairs):
         if exclude_each_other(caption.word(first), caption.word(second)):
             yield _exchange_adjectives(caption, (one, first), (other, second))
-    counted = [phrase for phrase in caption.phrases if _number(caption, phrase)]
+    counted = [phrase for phrase in caption.phrases if phrase.count >= 0 and _number(caption, phrase)]
     for one, other in combinations(counted, 2):
         if _number(caption, one) != _number(caption, other) and caption.is_thing(one) and caption.is_thing(other):
             doubted = _counts_in_doubt(caption, one, other)

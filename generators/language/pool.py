@@ -228,7 +228,7 @@ class PoolStatistics:
         own, alone = self._alone.get(word), self._alone
         if own is None:
             return 0, 0.0
-        fits, never = self._fits(word), math.log(_UNSEEN) - math.log(self.captions + 1)
+        fits, never = self._fits(word), self._never
         seen, known, total = 0, 0, 0.0
         for other in context:
             if other not in alone or other == word:
@@ -253,6 +253,11 @@ class PoolStatistics:
                 if other in alone
             }
         return found
+
+    @cached_property
+    def _never(self) -> float:
+        """Log of the share of captions that hold two words which are never seen together."""
+        return math.log(_UNSEEN) - math.log(self.captions + 1)
 
     @cached_property
     def _fits_of(self) -> dict[str, dict[str, tuple[int, float]]]:

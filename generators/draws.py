@@ -1,0 +1,82 @@
+"""Chance for the makers of edits: draws that cost little to begin.
+
+A caption has a stream of its own for each type of negative, and few words are drawn from it. To seed a
+`random.Random` takes longer than all of these draws; here the seed is the state. The numbers are those of a linear
+congruential generator (Knuth, The Art of Computer Programming 2, section 3.3.4, MMIX), of whose 64 bits the upper 31
+are given out: enough to choose words by, and for nothing else.
+"""
+
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import NamedTuple, TypeVar
+
+_MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407
+_STATES = 2**64 - 1
+_DROPPED, _GIVEN = 33, 31  # bits
+_STEP = 2.0**-_GIVEN
+
+Item = TypeVar("Item")
+
+
+class Urn(NamedTuple):
+    """Words to draw from, with the running sums of their weights."""
+
+    words: tuple[str, ...]
+    sums: tuple[float, ...]
+
+    @classmethod
+    def of(cls, words: tuple[str, ...], weights: Iterator[float]) -> "Urn":
+        """Return an urn of words and their weights."""
+        return cls(words, tuple(accumulate(weights)))
+
+
+class Draws:
+    """A random stream.
+
+    Args:
+        seed: 64 bits that are random themselves: streams of seeds that follow each other are alike.
+    """
+
+    __slots__ = ("_state",)
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed
+
+    def below(self, number: int) -> int:
+        """Return a number from 0 on, below ``number``, which is at most 2**31."""
+        self._state = state = (self._state * _MULTIPLIER + _INCREMENT) & _STATES
+        return (state >> _DROPPED) * number >> _GIVEN
+
+    def share(self) -> float:
+        """Return a number from 0 on, below 1."""
+        self._state = state = (self._state * _MULTIPLIER + _INCREMENT) & _STATES
+        return (state >> _DROPPED) * _STEP
+
+    def choice(self, items: Sequence[Item]) -> Item:
+        """Return one of the items."""
+        return items[self.below(len(items))]
+
+    def shuffled(self, items: Sequence[Item]) -> list[Item]:
+        """Return the items in random order."""
+        drawn = list(items)
+        for at in range(len(drawn) - 1, 0, -1):
+            other = self.below(at + 1)
+            drawn[at], drawn[other] = drawn[other], drawn[at]
+        return drawn
+
+    def out_of(self, urn: Urn, most: int) -> Iterator[str]:
+        """Yield up to ``most`` different words, drawn by weight as they are asked for; twice as many draws at most."""
+        words, sums = urn
+        if len(words) <= 1:
+            yield from words
+            return
+        seen: set[str] = set()
+        whole, last = sums[-1], len(words) - 1
+        for _ in range(2 * most):
+            word = words[bisect(sums, self.share() * whole, 0, last)]
+            if word not in seen:
+                yield word
+                seen.add(word)
+                if len(seen) == most:
+                    return
