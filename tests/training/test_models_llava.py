@@ -166,7 +166,7 @@ def test_a_saved_model_computes_the_same(kind: str, tmp_path: Path) -> None:
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".json", ".safetensors"}
     again = open_model(str(tmp_path))
     assert isinstance(again, Llava)
-    assert (again.connection, again.pixels.size) == (model.connection, tiny_models.SIZE)
+    assert (again.connection, again.pixels) == (model.connection, model.pixels)
     images = tiny_models.images(2)
     assert torch.equal(again(texts, mask, images, targets).logits, model(texts, mask, images, targets).logits)
     if kind == "llama":  # transformers reads any tokenizer beside a Qwen as Qwen's own

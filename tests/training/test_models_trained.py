@@ -220,3 +220,33 @@ def test_a_new_clip_is_the_same_for_the_same_seed_and_reads_a_text_at_its_end(tm
         new_clip(tokenizer, ClipSizes(image=10))
     with pytest.raises(UsageError, match="end mark has number 2"):
         new_clip(tiny_models.tokenizer())
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("{", "is torn"),
+        ('{"version": 0}', "not of version 1"),
+        ('{"version": 1, "kind": "x"}', "kind 'x'; known: clip"),
+    ],
+)
+def test_a_folder_whose_description_is_torn_or_strange_is_said_so(written: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "pairwright.json").write_text(written)
+    with pytest.raises(StorageError, match=said):
+        open_model(str(tmp_path))
+
+
+def test_a_folder_that_is_written_anew_is_not_taken_for_whole_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny_models.clip()
+    model.save(tmp_path)
+    assert (tmp_path / "pairwright.json").is_file()
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(type(model.network), "save_pretrained", fail)
+    with pytest.raises(OSError, match="disk full"):
+        model.save(tmp_path)
+    assert not (tmp_path / "pairwright.json").exists()

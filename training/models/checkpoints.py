@@ -92,6 +92,12 @@ def unreadable(name: str, error: Exception) -> InputError | MissingResource:
     )
 
 
+def begin_saving(folder: Path) -> None:
+    """Make ``folder``, and take its description away, if it has one, until the new model is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / DESCRIPTION).unlink(missing_ok=True)
+
+
 def save_added(folder: Path, weights: Mapping[str, Tensor], description: Mapping[str, object]) -> None:
     """Write what a model adds to a checkpoint: its weights, then its description.
 

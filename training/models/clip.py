@@ -8,10 +8,10 @@ attention mask is given, and a text's embedding does not depend on its neighbour
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from transformers import CLIPModel, PreTrainedTokenizerBase
 from transformers.utils.hub import cached_file
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.models.checkpoints import pretrained, read_tokenizer, save_added, unreadable
+from pairwright.training.models.checkpoints import begin_saving, pretrained, read_tokenizer, save_added, unreadable
 from pairwright.training.models.tower import patch_count, side, vision_states
 
 MOST_SCALE = 100.0  # CLIP, section 2.5: the logits are never scaled by more
@@ -34,6 +34,11 @@ class Pixels:
     size: int
     mean: Sequence[float] = _MEAN
     deviation: Sequence[float] = _DEVIATION
+
+    @classmethod
+    def read(cls, described: Mapping[str, Any]) -> Self:
+        """Return what JSON describes by these names."""
+        return cls(described["size"], tuple(described["mean"]), tuple(described["deviation"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +185,7 @@ class Clip(nn.Module):
             raise UsageError(
                 "a CLIP with LoRA is not saved whole: merge_lora(model) first, or save_trained(model, path)"
             )
-        folder.mkdir(parents=True, exist_ok=True)
+        begin_saving(folder)
         self.network.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
@@ -228,8 +233,7 @@ def _read_pixels(name: str, size: int) -> Pixels:
         found = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
     except (OSError, ValueError) as error:
         raise unreadable(name, error) from error
-    mean, deviation = found.get("image_mean", _MEAN), found.get("image_std", _DEVIATION)
-    return Pixels(size, tuple(mean), tuple(deviation))
+    return Pixels(size, tuple(found.get("image_mean", _MEAN)), tuple(found.get("image_std", _DEVIATION)))
 
 
 def _preprocessor(pixels: Pixels) -> dict[str, object]:

@@ -27,6 +27,7 @@ from transformers import (
 from pairwright.datasets.errors import UsageError
 from pairwright.training.models.anyres import Grid, merge
 from pairwright.training.models.checkpoints import (
+    begin_saving,
     fill,
     pretrained,
     read_added,
@@ -154,7 +155,7 @@ class Llava(nn.Module):
             pretrained(AutoModelForCausalLM, str(folder / "language"), dtype=dtype),
             Connection(**described["connection"]),
             tokenizer=read_tokenizer(str(folder / "language")) if described["tokenizer"] else None,
-            pixels=Pixels(**described["pixels"]),
+            pixels=Pixels.read(described["pixels"]),
         )
         fill(model.added(), read_added(folder), folder)
         return model
@@ -260,7 +261,7 @@ class Llava(nn.Module):
 
     def save(self, folder: Path) -> None:
         """Write both checkpoints as transformers does (``vision``, ``language``), and the projection beside them."""
-        folder.mkdir(parents=True, exist_ok=True)
+        begin_saving(folder)
         self.vision.save_pretrained(folder / "vision")
         self.language.save_pretrained(folder / "language")
         if self.tokenizer is not None:

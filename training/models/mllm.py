@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.models.anyres import Grid
-from pairwright.training.models.checkpoints import fill, read_added, read_description, save_added
+from pairwright.training.models.checkpoints import begin_saving, fill, read_added, read_description, save_added
 from pairwright.training.models.clip import Clip, ClipOutput
 from pairwright.training.models.llava import IMAGE, Llava
 
@@ -121,6 +121,7 @@ class FocalLensMllm(nn.Module):
 
     def save(self, folder: Path) -> None:
         """Write both models, and the head beside them."""
+        begin_saving(folder)
         self.llava.save(folder / "llava")
         self.target.save(folder / "target")
         save_added(folder, self.added(), {"kind": self.kind, "end": self.end})

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from pairwright.training.models.checkpoints import pretrained, read_tokenizer, save_added
+from pairwright.training.models.checkpoints import begin_saving, pretrained, read_tokenizer, save_added
 
 IGNORED = -100
 
@@ -69,7 +69,7 @@ class Student(nn.Module):
 
     def save(self, folder: Path) -> None:
         """Write the model as a checkpoint of transformers (safetensors), with its tokenizer."""
-        folder.mkdir(parents=True, exist_ok=True)
+        begin_saving(folder)
         self.network.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
