@@ -4,7 +4,7 @@ A false thing is one that would be noticed (`ADDABLE`), that captions of the poo
 to and in such company, and that nothing said about the image names or implies (`presence.Implied`). A false attribute
 is contradicted by a caption of the same image ("a red bus" forbids "blue"; sizes come last, being a matter of opinion);
 only where captions say nothing of a thing, it is one so rare of such things in the pool (a purple bus) that five
-captions would hardly pass over it.
+captions would hardly pass over it: a lively colour or a pattern, since a gray cat or a metal table goes unremarked.
 
 What cannot be proven: that a thing is absent because nobody mentions it (small things in the background are often
 passed over), and that a rare attribute is not this one's. A contradicted attribute is as sure as the caption that
@@ -58,6 +58,7 @@ _SAID_BY_CLAIMS = frozenset({"view", "scene", "seen"})
 _USUAL = word_set("table field street road park fence sidewalk plate counter")
 _NOTICED = frozenset(ADDABLE)
 _FINITE = frozenset({"is", "are", "was", "were", "has", "have"})
+_UNREMARKED = frozenset({"brown", "gray", "black", "white"})  # colours that captions pass over
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,7 +340,8 @@ def _contradicted(
 def _rare(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Iterator[tuple[str, str]]:
     """Yield attributes that captions would hardly pass over; a reason where one may be true."""
     head = caption.head(phrase)
-    words = [word.text for word in candidates.attributes_of(head) if word.rare and head not in OF_PEOPLE]
+    rare = [word.text for word in candidates.attributes_of(head) if word.rare and head not in OF_PEOPLE]
+    words = [word for word in rare if _is_remarked(word)]
     return _checked(caption, phrase, rng.shuffled(words))
 
 
@@ -351,6 +353,12 @@ def _checked(caption: Caption, phrase: NounPhrase, words: Sequence[str]) -> Iter
         yield "", "no_candidate"
     for word in words:
         yield ("", "true_of_image") if adjective_is_said(word, caption.words) else (word, "")
+
+
+def _is_remarked(word: str) -> bool:
+    """Whether captions would hardly pass over a word of a colour, material or pattern that is rare."""
+    found = class_of(word)
+    return found is not None and found.group != "material" and found.concept not in _UNREMARKED
 
 
 def _is_size(word: str) -> bool:

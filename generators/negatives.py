@@ -20,8 +20,9 @@ from pairwright.generators.adding import BOTH_SIDES, add_attribute, add_object
 from pairwright.generators.both_sides import Positives, with_positive
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
+from pairwright.generators.denial import Denied, denied_in, touches
 from pairwright.generators.draws import Draws
-from pairwright.generators.edited import Edited, edited_annotation, first_good, first_pair
+from pairwright.generators.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import makers
@@ -110,7 +111,7 @@ class RuleNegatives:
             if self.options.both_sides and kind in BOTH_SIDES:
                 made += self._additions(caption, kind, draws, positives, taken)
                 continue
-            outcomes = MAKERS[kind](caption, self._candidates, draws)
+            outcomes = _stated(MAKERS[kind](caption, self._candidates, draws), denied_in(pair.caption))
             for ordinal in range(self.options.per_type):
                 row = self._row(first_good(caption, outcomes, taken), pair, f"{kind}/{ordinal}")
                 if self.options.both_sides and kind not in FOR_TRAINING and row.status == "kept":
@@ -122,7 +123,7 @@ class RuleNegatives:
         self, caption: Caption, kind: str, draws: Draws, positives: Positives, taken: set[str]
     ) -> list[Annotation]:
         """Return false additions, each beside a true one in the same place."""
-        outcomes = BOTH_SIDES[kind](caption, self._candidates, draws)
+        outcomes = _stated_both(BOTH_SIDES[kind](caption, self._candidates, draws), denied_in(caption.pair.caption))
         rows = []
         for ordinal in range(self.options.per_type):
             false, true = first_pair(caption, outcomes, taken)
@@ -132,3 +133,17 @@ class RuleNegatives:
 
     def _row(self, found: Edited, pair: Pair, attempt: str) -> Annotation:
         return edited_annotation(found, pair, "hard_negative", attempt, self._origin)
+
+
+def _stated(outcomes: Iterator[Outcome], denied: Sequence[Denied]) -> Iterator[Outcome]:
+    """Yield the outcomes, but none that changes what the caption denies: it may be as true as the caption."""
+    if not denied:
+        return outcomes
+    return (each if isinstance(each, str) or not touches(denied, each) else "true_of_image" for each in outcomes)
+
+
+def _stated_both(outcomes: Iterator[BothOutcome], denied: Sequence[Denied]) -> Iterator[BothOutcome]:
+    """Do so for additions that come in twos, at one place."""
+    if not denied:
+        return outcomes
+    return (each if isinstance(each, str) or not touches(denied, each[0]) else "true_of_image" for each in outcomes)

@@ -25,6 +25,7 @@ from pairwright.generators.wordlists import word_set
 VERB = Relation("verb", (), strict=True)
 _FOUR = 4
 _OWNING = frozenset({"in", "on", "with", "under", "inside", "on top of", "wear", "hold", "ride", "carry", "eat"})
+_FACING = frozenset({"in front of"})  # who stands so has the other in front of them too
 _FINITE = frozenset({"VBZ", "VBP", "VBD"})
 _TELLING = _FINITE | {"VBG"}
 _BEING_THERE = frozenset({"sit", "stand", "lie", "lay", "rest", "hang", "be"})
@@ -122,6 +123,8 @@ def _exchange(caption: Caption, candidates: Candidates, one: NounPhrase, other: 
         return "identical"
     wording = " ".join(caption.lower[found.start : found.end])
     doubted = place_in_doubt(caption.words, caption.head(other), wording, caption.head(one))
+    if wording in _FACING and any(_is_alive(caption, candidates, phrase) for phrase in (one, other)):
+        return "true_of_image"
     if doubted or caption.words.several(caption.head(one)) or caption.words.several(caption.head(other)):
         return "true_of_image"
     return changing_places(caption, one, other)

@@ -69,6 +69,13 @@ def test_without_a_word_about_it_only_a_rare_attribute_is_added(pool: PoolStatis
     assert found == {"a purple bus on a street", "a yellow bus on a street"}
 
 
+def test_what_captions_pass_over_is_not_added_for_being_rare() -> None:
+    told = ["a wooden table", "a white cat"] * 100 + ["a metal table", "a gray cat", "a pink cat"] * 3
+    pool = count(load_tagger().tag(told)).frozen()
+    assert not made(pool, "add-attribute", "a dog under a table", "a dog")
+    assert made(pool, "add-attribute", "a cat under a tree", "a tree") == {"a pink cat under a tree"}
+
+
 def test_an_attribute_is_not_added_where_there_is_one_or_several_things(pool: PoolStatistics) -> None:
     assert not made(pool, "add-attribute", "a large bus")
     assert not made(pool, "add-attribute", "a bus on a street", "two buses")

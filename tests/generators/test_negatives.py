@@ -9,9 +9,13 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.generators.candidates import Candidates
+from pairwright.generators.language.pool import count
+from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
 from pairwright.generators.nouns import EVERYWHERE, KINDS
 from tests.generators.trial import POOL, SmallThesaurus, annotate, assert_order_is_free, pair_of, small_pool, texts
+
+WHO = ("a dog", "a cat", "a truck", "a bus")
 
 
 def made(kind: str, caption: str, *others: str, boxes: tuple[Box, ...] = ()) -> set[str]:
@@ -122,6 +126,35 @@ def test_objects_change_places_around_a_one_way_relation() -> None:
 )
 def test_objects_stay_where_both_orders_are_true_or_unclear(caption: str) -> None:
     assert made("swap-object", caption) == set()
+
+
+def test_who_is_in_front_of_a_thing_has_it_in_front_of_them() -> None:
+    told = [f"{a} {how} {b}" for a in WHO for b in WHO if a != b for how in ("in front of", "behind")] * 3
+    generator = RuleNegatives(
+        SmallThesaurus(), count(load_tagger().tag(told)).frozen(), NegativeOptions(types=("swap-object",), minimum=2)
+    )
+
+    def swapped(caption: str) -> set[str]:
+        return texts(lambda seed: annotate(generator, pair_of(caption), seed))
+
+    assert swapped("a truck in front of a bus") == {"a bus in front of a truck"}
+    assert swapped("a dog behind a bus") == {"a bus behind a dog"}
+    assert not swapped("a dog in front of a bus") | swapped("a dog sitting in front of a cat")
+
+
+@pytest.mark.parametrize("kind", ["replace-object", "replace-attribute", "replace-relation", "add-attribute"])
+@pytest.mark.parametrize(
+    "caption",
+    [
+        "a street with no red bus on a bench",
+        "no red bus is on a bench",
+        "The street is wide. A red bus isn't on a bench, really",
+        "a kitchen without a red bus on a bench",
+    ],
+)
+def test_what_a_caption_denies_is_left_alone(kind: str, caption: str) -> None:
+    denied = caption[caption.index("red bus") :]
+    assert not [text for text in made(kind, caption) if denied not in text]
 
 
 def test_attributes_of_one_class_change_places() -> None:
