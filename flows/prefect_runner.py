@@ -61,6 +61,9 @@ __all__ = [
 ]
 
 
+_AGAIN = 0.5  # seconds until what still runs is asked to end again
+
+
 class EndingRunner(Runner):
     """A runner that ends in order when it is told to."""
 
@@ -75,4 +78,10 @@ class EndingRunner(Runner):
 
     def _end(self) -> None:
         if self._ending is None and self.started:
-            self._ending = asyncio.ensure_future(self.astop())
+            self._ending = asyncio.ensure_future(self._stop())
+
+    async def _stop(self) -> None:
+        await self.astop()
+        while True:  # until the loop ends: a run that was being started just then has no process yet that could end
+            await asyncio.sleep(_AGAIN)
+            await self.cancel_all()

@@ -4,16 +4,21 @@
 ``pairwright.flows.scheduled.scheduled_build`` (see ``prefect.yaml``, written by `pairwright init --prefect`).
 """
 
+import asyncio
+import logging
 import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.build import build_in_flow
 from pairwright.flows.config import load_config
-from pairwright.flows.prefect_api import flow
+from pairwright.flows.prefect_api import TerminationSignal, flow
 
 if TYPE_CHECKING:
     from pairwright.generators.llm.session import Snapshot
@@ -65,6 +70,26 @@ def end_with_the_server_process() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+@contextmanager
+def _said(lines: Lines) -> Iterator[None]:
+    """Say in a line why a run ends before its end: Prefect keeps the reason to its page."""
+    try:
+        yield
+    except PairwrightError as error:
+        lines.note("\n".join(f"pairwright: {line}" for line in str(error).splitlines()))
+        raise
+    except (asyncio.CancelledError, TerminationSignal):
+        lines.note("Ended by a signal. What is done is kept: the next run goes on from there.")
+        raise
+
+
+class _OurEnd(logging.Filter):
+    """Passes over the end by SIGTERM, for which Prefect raises an exception that asyncio prints as an unhandled one."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], TerminationSignal))
+
+
 def _absolute(out: str) -> Path:
     return Path(out).absolute()
 
@@ -82,12 +107,14 @@ async def scheduled_build(config: str, out: str, workers: int | None = None) -> 
         The counts of each stage, as the manifest has them.
     """
     end_with_the_server_process()
-    loaded = load_config(Path(config))
-    if workers:
-        loaded = loaded.model_copy(update={"workers": workers})
+    logging.getLogger("asyncio").addFilter(_OurEnd())
     lines = Lines()
-    lines.note(f"Building {loaded.name} in {out} ...")
-    manifest = await build_in_flow(loaded, _absolute(out), lines)
+    with _said(lines):
+        loaded = load_config(Path(config))
+        if workers:
+            loaded = loaded.model_copy(update={"workers": workers})
+        lines.note(f"Building {loaded.name} in {out} ...")
+        manifest = await build_in_flow(loaded, _absolute(out), lines)
     shards = manifest["shards"]
     lines.note(
         f"Built {loaded.name}: {manifest['stages']['sizes']['kept']:,} samples in {out}/shards/{shards['pattern']}"
