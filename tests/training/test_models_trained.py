@@ -83,6 +83,12 @@ def test_lora_of_rank_four_adds_a_quarter_of_the_product_of_two_narrow_matrices(
     assert torch.allclose(layer(states), plain(states) + 0.25 * states @ first.T @ second.T, atol=1e-5)
 
 
+def test_lora_freezes_what_stands_beside_the_towers_too() -> None:
+    model = ReactClip(tiny_models.clip(), 1)
+    add_lora(model)
+    assert not any(one.requires_grad for one in model.blocks.parameters())
+
+
 def test_merged_lora_is_a_plain_model_that_computes_the_same(tmp_path: Path) -> None:
     model, images, texts = tiny_models.clip(), tiny_models.images(), tiny_models.texts()[0]
     names = set(model.state_dict())
@@ -133,6 +139,9 @@ def test_what_is_trained_can_be_kept_alone_and_put_into_the_same_model(tmp_path:
     train_only(other, "react")
     with pytest.raises(UsageError, match=r"blocks\.1\.\S+ is missing there"):
         load_trained(other, path)
+    save_trained(other, path)
+    with pytest.raises(UsageError, match=r"blocks\.1\.\S+ is \(.*\) there and unknown here"):
+        load_trained(again, path)
     path.write_bytes(path.read_bytes()[:-10])
     with pytest.raises(StorageError, match="cannot be read"):
         load_trained(again, path)
