@@ -106,12 +106,13 @@ class RuleNegatives:
         taken = {pair.caption, *pair.captions}
         positives = Positives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
+        denied = denied_in(pair.caption)
         for kind in self.options.types:
             draws = Draws(seeds[kind])
             if self.options.both_sides and kind in BOTH_SIDES:
                 made += self._additions(caption, kind, draws, positives, taken)
                 continue
-            outcomes = _stated(MAKERS[kind](caption, self._candidates, draws), denied_in(pair.caption))
+            outcomes = _stated(MAKERS[kind](caption, self._candidates, draws), denied)
             for ordinal in range(self.options.per_type):
                 row = self._row(first_good(caption, outcomes, taken), pair, f"{kind}/{ordinal}")
                 if self.options.both_sides and kind not in FOR_TRAINING and row.status == "kept":
