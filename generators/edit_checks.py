@@ -41,7 +41,7 @@ from pairwright.generators.edit_rebuilding import changes_of_hunk, changes_of_sw
 from pairwright.generators.edit_swap_checks import swap_trouble
 from pairwright.generators.edit_swaps import swapped
 from pairwright.generators.edit_truth import Truth
-from pairwright.generators.edits import Change, rewrite
+from pairwright.generators.edits import Change, as_styled, rewrite
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.lemmas import lemma
 from pairwright.generators.language.tokens import Tagger, Token
@@ -128,7 +128,7 @@ class EditChecks:
             other_side: texts of the caption of the other kind (positives for negatives).
         """
         source = caption.pair.caption
-        texts = [unwrapped(text, source) for _, text in written]
+        texts = [as_styled(unwrapped(text, source), source) for _, text in written]
         fresh = [text for text in dict.fromkeys(texts) if text and sameness(text) != sameness(source)]
         tokens = dict(zip(fresh, self._tagger.tag(fresh), strict=True)) if fresh else {}
         rows = _Rows({sameness(text) for text in taken}, frozenset(sameness(text) for text in other_side))

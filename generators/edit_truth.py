@@ -33,6 +33,7 @@ _NUMBERS: Final = (
     ("one", "1", "single", "a", "an"), ("two", "2", "couple", "pair"), ("three", "3", "trio"), ("four", "4"), ("five", "5"),
     ("six", "6"), ("seven", "7"), ("eight", "8"), ("nine", "9"), ("ten", "10"),
 )  # fmt: skip
+_AUXILIARIES: Final = frozenset({"be", "have"})
 _A_FEW: Final = 2  # more than so many may be called several
 _NUMBER: Final = {word: words[0] for words in _NUMBERS for word in words}
 
@@ -87,7 +88,7 @@ class Truth:
     def _rewords(self, reading: Reading) -> bool:
         """Whether the new words may be said of what the old ones are said of."""
         old, new = _wording(reading.old), _wording(reading.new)
-        if reading.target == RELATION and _same_relation(old, new):
+        if reading.target == RELATION and (_same_relation(old, new) or _same_deed(reading.old, reading.new)):
             return True
         if reading.target == OBJECT:
             return self._same_thing(_nouns(reading.old), _nouns(reading.new))
@@ -208,6 +209,12 @@ def _same_relation(old: str, new: str) -> bool:
     return any(old in r.wordings and new in r.wordings for r in RELATIONS) or (
         new in REWORDED.get(old, ()) or old in REWORDED.get(new, ())
     )
+
+
+def _same_deed(old: Sequence[Token], new: Sequence[Token]) -> bool:
+    """Whether two stretches are one verb in other forms: "rides", "is riding" and "rode"."""
+    one, other = ([lemma for lemma in _lemmas(each) if lemma not in _AUXILIARIES] for each in (old, new))
+    return bool(one) and one == other
 
 
 def _relates(line: Sequence[str], reading: Reading) -> bool:

@@ -121,6 +121,17 @@ def style_of(source: str) -> Style:
     return Style.ALL_WORDS if minor and all(word[0].isupper() for word in minor) else Style.TITLE
 
 
+def as_styled(text: str, source: str) -> str:
+    """Return a text without the capitals that its words have only because all of its words do.
+
+    Nothing changes where the source uses capitals so too; words of the source stay as the source has them.
+    """
+    if style_of(text) is Style.SENTENCE or style_of(source) is not Style.SENTENCE:
+        return text
+    own = {word.lower(): word for word in reversed(_LETTERS.findall(source))}
+    return _LETTERS.sub(lambda word: own.get(word[0].lower(), word[0].lower()), text)
+
+
 def _mended(source: str, change: Change, done: int) -> tuple[int, str]:
     """Return where the edit starts and what it says once article and capitals are right."""
     before = source[change.start : change.end]

@@ -111,6 +111,8 @@ def test_an_edit_of_the_asked_kind_is_kept_with_its_spans(
         ("A couch in a room", "A sofa in a room", "replace-object", "same_meaning"),
         ("A big dog on a bed", "A large dog on a bed", "replace-attribute", "same_meaning"),
         ("A dog below a cat", "A dog under a cat", "replace-relation", "same_meaning"),
+        ("A man rides a horse", "A man is riding a horse", "replace-relation", "same_meaning"),
+        ("A man riding a horse", "A man rode a horse", "replace-relation", "same_meaning"),
         ("A dog and a cat", "A cat and a dog", "swap-object", "same_meaning"),
         ("A dog next to a cat", "A cat next to a dog", "swap-object", "same_meaning"),
         ("A dog on a bed.", "A dog dog on a bed.", "add-object", "not_grammatical"),
@@ -144,6 +146,12 @@ def test_a_text_is_not_taken_for_a_type_that_it_is_not_of(source: str, text: str
 def test_the_format_is_that_of_the_source_however_it_was_written(text: str) -> None:
     """Capitals, spaces, final mark and what stands around the sentence tell nothing."""
     assert check("a dog on a bed . ", text.replace("CAT", "cat"), "replace-object").text == "a cat on a bed . "
+
+
+@pytest.mark.parametrize("text", ["A CAT ON A BED", "A Cat On A Bed."])
+def test_capitals_that_all_words_have_are_taken_off_before_the_words_are_read(text: str) -> None:
+    assert check("a dog on a bed", text, "replace-object").text == "a cat on a bed"
+    assert check("A DOG ON A BED", text.lower(), "replace-object").text == "A CAT ON A BED"
 
 
 def test_words_that_agree_with_the_edit_change_along_and_are_counted() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.generators.edits import Change, Style, cuts_a_word, plain, rewrite, style_of
+from pairwright.generators.edits import Change, Style, as_styled, cuts_a_word, plain, rewrite, style_of
 
 TEXT = st.text(alphabet="aeiou bcdn AN.,'\"éあ\n", max_size=60)
 
@@ -142,3 +142,9 @@ def test_overlapping_and_impossible_changes_are_refused(changes: list[Change]) -
 )
 def test_words_that_opened_a_sentence_lose_their_capital(source: str, start: int, end: int, said: str) -> None:
     assert plain(source, start, end) == said
+
+
+def test_a_text_loses_the_capitals_of_all_its_words_unless_its_source_has_them() -> None:
+    assert as_styled("A WOMAN IN PARIS WITH A TV", "a man in Paris with a TV") == "a woman in Paris with a TV"
+    assert as_styled("A WOMAN IN PARIS", "A MAN IN PARIS") == "A WOMAN IN PARIS"
+    assert as_styled("A woman in Rome with a TV", "a man in Paris with a TV") == "A woman in Rome with a TV"
