@@ -45,7 +45,7 @@ def main() -> None:
     time_balancing()
     paths = sorted((folder / "sugarcrepe_unrefined").glob("*.json"))
     refine_sets(paths, corpus)
-    ours, theirs = halves(corpus)
+    ours, theirs = corpus.halves
     pool = [path for path in paths if not path.stem.startswith("add")]
     whole = together(pool)
     print(
@@ -112,15 +112,6 @@ def refine_sets(paths: list[Path], corpus: Corpus) -> None:
             f"{path.stem:14} {total.rows:6,} {total.kept:6,} {total.kept / total.rows:6.1%}   "
             f"{attacks[0]:>14} {attacks[1]:>14} {seconds:8.1f}"
         )
-
-
-def halves(corpus: Corpus) -> tuple[Corpus, Corpus]:
-    """Return the captions of every other image, and those of the rest."""
-    first = set(sorted(set(corpus.groups))[::2])
-    rows = list(zip(corpus.captions, corpus.groups, strict=True))
-    parts = ([row for row in rows if (row[1] in first) == side] for side in (True, False))
-    one, other = (Corpus([text for text, _ in part], [group for _, group in part]) for part in parts)
-    return one, other
 
 
 def together(paths: list[Path]) -> pl.DataFrame:

@@ -7,7 +7,7 @@ add up to about nothing, nothing linear can be learned from them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.scorers import CrossFitted, GapScorer
 from pairwright.filters.text_features import format_differences, letter_differences, word_differences
-from pairwright.generators.language.vocabulary import FloatArray
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
 
 if TYPE_CHECKING:
     from pairwright.filters.text_features import Differences
@@ -36,15 +36,17 @@ class Evidence:
         features: (n, d), odd in the exchange of positive and negative, mean squared row length 1 (or 0).
         gaps: of a fixed scorer, float64 (n,), NaN where it has none; None for a classifier.
         cost: inverse strength of the classifier's L2 penalty.
+        beside: features (n, e) that are to be balanced too, though no attack here reads them; or None.
     """
 
     name: str
     features: "Differences"
     gaps: FloatArray | None = None
     cost: float = 3.0
+    beside: "Differences | None" = None
 
     def of(self, rows: npt.NDArray[np.bool_]) -> "Evidence":
-        """Return the evidence on a subset of the rows."""
+        """Return what an attack goes by on a subset of the rows."""
         gaps = None if self.gaps is None else self.gaps[rows]
         return Evidence(self.name, self.features[rows], gaps, self.cost)
 
@@ -62,7 +64,7 @@ def classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence
     return Evidence(name, of_unit_length(read[name](positives, negatives)))
 
 
-def scorer_evidence(name: str, gaps: FloatArray, lean: float = 0.5) -> Evidence:
+def scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
     """Return the gaps of a fixed scorer as evidence: their sign, and the sign within each of six bands of size.
 
     Rows of each band are to be balanced too, so that no rule that weighs large gaps otherwise than small ones tells.
@@ -70,9 +72,38 @@ def scorer_evidence(name: str, gaps: FloatArray, lean: float = 0.5) -> Evidence:
     Args:
         name: of the scorer.
         gaps: float64 (n,), NaN for no score, which counts as a tie.
-        lean: share of rows with positive gaps at which the evidence counts as balanced, 0-1.
     """
-    return Evidence(name, of_unit_length(_banded(gaps, lean)), gaps)
+    return Evidence(name, of_unit_length(_banded(gaps, np.full(len(gaps), 0.5))), gaps)
+
+
+def guarded_evidence(
+    name: str, gaps: FloatArray, akin: Sequence[FloatArray], types: Sequence[str], lean: float
+) -> Evidence:
+    """Return the evidence of a scorer that has others of its kind, which nobody has seen, to be guarded against.
+
+    It counts as balanced where the scorer prefers the positive in the share ``lean`` of the rows; a type in which it
+    already stands between ``lean`` and its mirror image may stay as it is.
+
+    Args:
+        name: of the scorer.
+        gaps: as of `scorer_evidence`.
+        akin: gaps of the like of it, trained on other captions, which are to be balanced too.
+        types: one a row.
+        lean: 0-1.
+    """
+    from scipy.sparse import hstack
+
+    _, kind = coded(types)
+    features, *others = [of_unit_length(_banded(each, _goals(each, kind, lean))) for each in (gaps, *akin)]
+    return Evidence(name, features, gaps, beside=hstack(others, format="csr") if others else None)
+
+
+def _goals(gaps: FloatArray, kind: IntArray, lean: float) -> FloatArray:
+    sign = np.sign(np.nan_to_num(gaps))
+    told, better = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
+    share = better / np.maximum(told, 1.0)
+    goals: FloatArray = np.clip(share, min(lean, 1.0 - lean), lean)[kind] if lean > 0.5 else np.full(len(gaps), lean)
+    return goals
 
 
 def meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
@@ -98,7 +129,7 @@ def of_unit_length(features: "Differences") -> "Differences":
     return features / np.sqrt(mean) if mean else features
 
 
-def _banded(gaps: FloatArray, lean: float) -> "Differences":
+def _banded(gaps: FloatArray, lean: FloatArray) -> "Differences":
     from scipy.sparse import csr_matrix
 
     told = np.flatnonzero(np.nan_to_num(gaps))
@@ -106,7 +137,9 @@ def _banded(gaps: FloatArray, lean: float) -> "Differences":
     edges = np.quantile(size, np.arange(1, BANDS) / BANDS) if len(told) else np.zeros(0)
     band = 1 + np.searchsorted(edges, size)
     columns = np.concatenate([np.zeros(len(told), np.int64), band])
-    return csr_matrix((np.tile(sign + 1.0 - 2.0 * lean, 2), (np.tile(told, 2), columns)), shape=(len(gaps), BANDS + 1))
+    return csr_matrix(
+        (np.tile(sign + 1.0 - 2.0 * lean[told], 2), (np.tile(told, 2), columns)), shape=(len(gaps), BANDS + 1)
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +157,7 @@ def all_evidence(
     scorers: Sequence[GapScorer],
     seed: int,
     classifiers: Sequence[str] = CLASSIFIERS,
-    lean: float = 0.5,
+    guard: float | None = None,
 ) -> Mapping[str, Evidence]:
     """Return the evidence of the scorers and classifiers on the rows, by name.
 
@@ -133,14 +166,19 @@ def all_evidence(
         scorers: fixed ones.
         seed: of the folds that scorers are cross-fitted over.
         classifiers: names among ``CLASSIFIERS``.
-        lean: see `scorer_evidence`; for scorers trained on captions.
+        guard: the ``lean`` of `guarded_evidence` for scorers that are trained on captions, whose like that was trained
+            on either half of them is then balanced too. Without: each scorer's gaps as they are.
     """
-    # A scorer that was trained on captions has others of its kind to be guarded against; length is length.
-    leans = {scorer.name: lean if isinstance(scorer, CrossFitted) else 0.5 for scorer in scorers}
-    found = {
-        scorer.name: scorer_evidence(
-            scorer.name, scorer.gaps(texts.positives, texts.negatives, texts.groups, seed), leans[scorer.name]
-        )
-        for scorer in scorers
-    }
+
+    def read(scorer: GapScorer) -> Evidence:
+        def gaps(one: GapScorer) -> FloatArray:
+            return one.gaps(texts.positives, texts.negatives, texts.groups, seed)
+
+        # Length is length: nobody has another.
+        if guard is None or not isinstance(scorer, CrossFitted):
+            return scorer_evidence(scorer.name, gaps(scorer))
+        akin = [gaps(replace(scorer, half=half)) for half in (0, 1)]
+        return guarded_evidence(scorer.name, gaps(scorer), akin, texts.types, guard)
+
+    found = {scorer.name: read(scorer) for scorer in scorers}
     return found | {name: classifier_evidence(name, texts.positives, texts.negatives) for name in classifiers}

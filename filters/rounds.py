@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _PRICE = 0.1
 _RESPONSE = 0.10
 _WHIM = 0.3
+_EASE = 0.02
 _SMALL = 5_000
 _MARGIN = 0.016
 _CHEAPEST, _DEAREST = 1e-4, 30.0
@@ -160,12 +161,16 @@ def verdict(leans: Leans, names: Sequence[str], target: float) -> Round:
     worst = ("", 0.5, -1.0)
     for attack, parts in leans.items():
         for label, (share, rows) in zip(labels, parts, strict=True):
-            limit = target - 0.5 if not label else max(target - 0.5, Z95 * 0.5 / max(rows, 1) ** 0.5)
-            over = abs(share - 0.5) - limit
+            over = abs(share - 0.5) - (allowed(target, rows) if label else target - 0.5)
             if over > worst[2]:
                 worst = (f"{attack} in {label}" if label else attack, 0.5 + abs(share - 0.5), over)
     rows = next(iter(leans.values()))[0][1]
     return Round(rows, worst[0], worst[1], holds=worst[2] <= 0)
+
+
+def allowed(target: float, rows: int) -> float:
+    """Return how far from one half an attack may stand in a type of so many rows: the target, or its 95% interval."""
+    return max(target - 0.5, Z95 * 0.5 / max(rows, 1) ** 0.5)
 
 
 def fixed_goal(target: float) -> float:
@@ -202,7 +207,12 @@ class _Part:
 
     @classmethod
     def of(cls, evidence: Mapping[str, Evidence], rows: IntArray, luck: FloatArray) -> "_Part":
-        features = [each.features[rows] for each in evidence.values()]
+        from scipy.sparse import hstack
+
+        features = [
+            each.features[rows] if each.beside is None else hstack([each.features, each.beside], format="csr")[rows]
+            for each in evidence.values()
+        ]
         return cls(
             rows,
             luck[rows],
@@ -225,14 +235,19 @@ class _Part:
     def answer(self, leans: Mapping[str, tuple[float, float]], target: float) -> None:
         """Raise the price of what tells more than its goal, in total or here; lower that of what tells less."""
         goal = max(target - _MARGIN, 0.502)
-        errors = {name: sum(each) / 2 - goal for name, each in leans.items() if name not in self.scorers}
+        here = 0.5 + allowed(target, int((self.shares > 0.5).sum())) - _MARGIN if self.shares is not None else goal
+        tried = {name: each for name, each in leans.items() if name not in self.scorers}
+        over = {name: max((total + own) / 2 - goal, own - here) for name, (total, own) in tried.items()}
+        wrong = max([0.0, *(1 - goal - (total + own) / 2 for total, own in tried.values())])
         # What one classifier still finds, others find in part; what one is wrong about, others are.
-        furthest = max(errors.values(), key=abs, default=0.0)
+        most = max(over.values(), default=0.0)
+        furthest, whim = (-wrong, wrong) if wrong > most else (most, -max(most, _EASE))
         for number, name in enumerate(self.names):
-            if name not in self.scorers:  # a scorer's features hold its goal: any price that is high enough meets it
-                error = (errors[name] + furthest) / 2
+            if name in over:  # a scorer's features hold its goal: any price that is high enough meets it
+                error = (over[name] + furthest) / 2
                 self.prices[number] *= np.exp(np.clip(error / _RESPONSE, -1.0, 1.0))
-        self.whim = float(np.clip(self.whim * np.exp(-furthest / _RESPONSE), _WHIM, 2.0))
+        # Only of a set that is balanced too well do rows go by chance.
+        self.whim = float(np.clip(self.whim * np.exp(whim / _RESPONSE), _WHIM, 2.0))
         self.prices = np.clip(self.prices, _CHEAPEST, _DEAREST)
 
 

@@ -153,6 +153,15 @@ class Corpus:
         return [caption for caption, group, form in rows if group not in groups and form not in forms]
 
     @cached_property
+    def halves(self) -> "tuple[Corpus, Corpus]":
+        """The captions of every other group, and those of the rest."""
+        first = set(sorted(set(self.groups))[::2])
+        rows = list(zip(self.captions, self.groups, strict=True))
+        parts = ([row for row in rows if (row[1] in first) == side] for side in (True, False))
+        one, other = (Corpus([text for text, _ in part], [group for _, group in part], self.pool) for part in parts)
+        return one, other
+
+    @cached_property
     def _forms(self) -> list[str]:
         return [normal_form(caption) for caption in self.captions]
 
@@ -166,12 +175,14 @@ class CrossFitted:
         train: makes the scorer from captions.
         corpus: what it trains on; without one, the positives of the rows (each once an image).
         folds: number of folds, at least 2; fewer when there are fewer groups.
+        half: 0 or 1 to train on that half of the corpus alone.
     """
 
     name: str
     train: Callable[[Sequence[str]], TextScorer]
     corpus: Corpus | None = None
     folds: int = 5
+    half: int | None = None
 
     def __post_init__(self) -> None:
         if self.folds < 2:
@@ -180,12 +191,14 @@ class CrossFitted:
     def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
         """Return score(positive) - score(negative) of each row, float64 (n,) in -1..1.
 
-        A row is NaN when its fold leaves no caption to train on (rows of a single image, say).
+        A row is NaN when its fold leaves no caption to train on (rows of a single image, say), or a half has none.
 
         Raises:
             InputError: when a corpus from elsewhere holds no caption but those under test.
         """
         corpus = self.corpus or _distinct(positives, groups)
+        if self.half is not None:
+            corpus = corpus.halves[self.half]
         fold = fold_of(groups, self.folds, seed) if corpus.pool else np.zeros(len(groups), np.int64)
         gaps = np.full(len(groups), np.nan)
         for number in np.unique(fold):
@@ -196,7 +209,7 @@ class CrossFitted:
             if training:
                 scorer = self.train(training)
                 gaps[rows] = np.round(scorer.score(better) - scorer.score(worse), DECIMALS)
-            elif not corpus.pool:
+            elif not corpus.pool and self.half is None:
                 raise InputError(
                     "no caption is left once the images and texts under test are taken out",
                     where="corpus",

@@ -91,6 +91,17 @@ def test_a_set_that_betrays_nothing_is_kept_nearly_whole() -> None:
     assert result.kept.mean() > 0.85
 
 
+def test_a_looser_target_keeps_more_rows() -> None:
+    kept = [refine_generally(telling_rows(), options=GeneralOptions(target=target)) for target in (0.56, 0.64)]
+    assert all(each.holds for each in kept)
+    assert kept[0].total.kept < kept[1].total.kept
+
+
+def test_what_is_far_within_a_loose_target_is_no_reason_to_drop_rows() -> None:
+    result = refine_generally(telling_rows(favoured=0.5), options=GeneralOptions(target=0.7))
+    assert result.kept.mean() > 0.9
+
+
 def test_an_attack_left_out_takes_no_part() -> None:
     result = refine_generally(telling_rows(200), options=GeneralOptions(without=("letters", "grammar"), rounds=1))
     assert not {"letters", "grammar"} & set(result.total.attacks)

@@ -181,3 +181,24 @@ def test_a_corpus_of_pairs_holds_each_caption_once_an_image() -> None:
     ]
     corpus = corpus_of(pairs)
     assert list(zip(corpus.groups, corpus.captions, strict=True)) == [("7", "one"), ("7", "two"), ("c", "one")]
+
+
+def test_the_halves_of_a_corpus_share_no_image_and_leave_nothing_out() -> None:
+    corpus = Corpus(["a cat", "a dog", "a bus", "a kite"], ["1", "1", "2", "3"])
+    one, other = corpus.halves
+    assert not set(one.groups) & set(other.groups)
+    assert sorted([*one.captions, *other.captions]) == sorted(corpus.captions)
+
+
+def test_a_scorer_of_half_the_captions_does_not_know_the_other_half() -> None:
+    corpus = Corpus(["a red bus on a street", "a blue kite in the sky"], ["1", "2"])
+    rows = (["a red bus in town", "a blue kite at noon"], ["a red kite in town", "a blue bus at noon"], ["8", "9"])
+    first, second = (CrossFitted("grammar", GrammarScorer.train, corpus, half=half).gaps(*rows, 0) for half in (0, 1))
+    assert first[0] > 0 > first[1]
+    assert second[1] > 0 > second[0]
+
+
+def test_half_of_a_single_image_scores_nothing_rather_than_failing() -> None:
+    corpus = Corpus(["a red bus"], ["1"])
+    gaps = CrossFitted("grammar", GrammarScorer.train, corpus, half=1).gaps(["a dog"], ["a cat"], ["9"], 0)
+    assert np.isnan(gaps).all()
