@@ -35,6 +35,7 @@ from pairwright.cli import (
     retrieve,
     review,
     serve,
+    train,
     validate,
     verify,
 )
@@ -62,6 +63,7 @@ app.add_typer(generate.app, name="generate")
 app.command("refine", short_help="Drop negatives that text alone betrays.")(refine.refine)
 app.command("audit", short_help="Attack a set without its images.")(audit.audit)
 app.command("validate", short_help="Find negatives that are true after all.")(validate.validate)
+app.command("train", short_help="Train a model on shards.")(train.train)
 app.command("evaluate", short_help="Tell how a model fares, from its scores.")(evaluate.evaluate)
 app.command("review", short_help="Judge negatives by eye.")(review.review)
 app.command("mix", short_help="Mix conversations of several sources.")(mix.mix)

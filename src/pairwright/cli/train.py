@@ -1,0 +1,99 @@
+"""``pairwright train``: a model of the papers, from shards as they are."""
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pairwright.cli.console import Progress, duration, emit, note
+from pairwright.cli.reading import JsonOption
+from pairwright.datasets.errors import MissingResource
+
+if TYPE_CHECKING:
+    from pairwright.training.log import Row
+    from pairwright.training.loop import Report
+
+_NEEDED = ("torch", "transformers", "accelerate", "peft", "safetensors")
+
+
+def train(
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE",
+            help="clip, negclip, hp-hn, fsc-clip, react, focallens-clip, llava-align, llava-instruct, step-by-step; "
+            "or a YAML file.",
+        ),
+    ],
+    *,
+    data: Annotated[str, typer.Option("--data", help="Shards: {00000..00099}.tar, a tar or a folder of them.")],
+    model: Annotated[str, typer.Option("--model", help="What to begin with: a folder or a name on the hub.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the run: model/, log.csv, checkpoints.")],
+    validation: Annotated[
+        str, typer.Option("--validation", help="Shards for early_stop, which a recipe has to ask for.")
+    ] = "",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, as optimizer.lr=1e-5. Repeatable."),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint in OUT.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write OUT/tensorboard too.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train a model on shards.
+
+    On several GPUs: `accelerate launch -m pairwright train ...`; batches.size counts over all of them.
+
+    \b
+    Examples:
+      pairwright train negclip --data 'shards/{00000..00004}.tar' --model openai/clip-vit-base-patch32 --out run
+      pairwright train fsc-clip --data shards --model clip --out run --set precision=bf16 --set optimizer.lr=1e-5
+      pairwright train fsc-clip --data shards --model clip --out run --set precision=bf16 --set optimizer.lr=1e-5 --resume
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingResource(f"training needs {', '.join(missing)}: pip install 'pairwright[train]'")
+    from transformers.utils import logging
+
+    from pairwright.training.loop import Run
+    from pairwright.training.loop import train as run
+    from pairwright.training.recipe_reading import read_recipe
+
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # of loading weights, which takes a moment
+    settings = read_recipe(recipe, changes or [])
+    console = Progress()
+    report = run(Run(settings, data, model, out, validation, resume, tensorboard, lambda row: console.note(_said(row))))
+    if report.main:
+        if report.cut:
+            note(f"{report.cut:,} texts were longer than the model reads, and lost their end (counted in each epoch).")
+        emit(_told(report), _lines(report), as_json=as_json)
+
+
+def _said(row: "Row") -> str:
+    parts = "".join(f"  {name} {value:.4f}" for name, value in row.parts.items())
+    looked = "" if row.validation is None else f"  validation {row.validation:.4f}"
+    return (
+        f"  step {row.step}  epoch {row.epoch:.2f}  loss {row.loss:.4f}{parts}{looked}  lr {row.lr:.2e}  "
+        f"{row.samples_per_second:,.0f} samples/s  waiting {row.waiting:.0%}"
+    )
+
+
+def _told(report: "Report") -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {name: value for name, value in asdict(report).items() if name != "main"}
+
+
+def _lines(report: "Report") -> list[str]:
+    left = [f"  left out     {count:,} samples: {reason}" for reason, count in sorted(report.left_out.items())]
+    best = [] if report.best is None else [f"  best         {report.best:.4f} on validation data; its weights are kept"]
+    return [
+        f"{report.model}",
+        f"  steps        {report.steps:,} ({report.epochs:g} epochs of {report.samples:,} samples), {report.ended}",
+        *left,
+        f"  trained      {report.trained:,} parameters; {report.frozen:,} frozen",
+        f"  loss         {report.loss:.4f}",
+        *best,
+        f"  took         {duration(report.seconds)}",
+    ]

@@ -1,0 +1,228 @@
+"""Training runs: they learn, go on exactly, stop in time, and say what is wrong."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the trainer needs torch")
+pytest.importorskip("accelerate", reason="the trainer's processes are those of accelerate")
+pytest.importorskip("peft", reason="LoRA is peft's")
+
+from safetensors.torch import load_file  # noqa: E402 - behind the guard of torch
+
+from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
+from pairwright.training.log import Row  # noqa: E402
+from pairwright.training.methods.contrastive import Contrastive  # noqa: E402
+from pairwright.training.models.opening import open_model  # noqa: E402
+from tests.training.training_trial import clip, run, shards  # noqa: E402
+
+PAIRS = ("clip", "negclip", "hp-hn", "fsc-clip")
+SPEED = ("samples_per_second", "waiting")
+
+
+class Given(NamedTuple):
+    """Shards and a model to begin with."""
+
+    data: str
+    model: str
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Given:
+    """Of 48 scenes."""
+    folder = tmp_path_factory.mktemp("training")
+    return Given(shards(folder / "shards"), clip(folder))
+
+
+class Killed(Exception):  # noqa: N818 - it is what happens
+    """The run is interrupted."""
+
+
+def weights(out: Path) -> dict[str, Any]:
+    return load_file(out / "model" / "model.safetensors")
+
+
+def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def log(out: Path) -> list[dict[str, str]]:
+    with (out / "log.csv").open(newline="") as file:
+        return [{name: value for name, value in row.items() if name not in SPEED} for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("recipe", PAIRS)
+def test_a_recipe_of_ours_runs_and_its_model_opens(given: Given, tmp_path: Path, recipe: str) -> None:
+    report = run(recipe, *given, tmp_path / "run")
+    assert (report.steps, report.ended, report.cut) == (2, "done", 0)
+    assert report.left_out == {}
+    assert type(open_model(report.model)).__name__ == "Clip"
+    assert json.loads((tmp_path / "run" / "report.json").read_text())["loss"] == report.loss
+
+
+def test_the_loss_falls_and_so_does_each_part(given: Given, tmp_path: Path) -> None:
+    rows = list[Row]()
+    run("hp-hn", *given, tmp_path, "schedule.steps=60", "log_every=6", tell=rows.append)
+    assert rows[-1].loss < 0.8 * rows[0].loss
+    assert all(rows[-1].parts[name] < rows[0].parts[name] for name in ("contrastive", "negatives", "positives"))
+
+
+@pytest.mark.parametrize("recipe", ["fsc-clip", "clip"])
+def test_a_run_that_was_killed_and_goes_on_ends_with_the_same_weights_and_log(
+    given: Given, tmp_path: Path, recipe: str
+) -> None:
+    changes = ("schedule.steps=14", "save_every=5", "log_every=2", "batches.crop=0.5")
+    whole = run(recipe, *given, tmp_path / "whole", *changes)
+
+    def kill(row: Row) -> None:
+        if row.step == 8:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(recipe, *given, tmp_path / "killed", *changes, tell=kill)
+    assert [path.name for path in (tmp_path / "killed" / "checkpoints").iterdir()] == ["step-00000005"]
+    resumed = run(recipe, *given, tmp_path / "killed", *changes, "batches.workers=1", resume=True)
+    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
+    assert log(tmp_path / "whole") == log(tmp_path / "killed")
+    assert resumed.loss == whole.loss
+
+
+def test_going_on_with_a_run_that_is_over_changes_nothing(given: Given, tmp_path: Path) -> None:
+    first = run("clip", *given, tmp_path)
+    before = weights(tmp_path)
+    again = run("clip", *given, tmp_path, resume=True)
+    assert (again.loss, again.steps) == (first.loss, first.steps)
+    assert equal(before, weights(tmp_path))
+
+
+def test_the_seed_tells_the_run(given: Given, tmp_path: Path) -> None:
+    one, same, other = (
+        run("negclip", *given, tmp_path / str(number), f"seed={seed}", "batches.crop=0.5").loss
+        for number, seed in enumerate((1, 1, 2))
+    )
+    assert one == same != other
+
+
+def test_lora_trains_few_parameters_and_leaves_a_plain_clip(given: Given, tmp_path: Path) -> None:
+    report = run("clip", *given, tmp_path, "method.lora.rank=2")
+    assert 0 < report.trained < report.frozen / 3
+    before = load_file(Path(given.model) / "model.safetensors")
+    after = weights(tmp_path)
+    changed = {name for name in after if not torch.equal(after[name], before[name])}
+    assert changed
+    assert all("proj" in name or "fc" in name or "patch_embedding" in name for name in changed)
+
+
+def test_a_locked_text_tower_stays_as_it_was(given: Given, tmp_path: Path) -> None:
+    run("clip", *given, tmp_path, "method.locked_text=true")
+    before, after = load_file(Path(given.model) / "model.safetensors"), weights(tmp_path)
+    assert all(torch.equal(before[name], after[name]) for name in after if name.startswith("text_"))
+    assert any(not torch.equal(before[name], after[name]) for name in after if name.startswith("vision_"))
+
+
+def test_a_run_stops_early_and_keeps_the_weights_that_were_best(given: Given, tmp_path: Path) -> None:
+    rows = list[Row]()
+    early = ("early_stop={patience: 2, every: 3}", "schedule.steps=300", "optimizer.lr=0.1")
+    report = run("clip", *given, tmp_path, *early, validation=given.data, tell=rows.append)
+    looks = [row.validation for row in rows if row.validation is not None]
+    assert report.ended == "early stop"
+    assert report.steps == 3 * len(looks) < 300
+    assert report.best == min(looks) == looks[-3]
+    best = load_file(tmp_path / "best.safetensors")
+    assert all(torch.equal(best[f"network.{name}"], one) for name, one in weights(tmp_path).items())
+
+
+def test_a_folder_with_a_run_is_not_begun_anew_and_not_gone_on_with_by_other_settings(
+    given: Given, tmp_path: Path
+) -> None:
+    run("clip", *given, tmp_path)
+    with pytest.raises(UsageError, match=r"holds a run already\. Give --resume"):
+        run("clip", *given, tmp_path)
+    with pytest.raises(UsageError, match=r"begun with optimizer\.lr 0\.001, not 0\.5"):
+        run("clip", *given, tmp_path, "optimizer.lr=0.5", resume=True)
+    with pytest.raises(UsageError, match=r"no run to go on with"):
+        run("clip", *given, tmp_path / "empty", resume=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (("precision=fp16",), "Set precision to fp32"),
+        (("batches.max_tokens=77",), "Set max_tokens to 40"),
+        (("early_stop={patience: 2}",), "give both, or neither"),
+        (("method.online.pool=nothing.parquet",), "there is no file nothing.parquet"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused_before_the_first_step(
+    given: Given, tmp_path: Path, changes: tuple[str, ...], said: str
+) -> None:
+    if "fp16" in changes[0] and torch.cuda.is_available():
+        pytest.skip("a GPU has fp16")
+    with pytest.raises(UsageError) as refused:
+        run("negclip", *given, tmp_path / "run", *changes)
+    assert said in str(refused.value)
+    assert not (tmp_path / "run" / "model").exists()
+
+
+def test_shards_without_what_a_recipe_needs_are_refused(given: Given, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no such|there is no|No shard|no shard"):
+        run("clip", str(tmp_path / "none.tar"), given.model, tmp_path / "run")
+
+
+def test_texts_that_were_cut_are_counted(given: Given, tmp_path: Path) -> None:
+    assert run("clip", *given, tmp_path, "batches.max_tokens=5").cut > 0
+
+
+def test_a_loss_that_is_no_number_ends_the_run_with_what_helps(given: Given, tmp_path: Path) -> None:
+    with pytest.raises(PairwrightError, match=r"the loss at step \d+ is (nan|inf)\. What helps: a lower optimizer\.lr"):
+        run("clip", *given, tmp_path, "optimizer.lr=1e30", "schedule.steps=20")
+
+
+def test_out_of_memory_names_the_settings_that_help(
+    given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(Contrastive, "loss", full)
+    with pytest.raises(PairwrightError) as told:
+        run("fsc-clip", *given, tmp_path)
+    assert "batches.size 8" in str(told.value)
+    assert "method.negatives, method.lora, or more processes" in str(told.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["hp-hn", "fsc-clip"])
+def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_path: Path, recipe: str) -> None:
+    changes = ["schedule.steps=6", "log_every=1", "optimizer.lr=1e-3"]
+    run(recipe, *given, tmp_path / "one", *changes)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "pairwright"]
+    command += ["train", recipe, "--data", given.data, "--model", given.model, "--out", str(tmp_path / "two")]
+    small = ("batches.size=8", "batches.workers=0", "batches.crop=1", "schedule.warmup=0", *changes)
+    for change in small:
+        command += ["--set", change]
+    told = subprocess.run(
+        [*command, "--json"],
+        env={**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["steps"] == 6
+    for one, two in zip(log(tmp_path / "one"), log(tmp_path / "two"), strict=True):
+        for name in one:
+            if one[name]:
+                assert float(two[name]) == pytest.approx(float(one[name]), rel=2e-3, abs=1e-6), name
+    ones, twos = weights(tmp_path / "one"), weights(tmp_path / "two")
+    started = load_file(Path(given.model) / "model.safetensors")
+    for name, value in ones.items():
+        # What an attention adds to all keys alike has no gradient but rounding, which AdamW takes for one.
+        if not name.endswith("k_proj.bias"):
+            assert (twos[name] - value).abs().mean() <= 0.05 * (value - started[name]).abs().mean() + 1e-7, name

@@ -1,0 +1,76 @@
+"""A tiny CLIP, shards of ColorShape with hard negatives and positives, and a run over them."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.colorshape.corpus import make_sample, sample_pair
+from pairwright.datasets.colorshape.render import jpeg_bytes
+from pairwright.datasets.records import Annotation, Example, Origin, Pair, Turn, annotation_id
+from pairwright.datasets.samples import Sample
+from pairwright.datasets.shards import write_shards
+from pairwright.training.loading.texts import load_tokenizer
+from pairwright.training.loading.vocabulary import word_tokenizer
+from pairwright.training.loop import Report, Run, train
+from pairwright.training.models.scratch import ClipSizes, new_clip
+from pairwright.training.recipe_reading import read_recipe
+
+COLOURS = {"red": "blue", "blue": "green", "green": "yellow", "yellow": "red"}
+MADE = Origin("rules-negatives", 1, seed=7)
+SMALL = [
+    "batches.size=8",
+    "batches.workers=0",
+    "batches.crop=1",
+    "optimizer.lr=1e-3",
+    "schedule.steps=2",
+    "schedule.warmup=0",
+]
+
+
+def shards(folder: Path, count: int = 48, seed: int = 3) -> str:
+    """Write scenes with an edited colour as negative, another frame as positive, a talk and a rationale each."""
+    return write_shards((_sample(seed, number) for number in range(count)), folder, max_samples=20).pattern
+
+
+def clip(folder: Path, count: int = 48, seed: int = 3) -> str:
+    """Write a CLIP of random weights that knows the words of `shards`, and return its folder."""
+    texts = [
+        "blue green yellow red look : what is it the colour no yes so answer . ? [label] [rationale] USER ASSISTANT"
+    ]
+    for number in range(count):
+        texts += make_sample(seed, number).captions
+    word_tokenizer(texts, folder / "words", max_tokens=40)
+    sizes = ClipSizes(image=32, patch=8, width=32, layers=2, heads=2, dim=16, context=40)
+    new_clip(load_tokenizer(str(folder / "words")), sizes, seed=5).save(folder / "clip")
+    return str(folder / "clip")
+
+
+def run(recipe: str, data: str, model: str, out: Path, *changes: str, **named: Any) -> Report:
+    """Train in this process, with few and small steps unless told otherwise."""
+    return train(replace(Run(read_recipe(recipe, [*SMALL, *changes]), data, model, out), **named))
+
+
+def _sample(seed: int, number: int) -> Sample:
+    made = make_sample(seed, number, pixels=48)
+    pair = sample_pair(made)
+    first = next((word for word in pair.caption.split() if word in COLOURS), "")
+    texts = [_edited(pair, "hard_positive", f"look : {pair.caption}"), _talk(pair, first)]
+    if first:
+        texts.append(_edited(pair, "hard_negative", pair.caption.replace(first, COLOURS[first])))
+    why = Example(
+        id=f"r{number}", task="itm", input="is it red ?", origin=MADE, key=pair.key, label="no", rationale="so no"
+    )
+    return Sample(pair, tuple(texts), (why,), jpeg_bytes(made.scene), "jpg")
+
+
+def _edited(pair: Pair, kind: Any, text: str) -> Annotation:
+    name = annotation_id(pair.key, kind, MADE, "0", text)
+    edit: dict[str, Any] = {"form": "replace", "target": "attribute", "source_text": pair.caption}
+    return Annotation(id=name, key=pair.key, kind=kind, origin=MADE, text=text, **edit)
+
+
+def _talk(pair: Pair, colour: str) -> Annotation:
+    turns = (Turn("human", "what colour is it ?"), Turn("assistant", colour or "no"))
+    then = (Turn("human", "what is it ?"), Turn("assistant", pair.caption))
+    name = annotation_id(pair.key, "conversation", MADE, "0", pair.caption)
+    return Annotation(id=name, key=pair.key, kind="conversation", origin=MADE, turns=(*turns, *then))

@@ -1,0 +1,468 @@
+"""The loop: steps of AdamW over batches of shards, on one process or several, until the schedule or early stop ends it.
+
+accelerate holds the processes, the precision and the gradients' scaling; what is trained and the loss are the
+method's (`methods/`). Every step draws from (seed, step, rank), and a checkpoint names the next batch, so a run that was
+killed and goes on ends with the same weights as one that was not (on the same machine and with as many processes).
+
+Not covered: gradients accumulated over several batches, which contrastive losses do not add up over; sharded models.
+"""
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from accelerate import Accelerator  # type: ignore[import-untyped]
+from accelerate.state import AcceleratorState  # type: ignore[import-untyped]
+from accelerate.utils.memory import should_reduce_batch_size  # type: ignore[import-untyped]
+from torch import Tensor, nn
+
+from pairwright.datasets.atomic import write_text
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.training.loading.loader import LoadingOptions, ShardLoader
+from pairwright.training.log import BoardLog, CsvLog, Row
+from pairwright.training.methods.method import Method, Ready
+from pairwright.training.methods.methods import method_of
+from pairwright.training.models.checkpoints import load_trained, save_trained
+from pairwright.training.models.clip import Clip
+from pairwright.training.models.trained import share
+from pairwright.training.objectives.embedded import Total
+from pairwright.training.ranks import Ranks
+from pairwright.training.recipe import Recipe, StepByStepMethod
+from pairwright.training.saving import (
+    Optimizing,
+    Progress,
+    load_checkpoint,
+    newest_checkpoint,
+    save_checkpoint,
+    save_model,
+)
+from pairwright.training.schedule import share_of_rate, warmup_steps
+
+_FREE = {("batches", "workers"), ("log_every",), ("save_every",)}  # may differ when a run goes on
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What to train, on what, and where.
+
+    Attributes:
+        recipe: the settings.
+        data: shards, as `ShardLoader` takes them.
+        model: the checkpoint it begins with, a folder or a name.
+        out: the folder of the run (`saving.py`).
+        validation: shards whose loss tells when to stop; empty: none.
+        resume: go on with what stands in ``out``.
+        board: write for TensorBoard too.
+        tell: is given each row of the log.
+    """
+
+    recipe: Recipe
+    data: str
+    model: str
+    out: Path
+    validation: str = ""
+    resume: bool = False
+    board: bool = False
+    tell: Callable[[Row], None] = field(default=lambda _: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of a run; ``OUT/report.json`` holds it.
+
+    Attributes:
+        model: folder of the trained model.
+        steps: done in all.
+        epochs: likewise.
+        loss: of the last row of the log.
+        best: lowest loss on validation data, whose weights the model has; None without early stop.
+        ended: ``done`` or ``early stop``.
+        trained: parameters that were trained.
+        frozen: parameters that were not.
+        samples: that an epoch has.
+        left_out: samples that the recipe cannot use, by reason.
+        cut: texts that were longer than the model reads, and lost their end; of all epochs.
+        seconds: spent in training.
+        main: whether this process is the one that writes.
+    """
+
+    model: str
+    steps: int
+    epochs: float
+    loss: float
+    best: float | None
+    ended: str
+    trained: int
+    frozen: int
+    samples: int
+    left_out: dict[str, int]
+    cut: int
+    seconds: float
+    main: bool = True
+
+
+def train(run: Run) -> Report:
+    """Train as the recipe says.
+
+    Raises:
+        UsageError: settings that do not go together, or with the data or the model; a run that stands in the way.
+        InputError: shards that do not hold what the recipe needs.
+        StorageError: a shard or checkpoint that is torn.
+        PairwrightError: out of memory, or a loss that is no number; each with the settings that help.
+    """
+    return _Trainer(run).go()
+
+
+class _Trainer:
+    def __init__(self, run: Run) -> None:
+        self.run, self.recipe = run, run.recipe
+        if bool(run.validation) != bool(run.recipe.early_stop):
+            raise UsageError("early_stop and --validation go together: give both, or neither.")
+        self.accelerator = _accelerator(run.recipe)
+        self.ranks = Ranks(self.accelerator.process_index, self.accelerator.num_processes)
+        _claim(run, self.accelerator)
+        self.method: Method = method_of(run.recipe)
+        torch.manual_seed(run.recipe.seed)
+        ready = self.method.ready(run.recipe, run.model)
+        self.model = ready.model
+        self.loader = self._loader(run.data, ready, validation=False)
+        self.looked = self._loader(run.validation, ready, validation=True) if run.validation else None
+        self.progress = Progress()
+        self.optimizer = _optimizer(self.model, run.recipe)
+        self.steps = run.recipe.schedule.steps or run.recipe.schedule.epochs * len(self.loader)
+        self._prepare()
+
+    def go(self) -> Report:
+        with _memory_told(self.recipe, self.progress):
+            writers = self._writers()
+            while not self.progress.ended:
+                self._epoch(writers)
+        return self._finish()
+
+    def _prepare(self) -> None:
+        self.model.to(self.accelerator.device)
+        if folder := newest_checkpoint(self.run.out) if self.run.resume else None:
+            # Before the model is wrapped, and with the optimiser's own state: both as they were.
+            self.progress = load_checkpoint(folder, self.model, Optimizing(self.optimizer, self.accelerator.scaler))
+            assert self.progress.loader is not None
+            self.loader.load_state_dict(self.progress.loader)
+        self.wrapped: nn.Module = self.accelerator.prepare_model(self.model)
+        self.stepping: Any = self.accelerator.prepare_optimizer(self.optimizer)
+        self.running = Optimizing(self.optimizer, self.accelerator.scaler)
+        self.window = _Window()
+
+    def _loader(self, data: str, ready: Ready, *, validation: bool) -> ShardLoader[Any]:
+        batches = self.recipe.batches
+        if batches.size % self.ranks.count:
+            raise UsageError(
+                f"batches of {batches.size} over {self.ranks.count} processes: set batches.size to a multiple."
+            )
+        options = LoadingOptions(
+            batch_size=batches.size // self.ranks.count,
+            seed=self.recipe.seed,
+            window=0 if validation else batches.window,
+            ends="even" if validation else batches.ends,
+            workers=_workers(self.ranks) if batches.workers is None else batches.workers,
+            rank=self.ranks.rank,
+            ranks=self.ranks.count,
+            device=str(self.accelerator.device),
+        )
+        images = replace(ready.images, crop=1.0, mirror=0.0) if validation else ready.images
+        return ShardLoader(data, ready.rows, options, ready.texts, images)
+
+    def _writers(self) -> list[Callable[[Row], None]]:
+        if not self.accelerator.is_main_process:
+            return []
+        parts = _part_names(self.recipe)
+        writers = [CsvLog(self.run.out / "log.csv", parts, up_to=self.progress.step).add, self.run.tell]
+        if self.run.board:
+            writers.append(BoardLog(self.run.out / "tensorboard", up_to=self.progress.step).add)
+        return writers
+
+    def _epoch(self, writers: list[Callable[[Row], None]]) -> None:
+        """Take the steps to the end of the epoch, or of the run."""
+        if self.progress.step >= self.steps:  # a checkpoint of the last step
+            self.progress.ended = "done"
+            return
+        self.window.start()
+        for batch in self.loader:
+            self.window.got()
+            self._step(batch)
+            self.progress.ended = "done" if self.progress.step >= self.steps else ""
+            validation = self._look() if self._due() else None
+            saving = self.progress.ended or self.progress.step % self.recipe.save_every == 0
+            if saving or validation is not None or self.progress.step % self.recipe.log_every == 0:
+                row = self._row(validation)  # before a checkpoint too: its mean begins anew behind it
+                for write in writers:
+                    write(row)
+            if saving:
+                self._save()
+            if self.progress.ended:
+                return
+
+    def _step(self, batch: Any) -> None:
+        step = self.progress.step
+        torch.manual_seed(stream(self.recipe.seed, step, "step", str(self.ranks.rank)).getrandbits(63))
+        rate = self.recipe.optimizer.lr * share_of_rate(step, self._warmup(), self.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.wrapped.train()
+        total = self.method.loss(self.recipe, self.wrapped, batch, self.ranks)
+        self.accelerator.backward(total.loss)
+        trained = [one for one in self.model.parameters() if one.requires_grad]
+        norm = self.accelerator.clip_grad_norm_(trained, self.recipe.optimizer.clip or math.inf)
+        self.stepping.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        if isinstance(self.model, Clip) and self.model.network.logit_scale.requires_grad:
+            self.model.limit_scale()
+        self.progress.step += 1
+        self.progress.loader = self.loader.state_dict()
+        self.progress.cut += batch.cut
+        self.window.add(total, norm, len(batch.keys), rate)
+
+    def _warmup(self) -> int:
+        return warmup_steps(self.recipe.schedule.warmup, self.steps)
+
+    def _due(self) -> bool:
+        """Say whether it is time to look at the validation data."""
+        early = self.recipe.early_stop
+        if early is None:
+            return False
+        return bool(self.progress.ended) or self.progress.step % (early.every or len(self.loader)) == 0
+
+    def _look(self) -> float:
+        """Return the mean loss on the validation data, and note whether it is time to stop."""
+        assert self.looked is not None
+        assert self.recipe.early_stop is not None
+        self.wrapped.eval()
+        losses = []
+        with torch.no_grad():
+            for batch in self.looked:
+                value = self.method.loss(self.recipe, self.wrapped, batch, self.ranks).loss
+                # A gathered loss is the same everywhere, and its own mean; others are shares of one.
+                losses.append(self.ranks.total(value) / self.ranks.count)
+        self.looked.epoch = 0  # the same edited texts at every look
+        found = torch.stack(losses).mean().item()
+        if self.progress.best is None or found < self.progress.best:
+            self.progress.best, self.progress.waited = found, 0
+            if self.accelerator.is_main_process:
+                save_trained(self.model, self.run.out / "best.safetensors")
+        else:
+            self.progress.waited += 1
+            if self.progress.waited >= self.recipe.early_stop.patience:
+                self.progress.ended = "early stop"
+        self.window.start()
+        return found
+
+    def _row(self, validation: float | None) -> Row:
+        scale = getattr(self.model, "scale", None)
+        row = self.window.row(self.progress, self.progress.step / len(self.loader), self.ranks, scale, validation)
+        if not math.isfinite(row.loss):
+            raise PairwrightError(
+                f"the loss at step {row.step} is {row.loss}. What helps: a lower optimizer.lr, optimizer.clip=1, "
+                "a longer schedule.warmup, precision bf16 instead of fp16."
+            )
+        self.progress.loss = row.loss
+        return row
+
+    def _save(self) -> None:
+        if self.accelerator.is_main_process:
+            self.progress.seconds += self.window.lap()
+            save_checkpoint(self.run.out, self.model, self.running, self.progress)
+        self.accelerator.wait_for_everyone()
+
+    def _finish(self) -> Report:
+        cut = int(self.ranks.total(torch.tensor(self.progress.cut, device=self.accelerator.device)))
+        sizes = share(self.model)
+        folder = self.run.out / "model"
+        main = self.accelerator.is_main_process
+        report = Report(
+            model=str(folder),
+            steps=self.progress.step,
+            epochs=round(self.progress.step / len(self.loader), 4),
+            loss=self.progress.loss,
+            best=self.progress.best,
+            ended=self.progress.ended,
+            trained=sizes.trained,
+            frozen=sizes.frozen,
+            samples=self.loader.order.samples,
+            left_out=dict(self.loader.index.left_out),
+            cut=cut,
+            seconds=round(self.progress.seconds, 1),
+            main=main,
+        )
+        if main:
+            if self.progress.best is not None:
+                load_trained(self.model, self.run.out / "best.safetensors")
+            save_model(self.method.finished(self.model), folder)
+            write_text(self.run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
+        self.accelerator.wait_for_everyone()
+        return report
+
+
+class _Window:
+    """What happened since the last row of the log; tensors stay where they are until then."""
+
+    def __init__(self) -> None:
+        self._begun = self._saved = time.perf_counter()
+        self._waited = 0.0
+        self._clear()
+
+    def start(self) -> None:
+        """A wait for data begins."""
+        self._asked = time.perf_counter()
+
+    def got(self) -> None:
+        """The data is there."""
+        self._waited += time.perf_counter() - self._asked
+
+    def add(self, total: Total, norm: Any, samples: int, rate: float) -> None:
+        """A step is done, and the next wait begins."""
+        self._losses.append(total.loss.detach())
+        self._norms.append(torch.as_tensor(norm).detach())
+        for name, part in total.parts.items():
+            self._parts.setdefault(name, []).append(part.detach())
+        self._samples += samples
+        self._rate = rate
+        self.start()
+
+    def row(
+        self, progress: Progress, epoch: float, ranks: Ranks, scale: Tensor | None, validation: float | None
+    ) -> Row:
+        """Return the row, the same on all ranks but for the speed, and begin the next."""
+        loss, parts = _mean(self._losses, ranks), {name: _mean(own, ranks) for name, own in self._parts.items()}
+        spent = time.perf_counter() - self._begun
+        made = Row(
+            step=progress.step,
+            epoch=epoch,
+            loss=loss,
+            lr=self._rate,
+            gradient=torch.stack(self._norms).mean().item(),
+            samples_per_second=self._samples * ranks.count / spent,
+            waiting=self._waited / spent,
+            scale=None if scale is None else scale.item(),
+            validation=validation,
+            parts=parts,
+        )
+        self._begun, self._waited = time.perf_counter(), 0.0
+        self._clear()
+        return made
+
+    def lap(self) -> float:
+        """Return the seconds since the last lap."""
+        before, self._saved = self._saved, time.perf_counter()
+        return self._saved - before
+
+    def _clear(self) -> None:
+        self._losses = list[Tensor]()
+        self._norms = list[Tensor]()
+        self._parts = dict[str, list[Tensor]]()
+        self._samples, self._rate = 0, 0.0
+
+
+def _mean(values: list[Tensor], ranks: Ranks) -> float:
+    # A gathered loss is the same on all ranks; others are shares whose mean over ranks is the loss.
+    return (ranks.total(torch.stack(values).mean()) / ranks.count).item()
+
+
+def _workers(ranks: Ranks) -> int:
+    return max(1, min(4, (os.cpu_count() or 1) // ranks.count))
+
+
+def _accelerator(recipe: Recipe) -> Accelerator:
+    AcceleratorState._reset_state()  # noqa: SLF001 - else the second run of a process has the first one's precision
+    try:
+        accelerator = Accelerator(mixed_precision="no" if recipe.precision == "fp32" else recipe.precision)
+    except ValueError as error:
+        raise UsageError(f"precision {recipe.precision}: {str(error).splitlines()[0]} Set precision to fp32.") from None
+    if recipe.precision == "fp16" and accelerator.device.type == "cpu":
+        raise UsageError("fp16 needs a GPU, for gradients are scaled there. Set precision to fp32 or bf16.")
+    return accelerator
+
+
+def _claim(run: Run, accelerator: Accelerator) -> None:
+    """Take the folder of the run.
+
+    Raises:
+        UsageError: another run stands there.
+    """
+    path, now = run.out / "run.json", _described(run)
+    if path.is_file():
+        if not run.resume:
+            raise UsageError(f"{run.out} holds a run already. Give --resume to go on with it, or another folder.")
+        _compare(json.loads(path.read_text(encoding="utf-8")), now, run.out)
+    elif run.resume:
+        raise UsageError(f"{run.out} holds no run to go on with. Leave out --resume.")
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        write_text(run.out / "recipe.yaml", yaml.safe_dump(now["recipe"], sort_keys=False))
+        write_text(path, json.dumps(now, indent=2) + "\n")
+
+
+def _described(run: Run) -> dict[str, Any]:
+    named = {"model": run.model, "data": run.data, "validation": run.validation}
+    return {"recipe": run.recipe.model_dump(mode="json"), **named}
+
+
+def _compare(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
+    flat = [dict(_leaves(one["recipe"])) | {("--model",): one["model"]} for one in (before, now)]
+    for key in sorted(set(flat[0]) | set(flat[1])):
+        if key not in _FREE and flat[0].get(key) != flat[1].get(key):
+            raise UsageError(
+                f"{out} was begun with {'.'.join(key)} {flat[0].get(key)}, not {flat[1].get(key)}. "
+                "Go on with the same settings, or begin in another folder."
+            )
+
+
+def _leaves(section: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in section.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, *path, key)
+        else:
+            yield (*path, key), value
+
+
+def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
+    """Return AdamW over what is trained; what has fewer than two dimensions does not decay, as in OpenCLIP."""
+    trained, settings = [one for one in model.parameters() if one.requires_grad], recipe.optimizer
+    groups = [
+        {"params": [one for one in trained if one.dim() >= 2], "weight_decay": settings.weight_decay},
+        {"params": [one for one in trained if one.dim() < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
+
+
+def _part_names(recipe: Recipe) -> tuple[str, ...]:
+    """Return the parts of a recipe's loss, which are columns of the log."""
+    method, kind = recipe.method, recipe.method.kind
+    if isinstance(method, StepByStepMethod):
+        return ("label", "rationale") if method.objectives == "multi-task" else ()
+    return {"hp-hn": ("contrastive", "negatives", "positives"), "fsc-clip": ("contrastive", "whole", "local")}.get(
+        kind, ()
+    )
+
+
+@contextmanager
+def _memory_told(recipe: Recipe, progress: Progress) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        if not (isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)):
+            raise
+        known = type(recipe.method).model_fields
+        lora = ", method.lora" if "lora" in known else ""
+        smaller = ", a smaller method.negatives" if "negatives" in known else ""
+        raise PairwrightError(
+            f"out of memory at step {progress.step + 1}, with batches.size {recipe.batches.size} and precision "
+            f"{recipe.precision}. What helps: a smaller batches.size, precision bf16, a smaller batches.max_tokens"
+            f"{smaller}{lora}, or more processes. Then start again in a new folder."
+        ) from None

@@ -1,0 +1,188 @@
+"""CLIP and what adds to its loss: NegCLIP, hard positives, FSC-CLIP, REACT.
+
+All texts of a batch, captions and edited ones, go through the model in one call; places without a text are not embedded.
+"""
+
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.online import OnlineNegatives
+from pairwright.training.loading.batches import PairBatch
+from pairwright.training.loading.images import ImageOptions
+from pairwright.training.loading.limits import check_fit
+from pairwright.training.loading.pairs import Pairs
+from pairwright.training.loading.texts import TextOptions
+from pairwright.training.methods.method import Ready
+from pairwright.training.models.clip import Clip, ClipOutput
+from pairwright.training.models.lora import add_lora, merge_lora
+from pairwright.training.models.opening import open_model
+from pairwright.training.models.react import ReactClip
+from pairwright.training.models.trained import train_only
+from pairwright.training.objectives.contrastive import clip_loss
+from pairwright.training.objectives.embedded import Embedded, Total
+from pairwright.training.objectives.fsc_clip import FscWeights, Local, fsc_clip_loss
+from pairwright.training.objectives.hard_positives import hp_hn_loss
+from pairwright.training.objectives.negclip import negclip_loss
+from pairwright.training.objectives.soft_positives import react_loss
+from pairwright.training.ranks import Ranks
+from pairwright.training.recipe import (
+    ClipMethod,
+    FscClipMethod,
+    HardPositivesMethod,
+    NegClipMethod,
+    Online,
+    ReactMethod,
+    Recipe,
+)
+
+PairMethod = ClipMethod | NegClipMethod | HardPositivesMethod | FscClipMethod | ReactMethod
+
+
+class Contrastive:
+    """The methods of pairs."""
+
+    def ready(self, recipe: Recipe, model: str) -> Ready:
+        """Open a CLIP and freeze what is not trained.
+
+        Raises:
+            UsageError: ``model`` is of another kind; the sizes do not fit.
+        """
+        method = cast("PairMethod", recipe.method)
+        clip = _opened(method, model)
+        return Ready(clip, _rows(method, recipe.seed), texts_for(clip, model, recipe), images_for(clip, recipe))
+
+    def loss(self, recipe: Recipe, model: nn.Module, batch: PairBatch, ranks: Ranks) -> Total:
+        """Return the loss of the whole batch."""
+        method = cast("PairMethod", recipe.method)
+        texts = torch.cat([batch.texts, batch.negatives[batch.negatives_mask], batch.positives[batch.positives_mask]])
+        mask = torch.cat(
+            [
+                batch.text_mask,
+                batch.negatives_text_mask[batch.negatives_mask],
+                batch.positives_text_mask[batch.positives_mask],
+            ]
+        )
+        out: ClipOutput = model(batch.images, texts, mask, local=isinstance(method, FscClipMethod))
+        rows, scale = _embedded(out, batch, ranks), out.scale
+        if isinstance(method, FscClipMethod):
+            weights = FscWeights(method.whole_weight, method.local_weight, method.focal, method.smoothing)
+            return fsc_clip_loss(rows, _local(out, batch, ranks), scale, weights)
+        if isinstance(method, HardPositivesMethod):
+            weighted = {"negatives": method.negatives_weight, "positives": method.positives_weight}
+            return hp_hn_loss(rows, scale, **weighted)
+        if isinstance(method, NegClipMethod):
+            return Total(negclip_loss(rows.images, rows.texts, rows.negatives, rows.negatives_mask, scale), {})
+        if isinstance(method, ReactMethod):
+            return Total(react_loss(rows.images, rows.texts, scale, method.threshold), {})
+        return Total(clip_loss(rows.images, rows.texts, scale), {})
+
+    def finished(self, model: nn.Module) -> nn.Module:
+        """Return the model, low-rank matrices added to its weights."""
+        if isinstance(model, Clip) and any(".lora_" in name for name, _ in model.named_parameters()):
+            merge_lora(model)
+        return model
+
+
+def texts_for(clip: Clip, model: str, recipe: Recipe) -> TextOptions:
+    """Return how texts become tokens for a CLIP, by its own tokenizer.
+
+    Raises:
+        UsageError: more tokens than it reads.
+    """
+    most = recipe.batches.max_tokens or clip.context
+    check_fit(clip.network.config, size=clip.pixels.size, max_tokens=most)
+    return TextOptions(model, most)
+
+
+def images_for(clip: Clip, recipe: Recipe) -> ImageOptions:
+    """Return how images become pixels for a CLIP."""
+    mean, deviation = (
+        cast("tuple[float, float, float]", tuple(of)) for of in (clip.pixels.mean, clip.pixels.deviation)
+    )
+    return ImageOptions(clip.pixels.size, recipe.batches.crop, recipe.batches.mirror, mean, deviation)
+
+
+def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
+    """Open a CLIP of exactly one of these kinds.
+
+    Raises:
+        UsageError: it is of another.
+    """
+    found: Any = open_model(model)
+    if type(found) not in kinds:
+        raise UsageError(
+            f"{model} is a {found.kind}; this recipe begins with a {' or a '.join(k.kind for k in kinds)}."
+        )
+    return cast("Clip", found)
+
+
+def _opened(method: PairMethod, model: str) -> Clip:
+    if isinstance(method, ReactMethod):
+        gated = open_clip(model, (Clip, ReactClip))
+        if not isinstance(gated, ReactClip):
+            gated = ReactClip(gated, method.blocks)
+        elif len(gated.blocks) != method.blocks:
+            raise UsageError(
+                f"{model} has {len(gated.blocks)} gated blocks. Give --set method.blocks={len(gated.blocks)}."
+            )
+        train_only(gated, "react")
+        return gated
+    clip = open_clip(model, (Clip,))
+    if method.lora:
+        add_lora(clip, method.lora.rank, alpha=method.lora.alpha)
+    else:
+        train_only(clip, "clip-locked-text" if method.locked_text else "clip")
+    return clip
+
+
+def _rows(method: PairMethod, seed: int) -> Pairs:
+    if isinstance(method, HardPositivesMethod):
+        return Pairs(method.negatives, method.positives)
+    if isinstance(method, NegClipMethod | FscClipMethod):
+        return Pairs(method.negatives, online=_maker(method.online, seed) if method.online else None)
+    return Pairs()
+
+
+def _maker(online: Online, seed: int) -> OnlineNegatives:
+    if not Path(online.pool).is_file():
+        raise UsageError(f"method.online.pool: there is no file {online.pool}.")
+    if online.types:
+        return OnlineNegatives(online.pool, online.types, seed=seed)
+    return OnlineNegatives(online.pool, seed=seed)
+
+
+def _embedded(out: ClipOutput, batch: PairBatch, ranks: Ranks) -> Embedded:
+    """Return the rows of all ranks."""
+    own, wrong = len(batch.texts), int(batch.negatives_mask.sum())
+    captions, negatives, positives = out.texts[:own], out.texts[own : own + wrong], out.texts[own + wrong :]
+    return Embedded(
+        images=ranks.gather(out.images),
+        texts=ranks.gather(captions),
+        negatives=ranks.gather(_placed(negatives, batch.negatives_mask)),
+        negatives_mask=ranks.gather(batch.negatives_mask),
+        positives=ranks.gather(_placed(positives, batch.positives_mask)),
+        positives_mask=ranks.gather(batch.positives_mask),
+    )
+
+
+def _local(out: ClipOutput, batch: PairBatch, ranks: Ranks) -> Local:
+    assert out.patches is not None
+    assert out.tokens is not None
+    assert out.token_mask is not None
+    own, wrong = len(batch.texts), int(batch.negatives_mask.sum())
+    tokens, spoken = (
+        torch.cat([each[:own, None], _placed(each[own : own + wrong], batch.negatives_mask)], dim=1)
+        for each in (out.tokens, out.token_mask)
+    )
+    return Local(ranks.gather(out.patches), ranks.gather(tokens), ranks.gather(spoken))
+
+
+def _placed(rows: Tensor, mask: Tensor) -> Tensor:
+    """Return the rows (m, ...) in the m places where ``mask`` (b, k) is True, zeros elsewhere: (b, k, ...)."""
+    placed = rows.new_zeros(*mask.shape, *rows.shape[1:])
+    placed[mask] = rows
+    return placed
