@@ -57,6 +57,7 @@ _CLAIMS = (", with {} in view", ", with {} in the scene", ", and {} can be seen"
 _SAID_BY_CLAIMS = frozenset({"view", "scene", "seen"})
 _USUAL = word_set("table field street road park fence sidewalk plate counter")
 _NOTICED = frozenset(ADDABLE)
+_PARTS_OF_NOUNS = frozenset({"JJ", "VB", "HY", "NN", "RB", "RP", "AF"})  # "pick up truck", "sub way"
 _FINITE = frozenset({"is", "are", "was", "were", "has", "have"})
 _UNREMARKED = frozenset({"brown", "gray", "black", "white"})  # colours that captions pass over
 
@@ -269,7 +270,7 @@ def _attribute_places(caption: Caption) -> list[Place]:
         and phrase.nouns[0] == (max(phrase.determiner, phrase.count) + 1 or phrase.start)
         and heads.count(caption.head(phrase)) == 1
         and phrase.nouns[0] - 1 not in caption.parts
-        and caption.tag(phrase.nouns[0] - 1)[:2] not in {"JJ", "VB", "HY", "NN", "RB"}
+        and caption.tag(phrase.nouns[0] - 1)[:2] not in _PARTS_OF_NOUNS
     ]
 
 

@@ -69,6 +69,11 @@ def test_without_a_word_about_it_only_a_rare_attribute_is_added(pool: PoolStatis
     assert found == {"a purple bus on a street", "a yellow bus on a street"}
 
 
+def test_a_name_in_several_words_is_not_parted(pool: PoolStatistics) -> None:
+    assert made(pool, "add-attribute", "a bus on a street", "a red bus")
+    assert not made(pool, "add-attribute", "a pick up bus on a street", "a red bus")
+
+
 def test_what_captions_pass_over_is_not_added_for_being_rare() -> None:
     told = ["a wooden table", "a white cat"] * 100 + ["a metal table", "a gray cat", "a pink cat"] * 3
     pool = count(load_tagger().tag(told)).frozen()
