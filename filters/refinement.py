@@ -90,6 +90,7 @@ class Refinement:
                 "bound": self.bound,
                 "holds": self.holds,
                 "history": [asdict(each) for each in self.history],
+                "advice": self.advice,
             }
         return found
 

@@ -170,7 +170,7 @@ def verdict(leans: Leans, names: Sequence[str], target: float) -> Round:
 
 def allowed(target: float, rows: int) -> float:
     """Return how far from one half an attack may stand in a type of so many rows: the target, or its 95% interval."""
-    return max(target - 0.5, Z95 * 0.5 / max(rows, 1) ** 0.5)
+    return max(target - 0.5, float(Z95 * 0.5 / np.sqrt(max(rows, 1))))
 
 
 def fixed_goal(target: float) -> float:

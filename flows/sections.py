@@ -269,9 +269,16 @@ class GeneratorSection(Section):
 
 
 class RefineSection(Section):
-    """Adversarial refinement over two text-only scorers (Algorithm 1 of SugarCrepe)."""
+    """Adversarial refinement: negatives that text alone betrays are set aside."""
 
-    cells: int = Field(100, ge=2, le=1000, description="K of the K x K grid over the two gaps")
+    method: Literal["reference", "general"] = Field(
+        "reference",
+        description="reference: Algorithm 1 of SugarCrepe, over two text-only scorers;"
+        " general: against every blind attack, for sets of thousands",
+    )
+    cells: int = Field(100, ge=2, le=1000, description="reference: K of the K x K grid over the two gaps")
+    target: float = Field(0.52, ge=0.505, le=1.0, description="general: accuracy that no attack may exceed")
+    min_keep: float = Field(0.1, ge=0.0, le=1.0, description="general: share of the negatives to keep at least")
     by_type: bool = Field(default=True, description="balance each type of negative on its own")
 
 

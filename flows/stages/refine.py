@@ -1,7 +1,8 @@
-"""Stage ``refine``: hard negatives that text alone betrays are set aside (Algorithm 1 of SugarCrepe).
+"""Stage ``refine``: hard negatives that text alone betrays are set aside.
 
 A set operation: all candidates of the build enter at once, the captions of the pool train the scorers, and
-the verdicts are written back part by part.
+the verdicts are written back part by part. By Algorithm 1 of SugarCrepe, or against every blind attack, as the config
+says. SHUFFLE rows, which are for training and betray themselves, pass by it.
 """
 
 from collections import Counter
@@ -11,8 +12,10 @@ from pathlib import Path
 import polars as pl
 
 from pairwright.datasets.contents import type_of
+from pairwright.datasets.exports.writing import TRAINING_FORMS
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.groups import corpus_of, pair_group
 from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers import Corpus
@@ -26,15 +29,17 @@ from pairwright.generators.tally import tallied_as
 def refine_negatives(root: Path, stages: list[str], parts: list[str], section: RefineSection, seed: int) -> Outcome:
     """Refine the hard negatives that ``stages`` made; the unit is a negative that a generator kept.
 
-    A negative is compared with its hard positive where it has one, else with the caption. What else those stages made
+    A negative is compared with its hard positive where it has one, else with the caption. SHUFFLE rows are kept, and
+    counted as kept; ``for_training`` among the facts is their number. What else those stages made
     (a generator may make several kinds) is kept as it is, but for hard positives whose negatives all go.
     """
     files = [(stage, part) for stage in stages for part in parts]
     rows = {file: ANNOTATIONS.read(candidates_path(root, *file)) for file in files}
     groups, corpus = _pool(root, parts)
-    entering = [row for file in files for row in rows[file] if row.kind == "hard_negative"]
+    negatives = [row for file in files for row in rows[file] if row.kind == "hard_negative"]
+    entering = [row for row in negatives if row.form not in TRAINING_FORMS]
     beside = {row.id: row.text for file in files for row in rows[file] if row.kind == "hard_positive"}
-    outcome = refine_rows(
+    outcome = _refined(
         pl.DataFrame(
             {
                 "id": [row.id for row in entering],
@@ -46,13 +51,14 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
             schema=dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String),
         ),
         corpus,
-        RefineOptions(cells=section.cells, by_type=section.by_type, seed=seed),
+        section,
+        seed,
     )
-    judged = iter(_judged(entering, outcome))
+    judged = {row.id: row for row in _judged(entering, outcome)}
     outputs = []
     removed: dict[tuple[str, str], list[Annotation]] = {}
     for stage, part in files:
-        mine = [next(judged) if row.kind == "hard_negative" else row for row in rows[stage, part]]
+        mine = [judged.get(row.id, row) for row in rows[stage, part]]
         mine = list(balanced(mine, {}))  # a positive whose negatives are gone has nothing to stand beside
         outputs.append(annotations_path(root, stage, part))
         ANNOTATIONS.write([row for row in mine if row.status == "kept"], outputs[-1])
@@ -61,10 +67,18 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
         outputs.append(rejected_path(root, "refine", part))
         ANNOTATIONS.write([row for stage in stages for row in removed[stage, part]], outputs[-1])
     reasons = Counter(filter(None, outcome.reasons))
-    kept = int(outcome.kept.sum())
+    passing = len(negatives) - len(entering)
+    kept = int(outcome.kept.sum()) + passing
     away = Counter(f"{stage}: {tallied_as(row)}" for (stage, _), rows_ in removed.items() for row in rows_)
-    facts = {**outcome.as_json(), "refined_away": dict(sorted(away.items()))}
-    return Outcome(outputs, Counts("negative", len(entering), kept, dict(sorted(reasons.items()))), facts)
+    facts = {**outcome.as_json(), "for_training": passing, "refined_away": dict(sorted(away.items()))}
+    return Outcome(outputs, Counts("negative", len(negatives), kept, dict(sorted(reasons.items()))), facts)
+
+
+def _refined(rows: pl.DataFrame, corpus: Corpus, section: RefineSection, seed: int) -> Refinement:
+    if section.method == "reference":
+        return refine_rows(rows, corpus, RefineOptions(cells=section.cells, by_type=section.by_type, seed=seed))
+    options = GeneralOptions(target=section.target, min_keep=section.min_keep, by_type=section.by_type, seed=seed)
+    return refine_generally(rows, corpus, options)
 
 
 def _pool(root: Path, parts: list[str]) -> tuple[dict[str, str], Corpus]:

@@ -1,0 +1,49 @@
+"""Refinement inside a build: what it is asked of, and what it lets pass."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.datasets.records import Annotation
+from pairwright.datasets.tables import ANNOTATIONS
+from pairwright.flows.build import build
+from tests.flows.conftest import checked, settings
+
+TYPES = ["replace-attribute", "replace-object", "swap-object", "shuffle"]
+
+
+def rows_of(out: Path, folder: str, files: str = "*.parquet") -> list[Annotation]:
+    return [row for path in sorted((out / folder).glob(files)) for row in ANNOTATIONS.read(path)]
+
+
+def refined(corpus: Path, out: Path, **options: Any) -> dict[str, Any]:
+    plan = settings(corpus, refine=options, negatives={"types": TYPES}, retrieve=None)
+    build(checked({name: part for name, part in plan.items() if part is not None}), out, prefect=False)
+    stage: dict[str, Any] = json.loads((out / "manifest.json").read_text())["stages"]["refine"]
+    return stage
+
+
+@pytest.mark.parametrize("options", [{"cells": 6}, {"method": "general", "target": 0.7}])
+def test_shuffled_captions_pass_refinement_untouched(corpus: Path, tmp_path: Path, options: dict[str, Any]) -> None:
+    stage = refined(corpus, tmp_path / "out", **options)
+    made = Counter(row.form for row in rows_of(tmp_path / "out", "candidates") if row.kind == "hard_negative")
+    kept = Counter(row.form for row in rows_of(tmp_path / "out", "annotations") if row.kind == "hard_negative")
+    assert made["shuffle"] == kept["shuffle"] == stage["facts"]["for_training"] > 0
+    assert stage["candidates"] == made.total()
+    assert stage["kept"] == kept.total() < made.total()
+    assert stage["facts"]["in"] == made.total() - made["shuffle"]
+    assert "shuffle" not in stage["facts"]["by_type"]
+
+
+def test_the_general_method_says_whether_what_was_asked_holds(corpus: Path, tmp_path: Path) -> None:
+    facts = refined(corpus, tmp_path / "out", method="general", target=0.7)["facts"]
+    assert {"length", "likelihood", "words", "letters", "combined"} <= set(facts["attacks"])
+    if facts["holds"]:
+        assert all(attack["after"] <= 0.7 for attack in facts["attacks"].values())
+    else:
+        assert facts["advice"]
+    gone = {row.reason.partition("_by_")[0] for row in rows_of(tmp_path / "out", "rejected", "refine-*.parquet")}
+    assert "told" in gone
