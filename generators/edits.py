@@ -24,7 +24,7 @@ from pairwright.datasets.records import Edit
 from pairwright.generators.language.inflection import article
 from pairwright.generators.wordlists import word_set
 
-_ARTICLE_BEFORE = re.compile(r"(?:^|(?<=[\s\"'(]))(an?)(\s+)$", re.IGNORECASE)
+_ARTICLE_BEFORE = re.compile(r"(?:^|(?<=[\s\"'(“‘\[>*]))(an?)(\s+)$", re.IGNORECASE)
 # Hyphens may have a space on one side, as hurried captioners write them ("a walk- in closet").
 _JOINED = re.compile(r"\b\w+(?:(?:-\s?|\s-|['’/&])\w+)+")
 _ENDS_OF_ARTICLES = frozenset("aAnN")

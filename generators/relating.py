@@ -97,6 +97,11 @@ _MEDIA = word_set(
 )
 _NO_BODIES = OPEN_PLACES | SURROUNDINGS | SURFACES
 _MEASURES = word_set("very so right just directly straight really too almost out over up down half high low deep")
+_SIDES_OF_A_TABLE = frozenset({"in front of", "behind"})
+# Whoever sits in front of one of these sits behind it for those who look on.
+_SAT_AT = word_set(
+    "table desk counter bar laptop computer monitor keyboard piano podium microphone grill stove cake pizza plate meal food"
+)
 _SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
 
 
@@ -189,7 +194,8 @@ def _opposite(caption: Caption, candidates: Candidates, found: Found) -> Outcome
     wanted = UP_AND_DOWN.get(wording, ()) if noun in SLOPES else INSTEAD_OF.get(wording, ())
     if not wanted or _is_bound(caption, found):
         return "no_edit"
-    if _may_be_others(caption, before) or _may_be_others(caption, after):
+    either = wording in _SIDES_OF_A_TABLE and noun in _SAT_AT
+    if either or _may_be_others(caption, before) or _may_be_others(caption, after):
         return "true_of_image"
     new = next((other for other in wanted if candidates.stands_before(other, noun)), "")
     if not new:

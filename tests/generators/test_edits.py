@@ -96,6 +96,7 @@ def test_what_is_added_has_the_capitals_of_the_caption(source: str, after: str, 
         ("A TV on a wall", "TV", "mirror", "A mirror on a wall"),
         ("A man with a Frisbee", "Frisbee", "ball", "A man with a ball"),
         ("It rains. Dogs run", "Dogs", "cats", "It rains. Cats run"),
+        ("<b>a dog</b> on “a bed”", "dog", "owl", "<b>an owl</b> on “a bed”"),
     ],
 )
 def test_capitals_and_articles_follow_the_style(source: str, before: str, after: str, text: str) -> None:

@@ -17,6 +17,8 @@ SAID = (
     "a woman looking away from a horse", "a man trying to lead a horse", "a cat next to a dog", "a man beside a dog", "a dog without a bed", "a dog sleeping on a bed", "a dog running in a field",
 )  # fmt: skip
 
+THERE = ("house", "table", "laptop")
+
 
 @pytest.fixture(scope="module")
 def pool() -> PoolStatistics:
@@ -184,3 +186,12 @@ def test_opposites_hold_in_the_sense_that_the_words_have() -> None:
     assert not excluded_beside("young", "old", "boy")
     assert excluded_beside("red", "blue", "field")
     assert {frozenset(pair) for pair in OPPOSED_OF} <= {frozenset(pair) for pair in OPPOSITES}
+
+
+def test_in_front_of_a_table_may_be_behind_it() -> None:
+    told = [f"a {who} {how} a {what}" for who in ("man", "dog") for how in ("in front of", "behind") for what in THERE]
+    pool = count(load_tagger().tag(told * 4)).frozen()
+    assert "a dog behind a house" in made(pool, "replace-relation", "a dog in front of a house")
+    for what in ("table", "laptop"):
+        assert not any(" behind " in text for text in made(pool, "replace-relation", f"a man in front of a {what}"))
+        assert not any(" in front " in text for text in made(pool, "replace-relation", f"a man behind a {what}"))
