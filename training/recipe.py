@@ -108,6 +108,12 @@ class StepByStepMethod(_Strict):
     objectives: Literal["multi-task", "single-task", "label"] = "multi-task"
     rationale_weight: float = Field(1.0, ge=0, description="Lambda; with multi-task only.")
 
+    @model_validator(mode="after")
+    def _weight_of_a_task(self) -> Self:
+        if self.objectives != "multi-task" and "rationale_weight" in self.model_fields_set:
+            raise ValueError(f"`rationale_weight` is of multi-task, not of {self.objectives}. Leave it out")
+        return self
+
 
 Method = (
     ClipMethod

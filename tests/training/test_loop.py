@@ -19,8 +19,14 @@ from safetensors.torch import load_file  # noqa: E402 - behind the guard of torc
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
 from pairwright.training.log import Row  # noqa: E402
 from pairwright.training.methods.contrastive import Contrastive  # noqa: E402
+from pairwright.training.models.clip import Clip  # noqa: E402
+from pairwright.training.models.focallens import FocalLensClip  # noqa: E402
+from pairwright.training.models.llava import Llava  # noqa: E402
 from pairwright.training.models.opening import open_model  # noqa: E402
-from tests.training.training_trial import clip, run, shards  # noqa: E402
+from pairwright.training.models.rationales import Student  # noqa: E402
+from pairwright.training.models.react import ReactClip  # noqa: E402
+from pairwright.training.recipe_reading import names  # noqa: E402
+from tests.training.training_trial import clip, language, run, shards, student  # noqa: E402
 
 PAIRS = ("clip", "negclip", "hp-hn", "fsc-clip")
 SPEED = ("samples_per_second", "waiting")
@@ -58,12 +64,64 @@ def log(out: Path) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("recipe", PAIRS)
-def test_a_recipe_of_ours_runs_and_its_model_opens(given: Given, tmp_path: Path, recipe: str) -> None:
+def test_a_recipe_of_pairs_runs_and_leaves_a_clip(given: Given, tmp_path: Path, recipe: str) -> None:
     report = run(recipe, *given, tmp_path / "run")
     assert (report.steps, report.ended, report.cut) == (2, "done", 0)
     assert report.left_out == {}
-    assert type(open_model(report.model)).__name__ == "Clip"
+    assert type(open_model(report.model)) is Clip
     assert json.loads((tmp_path / "run" / "report.json").read_text())["loss"] == report.loss
+
+
+def test_every_recipe_of_ours_is_run_here() -> None:
+    others = {"react", "focallens-clip", "llava-align", "llava-instruct", "step-by-step"}
+    assert set(names()) == {*PAIRS, *others}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "change", "kind"),
+    [("react", "method.blocks=1", ReactClip), ("focallens-clip", "method.turns=2", FocalLensClip)],
+)
+def test_a_clip_gets_what_a_method_adds_and_can_be_gone_on_with(
+    given: Given, tmp_path: Path, recipe: str, change: str, kind: type[Clip]
+) -> None:
+    first = run(recipe, *given, tmp_path / "first", change)
+    assert type(open_model(first.model)) is kind
+    second = run(recipe, given.data, first.model, tmp_path / "second", change)
+    assert second.trained == first.trained
+    with pytest.raises(UsageError, match=rf"is a {kind.kind}; this recipe begins with a clip"):
+        run("clip", given.data, first.model, tmp_path / "third")
+
+
+def test_react_leaves_the_clip_as_it_was(given: Given, tmp_path: Path) -> None:
+    run("react", *given, tmp_path, "method.blocks=2", "schedule.steps=4")
+    assert equal(weights(tmp_path), load_file(Path(given.model) / "model.safetensors"))
+    added = load_file(tmp_path / "model" / "added.safetensors")
+    assert all(gate.abs() > 0 for name, gate in added.items() if "gate" in name)
+
+
+def test_llava_learns_to_show_and_then_to_answer(given: Given, tmp_path: Path) -> None:
+    speaks = f"method.language={language(tmp_path / 'language')}"
+    shown = run("llava-align", *given, tmp_path / "one", speaks, "schedule.steps=8", "log_every=2")
+    told = run("llava-instruct", given.data, shown.model, tmp_path / "two")
+    assert shown.trained < told.trained
+    assert isinstance(open_model(told.model), Llava)
+    losses = [float(row["loss"]) for row in log(tmp_path / "one")]
+    assert losses[-1] < losses[0]
+    with pytest.raises(UsageError, match=r"name a language model too"):
+        run("llava-align", *given, tmp_path / "three")
+    with pytest.raises(UsageError, match=r"leave out method\.language"):
+        run("llava-instruct", given.data, shown.model, tmp_path / "four", speaks)
+
+
+@pytest.mark.parametrize("objectives", ["multi-task", "single-task", "label"])
+def test_a_student_learns_labels_and_rationales(given: Given, tmp_path: Path, objectives: str) -> None:
+    words = student(tmp_path / "student")
+    steps = (f"method.objectives={objectives}", "schedule.steps=10", "log_every=2", "optimizer.lr=1e-2")
+    report = run("step-by-step", given.data, words, tmp_path / "run", *steps)
+    losses = [float(row["loss"]) for row in log(tmp_path / "run")]
+    assert losses[-1] < 0.8 * losses[0]
+    assert ("loss_rationale" in log(tmp_path / "run")[0]) == (objectives == "multi-task")
+    assert isinstance(open_model(report.model), Student)
 
 
 def test_the_loss_falls_and_so_does_each_part(given: Given, tmp_path: Path) -> None:
@@ -198,13 +256,14 @@ def test_out_of_memory_names_the_settings_that_help(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["hp-hn", "fsc-clip"])
+@pytest.mark.parametrize("recipe", ["hp-hn", "fsc-clip", "focallens-clip", "step-by-step"])
 def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_path: Path, recipe: str) -> None:
     changes = ["schedule.steps=6", "log_every=1", "optimizer.lr=1e-3"]
-    run(recipe, *given, tmp_path / "one", *changes)
+    model = student(tmp_path / "student") if recipe == "step-by-step" else given.model
+    run(recipe, given.data, model, tmp_path / "one", *changes)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "pairwright"]
-    command += ["train", recipe, "--data", given.data, "--model", given.model, "--out", str(tmp_path / "two")]
-    small = ("batches.size=8", "batches.workers=0", "batches.crop=1", "schedule.warmup=0", *changes)
+    command += ["train", recipe, "--data", given.data, "--model", model, "--out", str(tmp_path / "two")]
+    small = ("batches.size=8", "batches.workers=0", "batches.crop=1", "schedule.warmup=0", "precision=fp32", *changes)
     for change in small:
         command += ["--set", change]
     told = subprocess.run(
@@ -221,7 +280,7 @@ def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_
             if one[name]:
                 assert float(two[name]) == pytest.approx(float(one[name]), rel=2e-3, abs=1e-6), name
     ones, twos = weights(tmp_path / "one"), weights(tmp_path / "two")
-    started = load_file(Path(given.model) / "model.safetensors")
+    started = load_file(Path(model) / "model.safetensors")
     for name, value in ones.items():
         # What an attention adds to all keys alike has no gradient but rounding, which AdamW takes for one.
         if not name.endswith("k_proj.bias"):

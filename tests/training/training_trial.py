@@ -14,6 +14,7 @@ from pairwright.training.loading.vocabulary import word_tokenizer
 from pairwright.training.loop import Report, Run, train
 from pairwright.training.models.scratch import ClipSizes, new_clip
 from pairwright.training.recipe_reading import read_recipe
+from tests.training import tiny_models
 
 COLOURS = {"red": "blue", "blue": "green", "green": "yellow", "yellow": "red"}
 MADE = Origin("rules-negatives", 1, seed=7)
@@ -24,6 +25,7 @@ SMALL = [
     "optimizer.lr=1e-3",
     "schedule.steps=2",
     "schedule.warmup=0",
+    "precision=fp32",
 ]
 
 
@@ -43,6 +45,20 @@ def clip(folder: Path, count: int = 48, seed: int = 3) -> str:
     sizes = ClipSizes(image=32, patch=8, width=32, layers=2, heads=2, dim=16, context=40)
     new_clip(load_tokenizer(str(folder / "words")), sizes, seed=5).save(folder / "clip")
     return str(folder / "clip")
+
+
+def language(folder: Path) -> str:
+    """Write a causal language model of random weights and return its folder."""
+    tiny_models.language().save_pretrained(folder)
+    tiny_models.tokenizer().save_pretrained(folder)
+    return str(folder)
+
+
+def student(folder: Path) -> str:
+    """Write an encoder-decoder of random weights and return its folder."""
+    tiny_models.student().save_pretrained(folder)
+    tiny_models.tokenizer().save_pretrained(folder)
+    return str(folder)
 
 
 def run(recipe: str, data: str, model: str, out: Path, *changes: str, **named: Any) -> Report:
