@@ -10,7 +10,6 @@ Not covered: gradients accumulated over several batches, which contrastive losse
 import json
 import math
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -18,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from accelerate import Accelerator  # type: ignore[import-untyped]
 from accelerate.state import AcceleratorState  # type: ignore[import-untyped]
 from accelerate.utils.memory import should_reduce_batch_size  # type: ignore[import-untyped]
-from torch import Tensor, nn
+from torch import nn
 
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.training.folder import Asked, claim, describe
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.log import BoardLog, CsvLog, Row
 from pairwright.training.methods.method import Method, Ready
@@ -34,7 +33,6 @@ from pairwright.training.methods.methods import method_of
 from pairwright.training.models.checkpoints import load_trained, save_trained
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.trained import share
-from pairwright.training.objectives.embedded import Total
 from pairwright.training.ranks import Ranks
 from pairwright.training.recipe import Recipe, StepByStepMethod
 from pairwright.training.saving import (
@@ -46,8 +44,7 @@ from pairwright.training.saving import (
     save_model,
 )
 from pairwright.training.schedule import share_of_rate, warmup_steps
-
-_FREE = {("batches", "workers"), ("log_every",), ("save_every",)}  # may differ when a run goes on
+from pairwright.training.stretch import Stretch
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +126,11 @@ class _Trainer:
             raise UsageError("early_stop and --validation go together: give both, or neither.")
         self.accelerator = _accelerator(run.recipe)
         self.ranks = Ranks(self.accelerator.process_index, self.accelerator.num_processes)
-        _claim(run, self.accelerator)
+        asked = Asked(run.recipe, run.model, run.data, run.validation)
+        claim(run.out, asked, resume=run.resume)
+        self.accelerator.wait_for_everyone()  # all have looked before one writes
+        if self.accelerator.is_main_process:
+            describe(run.out, asked)
         self.method: Method = method_of(run.recipe)
         torch.manual_seed(run.recipe.seed)
         ready = self.method.ready(run.recipe, run.model)
@@ -158,7 +159,7 @@ class _Trainer:
         self.wrapped: nn.Module = self.accelerator.prepare_model(self.model)
         self.stepping: Any = self.accelerator.prepare_optimizer(self.optimizer)
         self.running = Optimizing(self.optimizer, self.accelerator.scaler)
-        self.window = _Window()
+        self.stretch = Stretch()
 
     def _loader(self, data: str, ready: Ready, *, validation: bool) -> ShardLoader[Any]:
         batches = self.recipe.batches
@@ -193,9 +194,9 @@ class _Trainer:
         if self.progress.step >= self.steps:  # a checkpoint of the last step
             self.progress.ended = "done"
             return
-        self.window.start()
+        self.stretch.start()
         for batch in self.loader:
-            self.window.got()
+            self.stretch.got()
             self._step(batch)
             self.progress.ended = "done" if self.progress.step >= self.steps else ""
             validation = self._look() if self._due() else None
@@ -227,7 +228,7 @@ class _Trainer:
         self.progress.step += 1
         self.progress.loader = self.loader.state_dict()
         self.progress.cut += batch.cut
-        self.window.add(total, norm, len(batch.keys), rate)
+        self.stretch.add(total, norm, len(batch.keys), rate)
 
     def _warmup(self) -> int:
         return warmup_steps(self.recipe.schedule.warmup, self.steps)
@@ -260,12 +261,12 @@ class _Trainer:
             self.progress.waited += 1
             if self.progress.waited >= self.recipe.early_stop.patience:
                 self.progress.ended = "early stop"
-        self.window.start()
+        self.stretch.start()
         return found
 
     def _row(self, validation: float | None) -> Row:
         scale = getattr(self.model, "scale", None)
-        row = self.window.row(self.progress, self.progress.step / len(self.loader), self.ranks, scale, validation)
+        row = self.stretch.row(self.progress, self.progress.step / len(self.loader), self.ranks, scale, validation)
         if not math.isfinite(row.loss):
             raise PairwrightError(
                 f"the loss at step {row.step} is {row.loss}. What helps: a lower optimizer.lr, optimizer.clip=1, "
@@ -276,7 +277,7 @@ class _Trainer:
 
     def _save(self) -> None:
         if self.accelerator.is_main_process:
-            self.progress.seconds += self.window.lap()
+            self.progress.seconds += self.stretch.lap()
             save_checkpoint(self.run.out, self.model, self.running, self.progress)
         self.accelerator.wait_for_everyone()
 
@@ -309,71 +310,6 @@ class _Trainer:
         return report
 
 
-class _Window:
-    """What happened since the last row of the log; tensors stay where they are until then."""
-
-    def __init__(self) -> None:
-        self._begun = self._saved = time.perf_counter()
-        self._waited = 0.0
-        self._clear()
-
-    def start(self) -> None:
-        """A wait for data begins."""
-        self._asked = time.perf_counter()
-
-    def got(self) -> None:
-        """The data is there."""
-        self._waited += time.perf_counter() - self._asked
-
-    def add(self, total: Total, norm: Any, samples: int, rate: float) -> None:
-        """A step is done, and the next wait begins."""
-        self._losses.append(total.loss.detach())
-        self._norms.append(torch.as_tensor(norm).detach())
-        for name, part in total.parts.items():
-            self._parts.setdefault(name, []).append(part.detach())
-        self._samples += samples
-        self._rate = rate
-        self.start()
-
-    def row(
-        self, progress: Progress, epoch: float, ranks: Ranks, scale: Tensor | None, validation: float | None
-    ) -> Row:
-        """Return the row, the same on all ranks but for the speed, and begin the next."""
-        loss, parts = _mean(self._losses, ranks), {name: _mean(own, ranks) for name, own in self._parts.items()}
-        spent = time.perf_counter() - self._begun
-        made = Row(
-            step=progress.step,
-            epoch=epoch,
-            loss=loss,
-            lr=self._rate,
-            gradient=torch.stack(self._norms).mean().item(),
-            samples_per_second=self._samples * ranks.count / spent,
-            waiting=self._waited / spent,
-            scale=None if scale is None else scale.item(),
-            validation=validation,
-            parts=parts,
-        )
-        self._begun, self._waited = time.perf_counter(), 0.0
-        self._clear()
-        return made
-
-    def lap(self) -> float:
-        """Return the seconds since the last lap."""
-        before, self._saved = self._saved, time.perf_counter()
-        return self._saved - before
-
-    def _clear(self) -> None:
-        self._losses = list[Tensor]()
-        self._norms = list[Tensor]()
-        self._parts = dict[str, list[Tensor]]()
-        self._samples, self._rate = 0, 0.0
-
-
-def _mean(values: list[Tensor], ranks: Ranks) -> float:
-    # A gathered loss is the same on all ranks; others are shares whose mean over ranks is the loss.
-    return (ranks.total(torch.stack(values).mean()) / ranks.count).item()
-
-
 def _workers(ranks: Ranks) -> int:
     return max(1, min(4, (os.cpu_count() or 1) // ranks.count))
 
@@ -387,48 +323,6 @@ def _accelerator(recipe: Recipe) -> Accelerator:
     if recipe.precision == "fp16" and accelerator.device.type == "cpu":
         raise UsageError("fp16 needs a GPU, for gradients are scaled there. Set precision to fp32 or bf16.")
     return accelerator
-
-
-def _claim(run: Run, accelerator: Accelerator) -> None:
-    """Take the folder of the run.
-
-    Raises:
-        UsageError: another run stands there.
-    """
-    path, now = run.out / "run.json", _described(run)
-    if path.is_file():
-        if not run.resume:
-            raise UsageError(f"{run.out} holds a run already. Give --resume to go on with it, or another folder.")
-        _compare(json.loads(path.read_text(encoding="utf-8")), now, run.out)
-    elif run.resume:
-        raise UsageError(f"{run.out} holds no run to go on with. Leave out --resume.")
-    accelerator.wait_for_everyone()
-    if accelerator.is_main_process:
-        write_text(run.out / "recipe.yaml", yaml.safe_dump(now["recipe"], sort_keys=False))
-        write_text(path, json.dumps(now, indent=2) + "\n")
-
-
-def _described(run: Run) -> dict[str, Any]:
-    named = {"model": run.model, "data": run.data, "validation": run.validation}
-    return {"recipe": run.recipe.model_dump(mode="json"), **named}
-
-
-def _compare(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
-    flat = [dict(_leaves(one["recipe"])) | {("--model",): one["model"]} for one in (before, now)]
-    for key in sorted(set(flat[0]) | set(flat[1])):
-        if key not in _FREE and flat[0].get(key) != flat[1].get(key):
-            raise UsageError(
-                f"{out} was begun with {'.'.join(key)} {flat[0].get(key)}, not {flat[1].get(key)}. "
-                "Go on with the same settings, or begin in another folder."
-            )
-
-
-def _leaves(section: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for key, value in section.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, *path, key)
-        else:
-            yield (*path, key), value
 
 
 def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:

@@ -51,6 +51,9 @@ def train(
       pairwright train fsc-clip --data shards --model clip --out run --set precision=bf16 --set optimizer.lr=1e-5
       pairwright train fsc-clip --data shards --model clip --out run --set precision=bf16 --set optimizer.lr=1e-5 --resume
     """
+    from pairwright.training.recipe_reading import read_recipe
+
+    settings = read_recipe(recipe, changes or [])  # before torch, which takes seconds to come
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingResource(f"training needs {', '.join(missing)}: pip install 'pairwright[train]'")
@@ -58,10 +61,8 @@ def train(
 
     from pairwright.training.loop import Run
     from pairwright.training.loop import train as run
-    from pairwright.training.recipe_reading import read_recipe
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # of loading weights, which takes a moment
-    settings = read_recipe(recipe, changes or [])
     console = Progress()
     report = run(Run(settings, data, model, out, validation, resume, tensorboard, lambda row: console.note(_said(row))))
     if report.main:

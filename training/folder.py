@@ -1,0 +1,83 @@
+"""Whose folder it is: a run is begun in a folder without one, and gone on with by the settings that it was begun with."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pairwright.datasets.atomic import write_text
+from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.training.recipe import Recipe
+
+_FREE = {("batches", "workers"), ("log_every",), ("save_every",)}  # may differ when a run goes on
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run was asked to do: the settings, and on what they are used."""
+
+    recipe: Recipe
+    model: str
+    data: str
+    validation: str
+
+
+def claim(out: Path, asked: Asked, *, resume: bool) -> None:
+    """Refuse a folder that is not this run's.
+
+    Args:
+        out: the folder.
+        asked: of this run.
+        resume: whether it goes on with what stands there.
+
+    Raises:
+        UsageError: another run stands there, or none that could be gone on with.
+        StorageError: what stands there is torn.
+    """
+    path = out / "run.json"
+    if not path.is_file():
+        if resume:
+            raise UsageError(f"{out} holds no run to go on with. Leave out --resume.")
+        return
+    if not resume:
+        raise UsageError(f"{out} holds a run already. Give --resume to go on with it, or another folder.")
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise StorageError(f"{path} is torn ({error}). Begin in another folder.") from None
+    _compare(before, _described(asked), out)
+
+
+def describe(out: Path, asked: Asked) -> None:
+    """Write what the run of a folder is."""
+    now = _described(asked)
+    write_text(out / "recipe.yaml", yaml.safe_dump(now["recipe"], sort_keys=False))
+    write_text(out / "run.json", json.dumps(now, indent=2) + "\n")
+
+
+def _described(asked: Asked) -> dict[str, Any]:
+    return {
+        **{name: getattr(asked, name) for name in ("model", "data", "validation")},
+        "recipe": asked.recipe.model_dump(mode="json"),
+    }
+
+
+def _compare(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
+    flat = [dict(_leaves(one["recipe"])) | {("--model",): one["model"]} for one in (before, now)]
+    for key in sorted(set(flat[0]) | set(flat[1])):
+        if key not in _FREE and flat[0].get(key) != flat[1].get(key):
+            raise UsageError(
+                f"{out} was begun with {'.'.join(key)} {flat[0].get(key)}, not {flat[1].get(key)}. "
+                "Go on with the same settings, or begin in another folder."
+            )
+
+
+def _leaves(section: dict[str, Any], *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in section.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, *path, key)
+        else:
+            yield (*path, key), value
