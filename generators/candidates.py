@@ -89,6 +89,7 @@ _BESIDES = frozenset({"next to", "beside", "behind", "in front of"})  # whatever
 _NEEDS_A_BODY = frozenset({"under", "underneath", "beneath", "outside"})
 
 
+_COATS = frozenset({"brown", "black", "white", "gray"})  # of fur and feathers
 ENOUGH_SAID = 20  # captions that tell the colour, or the like, of a noun, for its rare ones to be known
 RARE = 0.06  # share of a word among them
 _TOLD = ("colour", "material", "pattern")  # whose silence tells something; that a door is closed goes unsaid
@@ -309,6 +310,8 @@ class Candidates:
         other colours, any colour may take the place of a colour.
         """
         found = [other for other in self.adjectives(word) if excluded_beside(word, other, noun)]
+        if self.is_alive(noun) and not joined:
+            found = [other for other in found if not is_colour(other) or self._is_coat(other, noun)]
         opposites = OPPOSITE.get(word, ()) if noun not in OF_PEOPLE else ()
         seen = [other for other in found if other in opposites or self._describes(other, noun)]
         if not self.is_alive(noun):
@@ -317,6 +320,10 @@ class Candidates:
         if is_colour(word) and (joined or not seen):
             drawn += [other for other in found if is_colour(other) and other not in seen]
         return drawn
+
+    def _is_coat(self, colour: str, noun: str) -> bool:
+        """Whether a living thing may have a colour: as many have, or as captions say right before such a noun."""
+        return not _COATS.isdisjoint(same_concept(colour)) or self._pool.adjacency(colour, noun) >= self._often(noun)
 
     def _describes(self, adjective: str, noun: str) -> bool:
         # Materials are often nouns ("a metal bench"), which stand together without being counted as adjacent.

@@ -87,6 +87,18 @@ def test_counts_are_attributes() -> None:
     assert not made("replace-attribute", "one dog")
 
 
+def test_an_animal_only_gets_a_colour_that_animals_have() -> None:
+    told = ["a black dog", "a white dog", "a blue bird", "a black bird", "a dog on a blue bed", "a blue bed"] * 5
+    pool = count(load_tagger().tag(told)).frozen()
+    generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("replace-attribute",), minimum=2))
+
+    def recoloured(caption: str) -> set[str]:
+        return texts(lambda seed: annotate(generator, pair_of(caption), seed))
+
+    assert recoloured("a white dog") == {"a black dog"}
+    assert "a blue bird" in recoloured("a white bird")
+
+
 def test_the_colour_of_a_person_is_left_alone() -> None:
     assert not made("replace-attribute", "a black man")
 
