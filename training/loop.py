@@ -128,9 +128,6 @@ class _Trainer:
         self.ranks = Ranks(self.accelerator.process_index, self.accelerator.num_processes)
         asked = Asked(run.recipe, run.model, run.data, run.validation)
         claim(run.out, asked, resume=run.resume)
-        self.accelerator.wait_for_everyone()  # all have looked before one writes
-        if self.accelerator.is_main_process:
-            describe(run.out, asked)
         self.method: Method = method_of(run.recipe)
         torch.manual_seed(run.recipe.seed)
         ready = self.method.ready(run.recipe, run.model)
@@ -141,6 +138,9 @@ class _Trainer:
         self.optimizer = _optimizer(self.model, run.recipe)
         self.steps = run.recipe.schedule.steps or run.recipe.schedule.epochs * len(self.loader)
         self._prepare()
+        self.accelerator.wait_for_everyone()  # all have looked, and nothing was refused
+        if self.accelerator.is_main_process:
+            describe(run.out, asked)
 
     def go(self) -> Report:
         with _memory_told(self.recipe, self.progress):
@@ -155,6 +155,8 @@ class _Trainer:
             # Before the model is wrapped, and with the optimiser's own state: both as they were.
             self.progress = load_checkpoint(folder, self.model, Optimizing(self.optimizer, self.accelerator.scaler))
             assert self.progress.loader is not None
+            if not self.accelerator.is_main_process:
+                self.progress.cut = 0  # the checkpoint has the sum
             self.loader.load_state_dict(self.progress.loader)
         self.wrapped: nn.Module = self.accelerator.prepare_model(self.model)
         self.stepping: Any = self.accelerator.prepare_optimizer(self.optimizer)
@@ -270,19 +272,23 @@ class _Trainer:
         if not math.isfinite(row.loss):
             raise PairwrightError(
                 f"the loss at step {row.step} is {row.loss}. What helps: a lower optimizer.lr, optimizer.clip=1, "
-                "a longer schedule.warmup, precision bf16 instead of fp16."
+                "a longer schedule.warmup, precision bf16 instead of fp16. Then begin in another folder."
             )
         self.progress.loss = row.loss
         return row
 
     def _save(self) -> None:
+        cut = self._cut()
         if self.accelerator.is_main_process:
             self.progress.seconds += self.stretch.lap()
-            save_checkpoint(self.run.out, self.model, self.running, self.progress)
+            save_checkpoint(self.run.out, self.model, self.running, replace(self.progress, cut=cut))
         self.accelerator.wait_for_everyone()
 
+    def _cut(self) -> int:
+        return int(self.ranks.total(torch.tensor(self.progress.cut, device=self.accelerator.device)))
+
     def _finish(self) -> Report:
-        cut = int(self.ranks.total(torch.tensor(self.progress.cut, device=self.accelerator.device)))
+        cut = self._cut()
         sizes = share(self.model)
         folder = self.run.out / "model"
         main = self.accelerator.is_main_process
@@ -358,5 +364,5 @@ def _memory_told(recipe: Recipe, progress: Progress) -> Iterator[None]:
         raise PairwrightError(
             f"out of memory at step {progress.step + 1}, with batches.size {recipe.batches.size} and precision "
             f"{recipe.precision}. What helps: a smaller batches.size, precision bf16, a smaller batches.max_tokens"
-            f"{smaller}{lora}, or more processes. Then start again in a new folder."
+            f"{smaller}{lora}, or more processes. Then begin in another folder."
         ) from None
