@@ -64,7 +64,13 @@ def train(
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # of loading weights, which takes a moment
     console = Progress()
-    report = run(Run(settings, data, model, out, validation, resume, tensorboard, lambda row: console.note(_said(row))))
+    try:
+        report = run(
+            Run(settings, data, model, out, validation, resume, tensorboard, lambda row: console.note(_said(row)))
+        )
+    except KeyboardInterrupt:
+        note("--resume goes on from the newest checkpoint.")
+        raise
     if report.main:
         if report.cut:
             note(f"{report.cut:,} texts were longer than the model reads, and lost their end (counted in each epoch).")
