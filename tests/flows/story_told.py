@@ -1,0 +1,47 @@
+"""A flow that tells Prefect of a build, for `test_story.py`: prints as JSON what Prefect's page has of it.
+
+In a process of its own: whoever has run a flow cannot fork any more (Prefect's temporary server), and data loaders do.
+"""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from prefect.artifacts import Artifact
+
+from pairwright.flows.prefect_api import flow
+from pairwright.flows.story import Story
+
+STAGE = {"unit": "pair", "candidates": 3, "kept": 2, "rejected": {"bad_image": 1}, "parts": 1, "seconds": 0.1}
+MANIFEST = {
+    "stages": {"pairs": STAGE, "shards": STAGE},
+    "types": {"negatives: swap-object": {"made": 4, "kept": 1, "rejected": {"no_edit": 3}}},
+}
+
+
+@flow(name="story")
+async def told(folder: Path) -> dict[str, Any]:
+    """Tell a build of two stages, and return what the page has: the bar at three times, and the artifacts."""
+    story = Story("My_Birds", ["pairs", "shards"])
+    shares: list[float] = []
+
+    async def share() -> None:
+        artifact = await Artifact.aget(story.key("progress"))
+        shares.append(float(artifact.data))  # type: ignore[union-attr,arg-type]
+
+    await story.begin("pairs", 2)
+    await share()
+    await story.advance("pairs")
+    await story.begin("shards", 1)
+    await share()
+    await story.end(MANIFEST, folder)
+    await share()
+    kinds = ("stages", "types", "card", "report")
+    artifacts = {kind: (await Artifact.aget(f"my-birds-{kind}")).data for kind in kinds}  # type: ignore[union-attr]
+    return {"shares": shares, **artifacts}
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(told(Path(sys.argv[1])))))  # noqa: T201 - what the test reads
