@@ -6,6 +6,9 @@ not mean a huge number.
 
     value_of("(10 - (3 + 6))")              -> Fraction(1)
     number_in("$1,200 in all")              -> Fraction(1200)
+    number_in("(8 cups + 10 mugs) * 4")     -> Fraction(72): units behind numbers count for nothing
+    stated("some - 8", "So some - 8 = 6.")  -> Fraction(6): what a text says that a calculation with a word comes to
+    several_in("(8 / 4) and (6 / 4)")       -> [Fraction(2), Fraction(3, 2)]
     equations("10 * 45 = 460 seeds")        -> [Equation(Fraction(450), Fraction(460), ...)]
 """
 
@@ -23,6 +26,21 @@ _TOKEN = re.compile(rf"\s*(?:(?P<number>{_NUMBER})|(?P<sign>[-+*/()×·÷−–x
 _SIGNS = {"×": "*", "·": "*", "x": "*", "X": "*", "÷": "/", "−": "-", "–": "-"}
 _MONEY = re.compile(r"[$€£¥]\s?(?=[\d.(-])")
 _UNKNOWN = re.compile(r"[^\W\d]\s*[-+*/×÷](?!\w)|[-+*/×÷]\s*[^\W\dxX]")  # "some - 9": a calculation with a word
+# "8 action figures + 10", "some bags + 4": up to three words behind a number, two behind the word of an unknown, and before
+# a sign or a bracket, name the unit; but for those that calculate, join or count themselves.
+_NO_UNIT = (
+    r"(?!(?:and|or|to|than|more|less|fewer|of|plus|minus|times|divided|by|half|dozens?|hundreds?|thousands?|millions?|"
+    r"percent|per|x|some|not|is|are|was|were|equals?)\b)"
+)
+_UNIT = re.compile(
+    rf"((?<![\w.]){_NUMBER})\s+(?:{_NO_UNIT}[^\W\d_]+\s*){{1,3}}(?=[-+*/×÷()]|x\s?[\d(]|\Z)", re.IGNORECASE
+)
+_UNIT_OF_WORD = re.compile(
+    rf"((?<![^\s(])[^\W\d_]+)\s+(?:{_NO_UNIT}[^\W\d_]+\s*){{1,2}}(?=[-+*/×÷)]|\Z)", re.IGNORECASE
+)
+_WORD = re.compile(r"[^\W\d_]+")
+_STAND_INS = ("10007", "20011", "30011")  # numbers for an unknown, which no text calculates with
+_SEPARATORS = re.compile(r"\s*(?:,\s+(?:and|or)\s|,\s|;|&|\band\b|\bor\b)\s*", re.IGNORECASE)
 # An expression in running text: it begins and ends with a number or a bracket.
 _EXPRESSION = rf"[(]*-?\s?[(]*(?:{_NUMBER})(?:\s?[()]*\s?[-+*/×·÷−x]\s?[(]*\s?-?(?:{_NUMBER})[)]*)*"
 _EQUATION = re.compile(
@@ -79,11 +97,75 @@ def number_in(text: str) -> Fraction | None:
         return value
     if "=" in text:
         text = right.strip()
-    text = _MONEY.sub("", text)
+    text = _without_units(_MONEY.sub("", text))
     if _UNKNOWN.search(text):
         return None
     found = list(dict.fromkeys(_values_within(text)))
     return found[0] if len(found) == 1 else None
+
+
+def several_in(text: str) -> list[Fraction]:
+    """Return the numbers of a text that gives several that differ ("(8 / 4) and (6 / 4)", "14, 21"), else nothing."""
+    text = _MONEY.sub("", text.strip(" .*_`'\"")[:LONGEST])
+    while text.startswith("(") and text.endswith(")") and _is_bracketed(text):
+        text = text[1:-1].strip()
+    values = [value_of(_without_units(part)) for part in _SEPARATORS.split(text)]
+    found = [value for value in values if value is not None]
+    return found if len(found) == len(values) and len(set(found)) > 1 else []
+
+
+def stated(expression: str, text: str) -> Fraction | None:
+    """Return what a text says that an expression with one unknown comes to, as "some - 8 = 6" does of "(some - 8)".
+
+    The expression is not solved for its unknown. Brackets may differ where they change nothing, units count for
+    nothing. ``None`` when the text does not say it, or says several numbers.
+    """
+    expression = _of_one_word(_MONEY.sub("", expression.strip(" .*_`'\"")[:LONGEST]))
+    unknown = set(_WORD.findall(expression)) - {"x", "X"} or set(_WORD.findall(expression))
+    units = r"(?:\s+[^\W\d_]+){0,2}?"
+    parts = [re.escape(part) + units for part in re.findall(rf"{_NUMBER}|[^\W\d_]+|[-+*/×÷]", expression)]
+    if len(unknown) != 1 or len(parts) < len(("some", "-", "8")):
+        return None
+    [word] = unknown
+    chain = r"[\s()]*".join(parts)
+    pattern = re.compile(
+        rf"(?<![\w.*/+^-])(?<![-+*/]\s)(?P<left>[(]*{chain}[)]*)\s*(?:=|\.?\s+that is|is)\s*[$€£¥]?"
+        rf"(?P<right>-?{_NUMBER})(?![\w%/*]|[.,]\d|\s?[-+*/×÷=]\s?\d)",
+        re.IGNORECASE,
+    )
+    found = {
+        value_of(match["right"])
+        for match in pattern.finditer(text)
+        if _at_stand_ins(expression, word) == _at_stand_ins(match["left"], word) is not None
+    }
+    return found.pop() if len(found) == 1 else None
+
+
+def _at_stand_ins(expression: str, unknown: str) -> tuple[Fraction, ...] | None:
+    values = []
+    for number in _STAND_INS:
+        known = re.sub(rf"(?<!\w){re.escape(unknown)}(?!\w)", number, _of_one_word(expression), flags=re.IGNORECASE)
+        values.append(value_of(_balanced(known)))
+    whole = tuple(value for value in values if value is not None)
+    return whole if len(whole) == len(values) else None
+
+
+def _without_units(text: str) -> str:
+    return _UNIT.sub(r"\1 ", text).strip()
+
+
+def _of_one_word(text: str) -> str:
+    return _UNIT_OF_WORD.sub(r"\1 ", _without_units(text)).strip()
+
+
+def _is_bracketed(text: str) -> bool:
+    """Return whether the first bracket closes with the last one."""
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0:
+            return at == len(text) - 1
+    return False
 
 
 def numbers(text: str) -> list[Fraction]:

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
-from pairwright.generators.arithmetic import close, number_in, value_of, written
+from pairwright.generators.arithmetic import close, number_in, several_in, stated, value_of, written
 
 Kind = Literal["set", "choice", "number", "text"]
 KINDS: tuple[Kind, ...] = ("set", "choice", "number", "text")
@@ -61,6 +61,18 @@ class Labels:
         if self.kind == "text":
             return bare
         return _choice(text, bare, choices) if self.kind == "choice" else self._member(bare)
+
+    def read_stated(self, text: str, rationale: str) -> str:
+        """Return the number that a rationale says that a calculation with a word comes to; empty when it says none.
+
+        That is 6 for "some - 8", where the rationale says "some - 8 = 6". Nothing is solved. Only for numbers.
+        """
+        value = stated(text[:LONGEST], rationale) if self.kind == "number" else None
+        return written(value) if value is not None else ""
+
+    def says_several(self, text: str) -> bool:
+        """Return whether a text that is no label holds several: "(8 / 4) and (6 / 4)". Only numbers are told apart."""
+        return self.kind == "number" and bool(several_in(text[:LONGEST]))
 
     def gold(self, given: Any, choices: Sequence[str] = ()) -> str:
         """Return the label that the user's row gives; empty where it says that nobody knows.

@@ -3,7 +3,9 @@
 Models that are shown demonstrations go on after their answer: with the next question, their answer to that, and so on.
 What counts ends where the first invented question begins: at a line, or a sentence, that begins as a turn of the prompt
 does (``Q:``, ``Premise:``, ``Human:``, ``###``), or as a field of the task. In what is left the answer is what stands
-behind the first marker whose label can be read; the rationale is what stands before that.
+behind the first marker whose label can be read; the rationale is what stands before that. Where the answer is a
+calculation with a word ("some - 8"), it is what the rationale says that this comes to ("some - 8 = 6"), if it says so:
+the model's own number, right or wrong, and never one that we solved for.
 
 Nothing of the text is evaluated.
 """
@@ -19,7 +21,7 @@ from pairwright.generators.rationale_labels import LONGEST, Labels
 # Reasons of an answer that cannot be used.
 NO_ANSWER = "no_answer"  # no marker before the first invented question
 UNREADABLE = "unreadable_label"  # a marker, but none of the task's labels behind it
-SEVERAL = "several_answers"  # two markers, two labels
+SEVERAL = "several_answers"  # two markers with two labels, or two numbers behind one
 NO_RATIONALE = "no_rationale"  # a label alone
 
 _ANSWER = (
@@ -100,7 +102,8 @@ def read_thought(
     chosen = readable[0] if readable else answers[0]
     rationale = _rationale(own[: chosen.start])
     if not readable:
-        return Thought(rationale, said=chosen.said, reason=UNREADABLE)
+        reason = SEVERAL if labels.says_several(chosen.said) else UNREADABLE
+        return Thought(rationale, said=chosen.said, reason=reason)
     if not all(labels.same(answer.label, chosen.label) for answer in readable):
         return Thought(rationale, said=chosen.said, reason=SEVERAL)
     return Thought(rationale, chosen.label, chosen.said, "" if re.search(r"\w", rationale) else NO_RATIONALE)
@@ -184,7 +187,8 @@ def _answers(text: str, labels: Labels, choices: Sequence[str]) -> list[_Answer]
 def _answer(text: str, match: re.Match[str], labels: Labels, choices: Sequence[str]) -> _Answer:
     behind = text[match.end() : match.end() + 2 * LONGEST].lstrip()
     said = behind[: _label_end(behind)].strip()
-    return _Answer(match.start(), said, labels.read(said, choices))
+    label = labels.read(said, choices) or labels.read_stated(said, text[: match.start()])
+    return _Answer(match.start(), said, label)
 
 
 def _label_end(text: str) -> int:

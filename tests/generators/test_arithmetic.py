@@ -12,6 +12,8 @@ from pairwright.generators.arithmetic import (
     equations,
     number_in,
     numbers,
+    several_in,
+    stated,
     value_of,
     written,
 )
@@ -97,6 +99,9 @@ def test_nothing_that_is_written_breaks_it(text: str) -> None:
         ("x = 5", 5),
         ("(10 * 45) seeds", 450),
         ("5 or 5.0", 5),
+        ("((8 action figures + 10 cabinets) * 4 shelves)", 72),
+        ("8 boxes x 4 pens", 32),
+        ("(12 cups) / 4", 3),
     ],
 )
 def test_an_answer_with_a_unit_is_a_number(text: str, value: int) -> None:
@@ -104,7 +109,19 @@ def test_an_answer_with_a_unit_is_a_number(text: str, value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["none", "between 3 and 5", "some - 9", "7 + x - 10", "3 apples and 4 pears", "(14, 21)"]
+    "text",
+    [
+        "none",
+        "between 3 and 5",
+        "some - 9",
+        "7 + x - 10",
+        "3 apples and 4 pears",
+        "(14, 21)",
+        "2 hundred + 3",
+        "3 more + 4",
+        "12 of them - 4",
+        "50 percent * 80",
+    ],
 )
 def test_an_answer_that_is_no_one_number_is_none(text: str) -> None:
     assert number_in(text) is None
@@ -136,3 +153,53 @@ def test_numbers_and_calculations_of_a_text() -> None:
 
 def test_numbers_are_written_as_people_write_them() -> None:
     assert [written(Fraction(*pair)) for pair in ((450, 1), (5, 2), (10, 3))] == ["450", "2.5", "3.33333"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("(8 / 4) and (6 / 4)", [2, Fraction(3, 2)]),
+        ("((28 - 13) and (28 - 15))", [15, 13]),
+        ("(14, 21)", [14, 21]),
+        ("14 crackers and 21 cakes", [14, 21]),
+        ("(8 / 4)", []),
+        ("5 or 5.0", []),
+        ("1,200", []),
+        ("some - 8 and 4", []),
+        ("((415 - 309) - (41", []),
+        ("between 3 and 5", []),
+    ],
+)
+def test_several_numbers_are_told_from_what_is_none(text: str, found: list[Fraction]) -> None:
+    assert several_in(text) == found
+
+
+@pytest.mark.parametrize(
+    ("expression", "text", "value"),
+    [
+        ("(some - 8)", "She has 6 dollars left. So some - 8 = 6.", 6),
+        ("((some - 7) + 2)", "Now there are 10. So some - 7 + 2 = 10.", 10),
+        ("(7 + x - 10)", "There are 8 now, then 7 + x - 10 = 8.", 8),
+        ("(some bags + 4 bags)", "So some bags + 4 bags = 8 bags.", 8),
+        ("(some - 563 - 558)", "So he had some - 563 - 558 crayons left. That is 332 crayons.", 332),
+        ("some - 8", "Some - 8 = $1,200.50", Fraction("1200.5")),
+        ("some - 8", "So some - 9 = 6.", None),
+        ("some - 8", "So some - 8 = 6, and some - 8 = 7.", None),
+        ("some - 8", "So 54 - some - 8 = 6.", None),
+        ("some - 8", "So some - 8 = 6 + 1.", None),
+        ("54 - (some - 28)", "So 54 - some - 28 = 30.", None),
+        ("some - other", "So some - other = 30.", None),
+        ("some", "So some is 5.", None),
+        ("10 - 4", "So 10 - 4 = 7.", None),
+    ],
+)
+def test_a_calculation_with_a_word_comes_to_what_the_text_says_and_is_never_solved(
+    expression: str, text: str, value: Fraction | None
+) -> None:
+    assert stated(expression, text) == value
+
+
+@given(st.text("0123456789+-*/()., x=$abcs", max_size=60), st.text("0123456789+-*/()., x=$abcs", max_size=80))
+def test_nothing_that_is_stated_breaks_it(expression: str, text: str) -> None:
+    stated(expression, f"{expression} = 5. {text}")
+    several_in(expression)
