@@ -5,7 +5,7 @@ a question drawn from the prompt's list) and *reasoning* (one question that take
 type in `LLMConversationOptions.types`, for one of them, drawn by `ratios` (the paper's: `type_mix.PAPER`), or only for
 those whose count it belongs to (`only`).
 
-Answers become turns, which are checked (`turn_checks`), asked for once more where something is wrong, and then kept or
+Answers become turns, which are checked (`turn_checks`, `turn_language`), asked for once more where something is wrong, and then kept or
 rejected with the reason. What a kept conversation names without support from captions and boxes is scored, not judged:
 ``hallucination`` (share of its things, 0-1) and ``unsupported_things`` (their number), see `support`.
 
@@ -35,10 +35,12 @@ from pairwright.generators.llm.troubles import Trouble
 from pairwright.generators.prompt_files import Prompt, PromptBook
 from pairwright.generators.support import Kinds, Support
 from pairwright.generators.turn_checks import Exchange, check_turns
+from pairwright.generators.turn_language import Languages
+from pairwright.generators.turn_reasons import REASONS
 from pairwright.generators.type_mix import check_ratios, drawn_type
 
 NAME = "llm-conversations"
-VERSION = 1
+VERSION = 2  # raised when the same answers would give other rows
 TYPES = ("conversation", "detail", "reasoning")
 
 Exchanges = tuple[Exchange, ...]
@@ -122,7 +124,7 @@ class LLMConversations:
             raise UsageError(f"{self._prompts['detail'].source}: the prompt needs a list 'questions' to draw from.")
         self._model = model
         self._images = (images or Images()) if self.options.see_image else None
-        self._support = Support(kinds, tagger)
+        self._support, self._languages = Support(kinds, tagger), Languages(kinds)
 
     @property
     def kind(self) -> str:
@@ -150,7 +152,7 @@ class LLMConversations:
         except (UnusableImage, InputError):
             return [*rows, *(self._row(pair, kind, (), Answer(None, "no_image")) for kind in asked_for)]
         for kind in asked_for:
-            task = _Task(self._prompts[kind], self._model, pair.key, attempt, context, images, rng)
+            task = _Task(self._prompts[kind], self._model, pair.key, attempt, context, images, rng, self._languages)
             turns, answer = yield from _ASKING[kind](task)
             rows.append(self._row(pair, kind, turns, answer, context))
         return rows
@@ -190,6 +192,7 @@ class _Task:
     context: ImageContext
     images: tuple[Image, ...]
     rng: random.Random
+    languages: Languages
 
     def request(self, shape: type[BaseModel] | None = None) -> Request:
         return self.prompt.request(
@@ -202,7 +205,13 @@ class _Task:
         )
 
     def check(self, kind: str, turns: Exchanges) -> Trouble | None:
-        return check_turns(turns, kind, self.context)
+        trouble = check_turns(turns, kind, self.context)
+        if trouble is not None:
+            return trouble
+        for number, turn in enumerate(turns, 1):
+            if self.languages.differ(turn.question, turn.answer, self.context.captions):
+                return Trouble("other_language", REASONS["other_language"].tell, f"turn {number}")
+        return None
 
 
 def _ask_conversation(task: _Task) -> _Asking:

@@ -38,6 +38,10 @@ _ALWAYS = word_set(
 class Kinds(Protocol):
     """What is asked of WordNet; `language.wordnet.WordNet` is one."""
 
+    def has(self, lemma: str, pos: str) -> bool:
+        """Return whether the lemma is one of that part of speech."""
+        ...
+
     def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
         """Return the other lemmas of the first senses."""
         ...

@@ -127,6 +127,34 @@ _SOURCES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = tuple(
             "",
         ),
         (r"\bthe (?:(?:left|right|top|bottom|detected|object|other|large|small)\w* )?box(?:es)? (?:around|labell?ed|marked)\b", "box boxes"),
+        (
+            (
+                r"\bthe text (?:also |clearly |above |below )?(?:states?|stated|suggests?|indicates?|impl(?:y|ies)|notes?|specif(?:y|ies)|tells? (?:us|me))\b"
+                r"|\bthe text (?:also |clearly )?says? (?:that|there)\b"
+            ),
+            "text sign signs writing word words letters reads reading says saying",
+        ),
+        (
+            (
+                r"\bthe user(?:'s (?:question|input|prompt|message|request|description|text)\b"
+                r"| (?:also |has |is |was |wants? |had )*(?:says?|said|asks?|asked|asking|mentions?|mentioned|states?|stated|describes?|described|provides?|provided|gave|given|told|writes?|wrote|to know)\b)"
+            ),
+            "user users",
+        ),
+        (
+            (
+                r"\b(?:the|this|that|your|given) context (?:also |clearly |strongly )?(?:suggests?|suggested|says?|said|states?|stated|mentions?|mentioned|"
+                r"implies|implied|indicates?|indicated|tells?|told|notes?|describes?|described|provides?|provided|shows?|lists?|listed|contains?|includes?|gives?)\b"
+            ),
+            "",
+        ),
+        (
+            (
+                r"\b(?:two|three|four|five|six|seven|eight|nine|ten|\d+|several|multiple|many) "
+                r"(?:other |separate |distinct |different |individual )?(?:\w+ )?instances\b(?!,? (?:in which|where|when|that)\b)"
+            ),
+            "instance instances",
+        ),
         (r"\bi (?:was|am|have been|'m) (?:given|provided|told)\b|\bi (?:can(?:no|')t|do not|don't) (?:actually )?see the (?:image|picture|photo)\b", ""),
     )
 )  # fmt: skip
@@ -221,6 +249,20 @@ def _length(turn: Exchange, limits: TurnLimits) -> str:
     return "too_long" if told > limits.answer[1] else ""
 
 
+def _as_label(context: ImageContext) -> re.Pattern[str] | None:
+    """Return what speaks of a box by its label: 'labeled "dog"', "one dog instance"; a sign labelled "Stop" is none."""
+    labels = {box.label for box in context.boxes} | {name for name, _ in context.more}
+    if not labels:
+        return None
+    names = "|".join(re.escape(label) for label in sorted(labels, key=lambda label: (-len(label), label)))
+    called = r"\b(?:labels?|label(?:l)?ed|tag(?:ged)?|marked|categori[sz]ed|classified)(?: (?:as|with|simply|only|just|a|an|is|the|of))*"
+    return re.compile(
+        rf"{called} ?[\"'“‘](?:{names})s?[\"'”’.,;!?]|{called} (?:{names})s?(?:[.,;!?]|\Z)"
+        rf"|\b(?:{names})s? instances?\b|\binstances? of (?:a |an |the )?[\"'“‘]?(?:{names})(?:s|es)?\b",
+        re.IGNORECASE,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Said:
     """What the captions say, as far as it excuses a word or a number, and the numbers of the boxes."""
@@ -228,12 +270,13 @@ class _Said:
     words: frozenset[str]
     text: str
     edges: frozenset[float]
+    labelled: re.Pattern[str] | None
 
     @classmethod
     def of(cls, context: ImageContext) -> "_Said":
         text = " ".join(context.captions).lower()
         edges = frozenset(edge for box in context.boxes for edge in corners(box))
-        return cls(frozenset(re.findall(r"[a-z]+", text)), text, edges)
+        return cls(frozenset(re.findall(r"[a-z]+", text)), text, edges, _as_label(context))
 
     def trouble(self, turn: Exchange, limits: TurnLimits) -> str:
         """Return what is wrong with what a turn says."""
@@ -242,6 +285,8 @@ class _Said:
             if any(pattern.search(straight) and self.words.isdisjoint(words) for pattern, words in _SOURCES):
                 # "It is not mentioned": the worse news is that there is no answer.
                 return "unanswerable" if self._is_open(turn, limits) else "names_source"
+            if self.labelled is not None and self.labelled.search(straight) and "label" not in self.text:
+                return "names_source"
             if self._has_coordinates(straight):
                 return "coordinates"
         return "unanswerable" if self._is_open(turn, limits) else ""

@@ -43,6 +43,10 @@ REASONS: Mapping[str, TurnReason] = {
         "a question has no answer in what is known of the image",
         "A question cannot be answered from what is known. Ask only what has a certain answer.",
     ),
+    "other_language": TurnReason(
+        "an answer is in another language than its question",
+        "An answer is in another language than its question. Write both in the same one.",
+    ),
     "repeated": TurnReason("the same question or answer stands there twice", "A question or an answer is repeated."),
     "question_too_long": TurnReason("a question is longer than asked for", "A question is too long."),
     "too_short": TurnReason("an answer is shorter than asked for", "The answer is too short. Say more."),

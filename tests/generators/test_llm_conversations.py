@@ -55,6 +55,10 @@ class Words:
         """Know what a dog is."""
         return ["mammal"] if (lemma, pos) == ("dog", "NOUN") else []
 
+    def has(self, lemma: str, pos: str) -> bool:
+        """Know every word."""
+        return bool(lemma and pos)
+
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
         """Know what can be touched."""
         things = {"dog", "hound", "mammal", "poodle", "frisbee", "beach", "water", "leash"}
@@ -278,3 +282,11 @@ def test_a_pair_without_a_readable_image_is_not_asked_when_the_image_is_to_be_se
 def test_what_cannot_be_asked_for_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         maker(**options)
+
+
+def test_an_answer_in_another_language_is_told_and_then_rejected() -> None:
+    strange = conversation(("What is the dog doing?", "Running."), ("Where is the dog?", "Собака бежит по пляжу."))
+    [row] = rows(strange)
+    assert (row.status, row.reason) == ("rejected", "other_language")
+    [row] = rows(strange, GOOD)
+    assert row.status == "kept"
