@@ -7,7 +7,8 @@ in ``OUT.partial``; OUT itself appears when it is whole. Answers are kept either
 Memory: the rows under way, some thousands, however long the input is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,16 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.reading import read_pairs
 from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
-from pairwright.flows.counting import asked_and_given, counted
+from pairwright.flows.counting import Filling, asked_and_given, told_missing
 from pairwright.flows.generating import Request, Work, materials, tagged_pairs
 from pairwright.flows.llm import Asking
 from pairwright.flows.talking import Talks
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.session import Snapshot
+from pairwright.generators.llm.runner import Spent
+from pairwright.generators.llm.session import Session, Snapshot
+from pairwright.generators.protocols import LLMGenerator
 from pairwright.generators.registry import build_llm_generator
 
 
@@ -46,41 +50,70 @@ def run_llm_generator(
     refuse_overwriting(request.out, request.read.input, request.pool)
     refuse_training_rows(request.out, request.options.get("types", ()))
     asking.check()
-    work = Work.of(request.generator)
     captions = sum(len(batch.pairs) for batch in read_pairs(request.read))
     tagger = load_tagger()
-    keys = (pair.key for batch in read_pairs(request.read) for pair in batch.pairs)
-    options = counted(request.options, keys, request.seed)
-    maker = build_llm_generator(request.generator, asking.materials(materials(request, tagger, note), tagger), options)
-    run = asking.identity(maker, request.options, request.seed)
+    made = asking.materials(materials(request, tagger, note), tagger)
+    filling = Filling(
+        request.options, lambda: (pair.key for batch in read_pairs(request.read) for pair in batch.pairs), request.seed
+    )
     partial = request.out.with_suffix(f".partial{request.out.suffix}")
-    stopped: BaseException | None = None
-    with FailedRows(failed_path(request.out), run=run, retry=asking.retry_failed) as failed:
-        talks = Talks(maker, request.seed, failed)
-        with (
-            asking.session(watch=watch, say=note) as session,
-            open_balanced(partial, request.generator, request.limits, work.add, work.judged) as write,
-        ):
-            try:
-                for pair, rows in talks.hold(session, tagged_pairs(request.read, tagger, work.broken), of=captions):
-                    write(pair, rows)
-            except (PairwrightError, KeyboardInterrupt) as error:
-                stopped = error
-        if stopped is not None:
-            note(_left(work.captions, captions, partial))
-            raise stopped
+    with asking.session(watch=watch, say=note) as session:
+        run = _Pass(request, asking, session, tagger, partial, captions, note)
+        passed = Spent()
+        work, failed = run(build_llm_generator(request.generator, made, filling.now()), retry=asking.retry_failed)
+        while filling.goes_on(work.tally, captions):
+            passed = session.totals().spent
+            note(f"Rejected answers are made up for from further pairs: {_told(filling.missing(work.tally))}.")
+            work, failed = run(build_llm_generator(request.generator, made, filling.now()), retry=False)
+        totals = {"captions_per_second": round(session.totals().rate, 1)}
+        spent = asking.told(session.totals().spent.since(passed))  # the last pass rests on all answers
     partial.replace(request.out)
-    if summary := failed.summary(work.captions):
-        note(summary)
+    for told in (failed.summary(work.captions), told_missing(filling.missing(work.tally))):
+        if told:
+            note(told)
     if request.options.get("counts"):
         work.judged(asked_and_given(request.options, work.tally))
-    totals = {"captions_per_second": round(session.totals().rate, 1)}
     reasons = dict(sorted(failed.counts.items()))
     return {
         **work.result(request.out),
-        "llm": {**asking.told(session.totals().spent), **totals},
+        "llm": {**spent, **totals},
         "failed": {"rows": sum(reasons.values()), "reasons": reasons, "file": str(failed.path)},
     }
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """One pass over all pairs, which writes ``partial`` and the file of failed rows anew."""
+
+    request: Request
+    asking: Asking
+    session: Session
+    tagger: Tagger
+    partial: Path
+    captions: int
+    note: Callable[[str], None]
+
+    def __call__(self, maker: LLMGenerator, *, retry: bool) -> tuple[Work, FailedRows]:
+        request, work = self.request, Work.of(self.request.generator)
+        run = self.asking.identity(maker, request.options, request.seed)
+        stopped: BaseException | None = None
+        with FailedRows(failed_path(request.out), run=run, retry=retry) as failed:
+            talks = Talks(maker, request.seed, failed)
+            pairs = tagged_pairs(request.read, self.tagger, work.broken)
+            with open_balanced(self.partial, request.generator, request.limits, work.add, work.judged) as write:
+                try:
+                    for pair, rows in talks.hold(self.session, pairs, of=self.captions):
+                        write(pair, rows)
+                except (PairwrightError, KeyboardInterrupt) as error:
+                    stopped = error
+            if stopped is not None:
+                self.note(_left(work.captions, self.captions, self.partial))
+                raise stopped
+        return work, failed
+
+
+def _told(missing: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {kind}" for kind, count in sorted(missing.items()))
 
 
 def _left(done: int, of: int, partial: Path) -> str:

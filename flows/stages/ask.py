@@ -3,8 +3,7 @@
 A killed stage starts again from the first row; what was answered is in the cache, and is not paid for twice.
 """
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -13,7 +12,7 @@ from threading import Event
 
 from pairwright.datasets.tables import PAIRS
 from pairwright.flows.chosen import chosen_flags, chosen_frame, chosen_pairs
-from pairwright.flows.counting import asked_and_given, counted
+from pairwright.flows.counting import Filling, asked_and_given, told_missing
 from pairwright.flows.layout import failed_path, pairs_path, tokens_path
 from pairwright.flows.llm import Asking
 from pairwright.flows.progress import Progress
@@ -23,6 +22,9 @@ from pairwright.flows.talking import TaggedPair, Talks
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.token_table import read_tokens
 from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.runner import Spent
+from pairwright.generators.llm.session import Session
+from pairwright.generators.protocols import LLMGenerator
 from pairwright.generators.registry import build_llm_generator
 from pairwright.generators.tally import Tally
 
@@ -54,25 +56,26 @@ class AskingStage:
         this, asking = self.this, self.asking
         before = replace(asking.bill)  # of the stages before this one
         tagger = load_tagger()
-        keys = (key for part in parts for key in chosen_frame(root, part, this.choice)["key"])
-        options = counted(this.options, keys, this.seed)
-        maker = build_llm_generator(this.generator, asking.materials(materials_of(root, this.seed), tagger), options)
-        run = asking.identity(maker, this.options, this.seed)
+        filling = Filling(
+            this.options,
+            lambda: (key for part in parts for key in chosen_frame(root, part, this.choice)["key"]),
+            this.seed,
+        )
+        materials = asking.materials(materials_of(root, this.seed), tagger)
         chosen = {part: sum(chosen_flags(root, PAIRS.read(pairs_path(root, part)), this.choice)) for part in parts}
-        outputs, tally = [failed_path(root, this.stage)], Tally()
-        with ExitStack() as stack:
-            failed = stack.enter_context(FailedRows(outputs[0], run=run, retry=asking.retry_failed))
-            session = stack.enter_context(
-                asking.session(watch=partial(self.progress.far, this.stage), say=self.progress.note, stop=self.stop)
-            )
-            pairs = (tagged for part in parts for tagged in _tagged(root, part, this))
-            held = Talks(maker, this.seed, failed).hold(session, pairs, of=sum(chosen.values()))
-            for part in parts:
-                rows = [row for _, made in islice(held, chosen[part]) for row in made]
-                rows = not_on_both_sides(root, part, this, rows)
-                outputs += write_rows(root, part, this, rows)
-                tally.add(rows)
-            told = {**asking.told(session.totals().spent, before), "failed": failed.counts.total()}
+        with asking.session(
+            watch=partial(self.progress.far, this.stage), say=self.progress.note, stop=self.stop
+        ) as session:
+            maker = build_llm_generator(this.generator, materials, filling.now())
+            passed = Spent()
+            outputs, tally, failed = self._pass(root, chosen, session, maker, retry=asking.retry_failed)
+            while filling.goes_on(tally, sum(chosen.values())):
+                passed = session.totals().spent
+                maker = build_llm_generator(this.generator, materials, filling.now())
+                outputs, tally, failed = self._pass(root, chosen, session, maker, retry=False)
+            told = {**asking.told(session.totals().spent.since(passed), before), "failed": failed}
+        if short := told_missing(filling.missing(tally)):
+            self.progress.note(short)
         made = tally.by_type()
         counts = Counts(
             "attempt",
@@ -84,6 +87,22 @@ class AskingStage:
         if this.options.get("counts"):
             facts["limits"] = asked_and_given(this.options, tally).as_json()
         return Outcome(outputs, counts, facts)
+
+    def _pass(
+        self, root: Path, chosen: Mapping[str, int], session: Session, maker: LLMGenerator, *, retry: bool
+    ) -> tuple[list[Path], Tally, int]:
+        """Make the rows of all parts; return their files, what they are, and how many rows failed."""
+        this, tally = self.this, Tally()
+        outputs, run = [failed_path(root, this.stage)], self.asking.identity(maker, this.options, this.seed)
+        with FailedRows(outputs[0], run=run, retry=retry) as failed:
+            pairs = (tagged for part in chosen for tagged in _tagged(root, part, this))
+            held = Talks(maker, this.seed, failed).hold(session, pairs, of=sum(chosen.values()))
+            for part, count in chosen.items():
+                rows = [row for _, made in islice(held, count) for row in made]
+                rows = not_on_both_sides(root, part, this, rows)
+                outputs += write_rows(root, part, this, rows)
+                tally.add(rows)
+        return outputs, tally, failed.counts.total()
 
 
 def has_failed_rows(root: Path, stage: str) -> bool:

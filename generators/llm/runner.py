@@ -16,7 +16,7 @@ for some seconds, since their answers are being paid for. All that is finished i
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Generic, TypeVar
 
 from pairwright.datasets.errors import MissingResource, PairwrightError, StorageError, UsageError
@@ -80,6 +80,11 @@ class Spent:
             self.kept_prompt_tokens + other.kept_prompt_tokens,
             self.kept_completion_tokens + other.kept_completion_tokens,
         )
+
+    def since(self, before: "Spent") -> "Spent":
+        """Return what was spent after ``before``."""
+        mine, earlier = astuple(self), astuple(before)
+        return Spent(*(now - then for now, then in zip(mine, earlier, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -335,6 +335,34 @@ def test_counts_of_conversations_are_asked_for_and_no_more(server: Server, capti
     assert done["failed"]["rows"] == 0
 
 
+def test_rejected_conversations_are_made_up_for_from_further_pairs(server: Server, captions: Path) -> None:
+    turns = [{"question": f"Where is the {thing}?", "answer": "It is on a bed."} for thing in ("dog", "animal")]
+    server.change(rules=[{"matches": "(?s)^(?=.*bed)", "refusal": "No."}, {"json": {"turns": turns}}])
+    section = {"types": ("conversation",), "counts": {"conversation": 9}}
+    by_verb = Request("llm-conversations", section, 0, request(captions).read, "", captions.parent / "c.jsonl")
+    notes: list[str] = []
+    done = run_llm_generator(by_verb, asking(captions.parent), notes.append, lambda _: None)
+    told = done["limits"]["conversation"]
+    assert (told["asked"], told["available"], told["given"]) == (9, 12, 9)
+    assert done["llm"]["in_all"]["answers"] == told["available"]
+    assert any("made up for" in note for note in notes)
+    asked = {"method": "llm", "counts": {"conversation": 10}}
+    manifest = built(captions, captions.parent / "build", generators=[], conversations=asked)
+    stage = manifest["stages"]["conversations"]
+    assert (stage["candidates"], stage["kept"], stage["rejected"]) == (12, 9, {"refused": 3})
+    assert stage["facts"]["limits"]["conversation"]["given"] == 9
+
+
+def test_counts_that_cannot_be_met_are_told(server: Server, captions: Path) -> None:
+    server.change(rules=[{"refusal": "No."}])
+    section = {"types": ("conversation",), "counts": {"conversation": 2}}
+    by_verb = Request("llm-conversations", section, 0, request(captions).read, "", captions.parent / "c.jsonl")
+    notes: list[str] = []
+    done = run_llm_generator(by_verb, asking(captions.parent), notes.append, lambda _: None)
+    assert done["limits"]["conversation"]["available"] == 2, "nothing is asked on when nothing comes of it"
+    assert any("2 conversation missing" in note for note in notes)
+
+
 @pytest.mark.parametrize(
     "section",
     [
