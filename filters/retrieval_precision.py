@@ -84,16 +84,29 @@ def mean_average_precision(embeddings: FloatArray, labels: Sequence[str]) -> Pre
     Raises:
         InputError: no two pictures share a label.
     """
+    found, others = average_precisions(embeddings, labels)
+    return Precision(
+        float(found.mean()), random_precision(others, len(labels) - 1), len(found), len(labels) - len(found)
+    )
+
+
+def average_precisions(
+    embeddings: FloatArray, labels: Sequence[str]
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
+    """Return the average precision of each query, and how many pictures it could find; see `mean_average_precision`.
+
+    Raises:
+        InputError: no two pictures share a label.
+    """
     names, codes = np.unique(np.asarray(labels, dtype=object).astype(str), return_inverse=True)
     others = np.bincount(codes, minlength=len(names))[codes] - 1
     queries = np.flatnonzero(others > 0)
     if not len(queries):
         raise InputError("no two rows share a label", where="labels", mend="Choose another --by.")
-    total = 0.0
-    for start in range(0, len(queries), _BLOCK):
-        total += float(_precisions(embeddings, codes, queries[start : start + _BLOCK]).sum())
-    random = _random(others[queries], len(labels) - 1)
-    return Precision(total / len(queries), random, len(queries), len(labels) - len(queries))
+    blocks = [
+        _precisions(embeddings, codes, queries[start : start + _BLOCK]) for start in range(0, len(queries), _BLOCK)
+    ]
+    return np.concatenate(blocks), others[queries]
 
 
 def _precisions(
@@ -111,7 +124,13 @@ def _precisions(
     return average
 
 
-def _random(relevant: npt.NDArray[np.intp], of: int) -> float:
+def random_precision(relevant: npt.NDArray[np.intp], of: int) -> float:
+    """Return the mean average precision of a random order, 0-1.
+
+    Args:
+        relevant: for each query how many it could find, each at least 1.
+        of: pictures that are ranked.
+    """
     # Expected average precision of a random order of N with R relevant: the i-th relevant one stands at rank k with
     # i - 1 before it; summed, (1/N) sum_k ((k-1)(R-1)/(N-1) + 1) / k.
     counts, times = np.unique(relevant, return_counts=True)

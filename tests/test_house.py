@@ -40,13 +40,16 @@ def test_a_room_imports_only_from_rooms_to_its_left(room: str) -> None:
                 assert steps[1] in allowed, f"{path} imports {name}"
 
 
-def test_the_trainer_imports_records_and_the_online_maker_only() -> None:
+def test_the_trainer_imports_records_and_the_online_maker_and_its_evaluation_readers_and_metrics_too() -> None:
+    always = ("pairwright.datasets", "pairwright.training", "pairwright.generators.online")
     for path in modules("training"):
+        measures = path.parent.name == "evaluation"
+        allowed = (*always, "pairwright.indexes", "pairwright.filters") if measures else always
         for name in imported(path):
-            ours = name.startswith("pairwright.") and not name.startswith(
-                ("pairwright.datasets", "pairwright.training", "pairwright.generators.online")
-            )
+            ours = name.startswith("pairwright.") and not name.startswith(allowed)
             assert not ours, f"{path} imports {name}"
+            evaluation = name.startswith("pairwright.training.evaluation")
+            assert measures or not evaluation, f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("room", ["datasets", "indexes", "generators", "filters", "training"])

@@ -44,11 +44,11 @@ class Students:
 
     def lacks(self, body: Body) -> str:
         """Return whether a sample has no row of this split and objective."""
-        return "" if self._rows("", body) else "no_rationales"
+        return "" if self.rows("", body) else "no_rationales"
 
     def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[StudentBatch]:
         """Return the batch of these samples."""
-        rows = [(sample.key, row) for sample in samples for row in self._rows(sample.key, sample.body)]
+        rows = [(sample.key, row) for sample in samples for row in self.rows(sample.key, sample.body)]
         asked, cut_asked = encode([row["input"] for _, row in rows], making.texts)
         said, cut_said = encode([row["output"] for _, row in rows], making.texts)
         texts, mask = padded(asked, fill_of(making.texts))
@@ -57,7 +57,7 @@ class Students:
         batch = StudentBatch(texts, mask, targets, rationale, [key for key, _ in rows], cut_asked + cut_said)
         return Packed(batch, torch.empty(0, dtype=torch.uint8), torch.empty(0, dtype=torch.int64))
 
-    def _rows(self, key: str, body: Body) -> list[dict[str, Any]]:
+    def rows(self, key: str, body: Body) -> list[dict[str, Any]]:
         """Return the student rows of a sample, or of an example of a file, which has them ready."""
         rows = [row for row in body.get(ROWS, ()) if row["split"] == self.split]
         told = StudentRows("single-task" if self.objectives == "single-task" else "multi-task")

@@ -1,38 +1,111 @@
-"""``pairwright evaluate``: accuracies from scores, or retrieval precision from embeddings, computed elsewhere."""
+"""``pairwright evaluate``: models by a task, or accuracies and retrieval precision from what was computed elsewhere."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pairwright.cli.asking import Asked, may_ask_a_model
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.evaluated_models import TASKS, ModelOptions, evaluate_models
 from pairwright.cli.reading import JsonOption, columns_option
 
 if TYPE_CHECKING:
     from pairwright.filters.evaluation import Evaluation, Result, Share
     from pairwright.filters.retrieval_precision import Precision
 
+_OF_MODELS = (
+    "data",
+    "images",
+    "ask",
+    "classes",
+    "split",
+    "single_task",
+    "wise_ft",
+    "base",
+    "html",
+    "device",
+    "batch_size",
+)
 
+
+@may_ask_a_model
 def evaluate(
-    input_: Annotated[
-        Path, typer.Argument(metavar="SCORES", help="Scores: .jsonl, .csv, .tsv, .parquet. Embeddings: .npy.")
+    inputs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SCORES|MODEL...",
+            help="Scores: .jsonl, .csv, .tsv, .parquet. Embeddings: .npy. With --task, models: folders or hub names.",
+        ),
     ],
     *,
+    task: Annotated[
+        str,
+        typer.Option(
+            "--task",
+            help="Measure models by: negatives, retrieval, zero-shot, conditions, rationales, answers.",
+        ),
+    ] = "",
+    data: Annotated[
+        list[str] | None,
+        typer.Option("--data", help="With --task: shards, or a file; what it holds depends on the task. Repeatable."),
+    ] = None,
+    images: Annotated[
+        str, typer.Option("--images", help="Folder that images named in --data start from; else that of the file.")
+    ] = "",
     mapping: Annotated[
         str, typer.Option("--columns", help="With scores: your columns, such as s_caption=pos,s_negative=neg.")
     ] = "",
     labels: Annotated[
-        Path | None, typer.Option("--labels", help="With .npy: a file with one row an embedding, in its order.")
+        Path | None,
+        typer.Option(
+            "--labels",
+            help="With .npy: a file with one row an embedding, in its order. With shards: one with a column key.",
+        ),
     ] = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
-            "--by", metavar="COLUMN", help="With .npy: what makes two images alike; repeatable, A+B for both."
+            "--by",
+            metavar="COLUMN",
+            help="What makes two images alike; repeatable, A+B for both. zero-shot: the class.",
         ),
     ] = None,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option("--ask", metavar="COLUMN=TEXT", help="conditions: the instruction for a --by. Repeatable."),
+    ] = None,
+    classes: Annotated[
+        Path | None,
+        typer.Option("--classes", help="zero-shot: JSON of classes and templates, as for `pairwright retrieve`."),
+    ] = None,
+    split: Annotated[
+        Literal["validation", "train"] | None,
+        typer.Option("--split", help="rationales: which examples; validation when left out."),
+    ] = None,
+    single_task: Annotated[
+        bool, typer.Option("--single-task", help="rationales: the student writes rationale and label as one text.")
+    ] = False,
+    wise_ft: Annotated[
+        str, typer.Option("--wise-ft", metavar="SHARES", help="Mix each model with --base: 0,0.25,0.5,0.75,1.")
+    ] = "",
+    base: Annotated[str, typer.Option("--base", help="With --wise-ft: what the training started from.")] = "",
+    html: Annotated[
+        Path | None, typer.Option("--html", help="With --task: write table and plots to this page.")
+    ] = None,
+    device: Annotated[str, typer.Option("--device", help="cpu, cuda; guessed when left out.")] = "",
+    batch_size: Annotated[
+        int, typer.Option("--batch-size", min=0, help="Images or texts at once; 0: 64, of LLaVA 8.")
+    ] = 0,
     as_json: JsonOption = False,
+    asked: Asked,
 ) -> None:
-    """Tell how a model fares, from what it computed elsewhere.
+    """Tell how models fare: by --task, or from what was computed elsewhere.
+
+    Models (`pairwright train` writes them; CLIP and T5 checkpoints do too), several side by side. negatives: accuracy
+    on hard negatives by type, brittleness to hard positives. retrieval: recall@k both ways. zero-shot: accuracy.
+    conditions: retrieval by what is asked (FocalLens). rationales: labels and rationales of a student. answers: a
+    LLaVA's, or those in a .jsonl, judged by a language model.
 
     Scores: s_caption and s_negative of each row, s_positive where there is a hard positive, and its type (or form and
     target). A row is right when its caption scores strictly higher. Embeddings: image-image retrieval, mean average
@@ -43,7 +116,44 @@ def evaluate(
       pairwright evaluate scores.jsonl
       pairwright evaluate scores.csv --columns s_caption=pos,s_negative=neg
       pairwright evaluate by-colour.npy --labels labels.jsonl --by colour --by shape
+      pairwright evaluate run openai/clip-vit-base-patch32 --task negatives --data swap_att.json --images val2017
+      pairwright evaluate run --base clip --wise-ft 0,0.5,1 --task retrieval --data 'shards/{00000..00004}.tar'
+      pairwright evaluate lens --task conditions --data colorshape --html lens.html
+      pairwright evaluate llava --task answers --data questions.jsonl --images coco --model gpt-4o --dry-run
     """
+    from pairwright.datasets.errors import UsageError
+
+    options = ModelOptions(
+        task,
+        tuple(data or ()),
+        images,
+        labels,
+        tuple(by or ()),
+        tuple(ask or ()),
+        classes,
+        split or "",
+        single_task,
+        wise_ft,
+        base,
+        html,
+        device,
+        batch_size,
+    )
+    if task:
+        if mapping:
+            raise UsageError("--columns is for scores. Leave it out.")
+        evaluate_models(inputs, options, asked, as_json=as_json)
+        return
+    options.refuse(_OF_MODELS, "without --task")
+    asked.refuse("without --task answers")
+    if len(inputs) > 1:
+        raise UsageError(f"{len(inputs)} inputs without --task: one file of scores, or say how to measure the models.")
+    if "." not in Path(inputs[0]).name or Path(inputs[0]).is_dir():
+        raise UsageError(f"{inputs[0]}: no file of scores. A model is measured by --task {', '.join(TASKS)}.")
+    _given(Path(inputs[0]), mapping, labels, by, as_json=as_json)
+
+
+def _given(input_: Path, mapping: str, labels: Path | None, by: list[str] | None, *, as_json: bool) -> None:
     from pairwright.datasets.errors import UsageError
 
     if input_.suffix.lower() == ".npy":

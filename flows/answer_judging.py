@@ -1,0 +1,171 @@
+"""Answers to questions about images, judged by a language model: ``pairwright evaluate --task answers``.
+
+A model is a LLaVA, which answers first, or a JSONL file of answers that were given elsewhere (which needs no torch).
+Judgements are kept in the cache; those that failed or cannot be read are asked for anew with ``--retry-failed``.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.errors import UsageError
+from pairwright.filters.answer_judging import (
+    AnswerJudge,
+    Judged,
+    Question,
+    Relative,
+    read_answers,
+    read_questions,
+    relative,
+)
+from pairwright.filters.intervals import ratio_interval
+from pairwright.flows.llm import Asking
+from pairwright.flows.llm_generating import failed_path
+from pairwright.flows.llm_planning import plan_maker
+from pairwright.flows.talking import Talks
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.plan import StagePlan, sample_of
+from pairwright.generators.llm.session import Snapshot
+from pairwright.generators.prompt_files import PromptBook
+from pairwright.training.evaluation.figures import Evaluated, Figure, Findings
+
+ANSWERS_KIND = "answers"
+
+
+@dataclass(frozen=True)
+class JudgingRequest:
+    """What to have judged.
+
+    Attributes:
+        models: LLaVA models, or .jsonl files of answers.
+        questions: the file of `filters.answer_judging.read_questions`.
+        images: folder that its images start from.
+        out: beside which failed rows are told.
+        device: of the models.
+        batch: questions at once.
+    """
+
+    models: tuple[str, ...]
+    questions: Path
+    images: str
+    out: Path
+    device: str = ""
+    batch: int = 8
+
+
+def plan_judging(request: JudgingRequest, asking: Asking) -> StagePlan:
+    """Return what judging would ask and cost; a LLaVA's answers are taken to be as long as the references.
+
+    Raises:
+        PairwrightError: settings, prices, questions or answers cannot work.
+    """
+    asking.settings()  # what cannot work is told first
+    questions = read_questions(request.questions, request.images)
+    references = [question.reference for question in questions]
+    answers = {name: read_answers(Path(name), questions) if _is_file(name) else references for name in request.models}
+    judge = _judge(asking, questions, answers)
+    return plan_maker(judge, sample_of(judge.pairs, seed=asking.seed), load_tagger(), asking, asking.seed)
+
+
+def judge_models(
+    request: JudgingRequest, asking: Asking, note: Callable[[str], None], watch: Callable[[Snapshot], None]
+) -> tuple[list[Evaluated], dict[str, Any]]:
+    """Return the relative score of each model, by type of question where there are several, and the bill.
+
+    Raises:
+        PairwrightError: when it cannot begin, or what stopped it; judgements are kept.
+    """
+    asking.check()  # before minutes of work
+    questions = read_questions(request.questions, request.images)
+    kinds, answers = _answered(request, questions, note)
+    judge = _judge(asking, questions, answers)
+    found: defaultdict[str, list[Judged]] = defaultdict(list)
+    with FailedRows(
+        failed_path(request.out), run=asking.identity(judge, {}, asking.seed), retry=asking.retry_failed
+    ) as failed:
+        talks, pairs = Talks(judge, asking.seed, failed), judge.pairs
+        with asking.session(watch=watch, say=note) as session:
+            for _, rows in talks.hold(session, ((pair, ()) for pair in pairs), of=len(pairs)):
+                subject, judged = judge.judged(rows[0])
+                found[subject].append(judged)
+        bill = asking.told(session.totals().spent)
+    if summary := failed.summary(len(pairs)):
+        note(summary)
+    return [Evaluated(name, kinds[name], None, findings(found[name], answers[name])) for name in answers], bill
+
+
+def _answered(
+    request: JudgingRequest, questions: Sequence[Question], note: Callable[[str], None]
+) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
+    """Return the kind and the answers of each model, by its name."""
+    given: dict[str, Sequence[str]] = {
+        name: read_answers(Path(name), questions) for name in request.models if _is_file(name)
+    }
+    kinds = dict.fromkeys(given, ANSWERS_KIND)
+    if models := [name for name in request.models if name not in given]:
+        from pairwright.training.evaluation.answers import answers
+        from pairwright.training.evaluation.pictures import image_sizes
+        from pairwright.training.evaluation.subjects import subjects
+        from pairwright.training.evaluation.tasks import named_models
+
+        named = named_models("answers", models)
+        image_sizes([question.image for question in questions])
+        for subject in subjects(named, None, request.device):
+            note(f"{subject.named.name} answers {len(questions):,} questions.")
+            given[subject.named.name] = answers(subject, questions, batch=request.batch)
+            kinds[subject.named.name] = subject.named.kind
+    return kinds, {name: given[name] for name in request.models}
+
+
+def _judge(asking: Asking, questions: Sequence[Question], answers: Mapping[str, Sequence[str]]) -> AnswerJudge:
+    if not answers:
+        raise UsageError("nothing to judge: name a model, or a .jsonl file of answers.")
+    prompts = asking.section.prompts
+    return AnswerJudge(PromptBook(Path(prompts) if prompts else None), asking.section.model, questions, answers)
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".jsonl")
+
+
+def findings(judged: Sequence[Judged], answers: Sequence[str]) -> Findings:
+    """Return what the judgements on one model come to.
+
+    Args:
+        judged: one a question.
+        answers: aligned.
+    """
+    types = sorted({one.question.type for one in judged if one.question.type})
+    parts = {
+        **({name: [one for one in judged if one.question.type == name] for name in types} if len(types) > 1 else {})
+    }
+    parts["all"] = list(judged)
+    figures = [figure for name, rows in parts.items() for figure in _figures(name, relative(rows))]
+    every = relative(judged)
+    counts = {f"questions have no score ({reason}) and are left out": n for reason, n in every.left_out.items()}
+    if every.unparsed:
+        counts["judgements cannot be read"] = every.unparsed
+    rows = [
+        {
+            "id": one.question.id,
+            "type": one.question.type,
+            "answer": answer,
+            "model": one.model,
+            "reference": one.reference,
+            "reason": one.reason,
+        }
+        for one, answer in zip(judged, answers, strict=True)
+    ]
+    return Findings(tuple(figures), counts, {"judgements": rows})
+
+
+def _figures(part: str, found: Relative) -> list[Figure]:
+    n = len(found.model)
+    if not n:
+        return []
+    low, high = ratio_interval(found.model, found.reference)
+    score = Figure(part, "relative score", float(found.model.sum() / found.reference.sum()), low, high, n)
+    return [score, Figure.share(part, "order decides", found.turned, n, better="less")]

@@ -1,0 +1,60 @@
+"""What a LLaVA answers to questions about images, for a judge (LLaVA-Bench; `filters.answer_judging`).
+
+Read as it was trained: ``USER: <image> question ASSISTANT: ``, the image before the question.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from pairwright.filters.answer_judging import Question
+from pairwright.training.evaluation.pictures import image_batches
+from pairwright.training.evaluation.subjects import Subject
+from pairwright.training.loading.talks import TalkFormat
+from pairwright.training.loading.texts import TextOptions, fill_of, load_tokenizer, padded
+from pairwright.training.models.llava import IMAGE, Llava
+
+
+def answers(
+    subject: Subject,
+    questions: Sequence[Question],
+    *,
+    batch: int = 8,
+    longest: int = 512,
+    style: TalkFormat | None = None,
+) -> list[str]:
+    """Return one answer a question, in order.
+
+    Args:
+        subject: a LLaVA.
+        questions: with their images.
+        batch: questions at once.
+        longest: tokens of an answer at most.
+        style: how turns read.
+    """
+    model = subject.model
+    assert isinstance(model, Llava)  # tasks.py lets no other kind come here
+    options = TextOptions(f"{subject.named.folder}/language", 2**16)
+    tokenizer = load_tokenizer(options.tokenizer)
+    device = next(model.parameters()).device
+    shown = image_batches([question.image for question in questions], model.pixels, batch, device)
+    said: list[str] = []
+    for place, images in enumerate(shown):
+        now = questions[place * batch : (place + 1) * batch]
+        texts, mask = padded(
+            [_asked(tokenizer, question.text, style or TalkFormat()) for question in now], fill_of(options)
+        )
+        with torch.inference_mode():
+            found = model.answer(texts.to(device), mask.to(device), images, most=longest)
+        said += [text.strip() for text in tokenizer.batch_decode(found, skip_special_tokens=True)]
+    return said
+
+
+def _asked(tokenizer: object, question: str, style: TalkFormat) -> list[int]:
+    def tokens(text: str) -> list[int]:
+        found: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]  # type: ignore[operator]
+        return found
+
+    begin = getattr(tokenizer, "bos_token_id", None)
+    head = ([] if begin is None else [begin]) + tokens(style.system) + tokens(style.human)
+    return [*head, IMAGE, *tokens(question), *tokens(style.assistant)]

@@ -1,0 +1,171 @@
+"""What an evaluation finds: figures of a model, each with its interval and the number of things it was counted on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pairwright.filters.evaluation import Share
+from pairwright.filters.intervals import mean_interval
+
+SIDE_BY_SIDE = 3  # models that a table has room for
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number.
+
+    Attributes:
+        part: of the set that it was measured on, such as ``swap-attribute``; ``all`` where there is but one.
+        measure: such as ``accuracy``.
+        value: a share in 0-1, or a correlation in -1 to 1.
+        low: lower end of the 95% interval.
+        high: upper end.
+        n: rows, queries or images that it was counted on.
+        chance: what guessing gives; None where that is not known.
+        better: whether more or less is better.
+        percent: whether it is told in percent; a correlation is not.
+    """
+
+    part: str
+    measure: str
+    value: float
+    low: float
+    high: float
+    n: int
+    chance: float | None = None
+    better: str = "more"
+    percent: bool = True
+
+    @classmethod
+    def share(  # noqa: PLR0913 - what a figure is made of
+        cls, part: str, measure: str, hits: int, n: int, chance: float | None = None, *, better: str = "more"
+    ) -> "Figure":
+        """Return ``hits`` of ``n`` (at least 1) with the Wilson interval."""
+        found = Share.of(hits, n)
+        return cls(part, measure, found.value, found.low, found.high, n, chance, better)
+
+    @classmethod
+    def mean(
+        cls,
+        part: str,
+        measure: str,
+        values: npt.NDArray[np.float64],
+        chance: float | None = None,
+        *,
+        percent: bool = True,
+    ) -> "Figure":
+        """Return the mean of ``values``, float64 (n,) with n at least 1, with its interval.
+
+        Shares lie in 0-1, correlations in -1 to 1, and so does the interval.
+        """
+        low, high = mean_interval(values)
+        low, high = max(0.0 if percent else -1.0, low), min(1.0, high)
+        return cls(part, measure, float(values.mean()), low, high, len(values), chance, percent=percent)
+
+    @property
+    def written(self) -> str:
+        """The value as tables show it."""
+        return f"{self.value:6.1%}" if self.percent else f"{self.value:6.3f}"
+
+    @property
+    def written_interval(self) -> str:
+        """The interval as tables show it, in the value's unit without its sign."""
+        if self.percent:
+            return f"{100 * self.low:.1f} to {100 * self.high:.1f}"
+        return f"{self.low:.3f} to {self.high:.3f}"
+
+    @property
+    def written_chance(self) -> str:
+        """What guessing gives, as tables show it; empty where it is not known."""
+        if self.chance is None:
+            return ""
+        return f"{self.chance:6.1%}" if self.percent else f"{self.chance:6.3f}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return this as JSON."""
+        return {
+            "part": self.part,
+            "measure": self.measure,
+            "value": self.value,
+            "low": self.low,
+            "high": self.high,
+            "n": self.n,
+            "chance": self.chance,
+            "better": self.better,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What one task found of one model.
+
+    Attributes:
+        figures: in the order in which they are shown.
+        counts: what else was counted, by a sentence that tells it: texts cut, images enlarged, rows left out.
+        detail: JSON beyond the figures.
+    """
+
+    figures: tuple[Figure, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """A model, and what was found of it.
+
+    Attributes:
+        model: as the user named it.
+        kind: such as ``clip`` or ``focallens-clip``.
+        share: of the trained weights, when it lies between two models (WiSE-FT); None otherwise.
+        found: by the task.
+    """
+
+    model: str
+    kind: str
+    share: float | None
+    found: Findings
+
+    @property
+    def label(self) -> str:
+        """The model's name as tables show it."""
+        return self.model if self.share is None else f"{self.model} at {self.share:g}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return this as JSON."""
+        return {
+            "model": self.model,
+            "kind": self.kind,
+            "wise_ft": self.share,
+            "figures": [figure.as_json() for figure in self.found.figures],
+            "counts": dict(self.found.counts),
+            **self.found.detail,
+        }
+
+
+def rows_of(models: Sequence[Evaluated]) -> list[tuple[str, str]]:
+    """Return what the models were measured by, (part, measure), each once, in order."""
+    return list(dict.fromkeys((figure.part, figure.measure) for model in models for figure in model.found.figures))
+
+
+def figure_of(model: Evaluated, row: tuple[str, str]) -> Figure | None:
+    """Return a model's figure in one of `rows_of`; None when it has none."""
+    return next((one for one in model.found.figures if (one.part, one.measure) == row), None)
+
+
+def told_counts(models: Sequence[Evaluated]) -> list[str]:
+    """Return what was counted beside the figures, in sentences; once where it is the same for all models."""
+    found: dict[str, dict[str, int]] = {}
+    for model in models:
+        for told, number in model.found.counts.items():
+            found.setdefault(told, {})[model.label] = number
+    lines: list[str] = []
+    for told, numbers in found.items():
+        if len(numbers) == len(models) and len(set(numbers.values())) == 1:
+            lines.append(f"{next(iter(numbers.values())):,} {told}.")
+        else:
+            lines += [f"{label}: {number:,} {told}." for label, number in numbers.items()]
+    return lines

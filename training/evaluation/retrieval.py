@@ -1,0 +1,79 @@
+"""Retrieval both ways: texts among images, images among texts; recall@k.
+
+An image may have several captions: a text looks for its one image, an image for any of its texts. What scores the same
+as the one that is looked for ranks before it, so a model that gives all the same finds nothing.
+
+Memory: a block of queries times what is searched.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from pairwright.training.evaluation.embedding import Embedder, Rows
+from pairwright.training.evaluation.figures import Figure, Findings
+from pairwright.training.evaluation.material import Captioned
+
+KS = (1, 5, 10)
+_BLOCK = 512
+
+
+def retrieved(embedder: Embedder, given: Captioned, ks: Sequence[int] = KS) -> Findings:
+    """Return recall@k of texts for images and images for texts; a k that takes all that is searched is left out."""
+    images, texts = embedder.images(given.images), embedder.texts(given.captions)
+    owners = np.asarray(given.owners)
+    found = {
+        "text to image": (ranks(texts, images, owners, np.arange(len(images))), len(images)),
+        "image to text": (ranks(images, texts, np.arange(len(images)), owners), len(texts)),
+    }
+    wanted = {"text to image": np.ones(len(texts), dtype=np.intp), "image to text": np.bincount(owners)}
+    figures = [
+        Figure.share(way, f"recall@{k}", int((rank <= k).sum()), len(rank), by_chance(wanted[way], searched, k))
+        for way, (rank, searched) in found.items()
+        for k in ks
+        if k < searched
+    ]
+    return Findings(tuple(figures), {}, {"images": len(images), "texts": len(texts)})
+
+
+def by_chance(wanted: npt.NDArray[np.intp], searched: int, k: int) -> float:
+    """Return the recall@k of a random order.
+
+    Args:
+        wanted: (q,) how many of what is searched a query looks for, each at least 1.
+        searched: how many there are.
+        k: at most as many.
+    """
+    # None of m is among the first k of n: the product of (n - m - i) / (n - i) for i below k.
+    places = np.arange(k)
+    missed = np.clip(searched - wanted[:, None] - places, 0, None) / (searched - places)
+    return float((1 - missed.prod(axis=1)).mean())
+
+
+def ranks(
+    queries: Rows, searched: Rows, of_queries: npt.NDArray[np.intp], of_searched: npt.NDArray[np.intp]
+) -> npt.NDArray[np.intp]:
+    """Return the rank, from 1, of the best of what each query looks for.
+
+    Args:
+        queries: float32 (q, d), unit rows.
+        searched: float32 (s, d), unit rows.
+        of_queries: (q,) of which image a query is.
+        of_searched: (s,) likewise; each query has one of its image at least.
+    """
+    blocks = [
+        _ranks(queries[start : start + _BLOCK], searched, of_queries[start : start + _BLOCK], of_searched)
+        for start in range(0, len(queries), _BLOCK)
+    ]
+    return np.concatenate(blocks)
+
+
+def _ranks(
+    queries: Rows, searched: Rows, of_queries: npt.NDArray[np.intp], of_searched: npt.NDArray[np.intp]
+) -> npt.NDArray[np.intp]:
+    similar = queries @ searched.T
+    wanted = of_queries[:, None] == of_searched[None, :]
+    best = np.where(wanted, similar, -np.inf).max(axis=1)
+    before: npt.NDArray[np.intp] = ((similar >= best[:, None]) & ~wanted).sum(axis=1)
+    return before + 1

@@ -1,0 +1,145 @@
+"""The models under evaluation: opened one after the other, each as it is, or mixed with the one it was trained from.
+
+A model is named by the folder of a run of ``pairwright train``, a folder that a model was saved to, or a checkpoint of
+transformers (CLIP, T5 and other encoder-decoders) by folder or name. What kind it is, is read before its weights, so
+that a task it cannot do is refused at once.
+
+WiSE-FT: at a share of 0 stands the model before training, at 1 the trained one. REACT's gated blocks, which the model
+before training has not, are taken as trained with their gates shut, which is the same function.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from transformers import AutoConfig
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.training.models.checkpoints import read_description, unreadable
+from pairwright.training.models.clip import Clip
+from pairwright.training.models.interpolation import interpolate
+from pairwright.training.models.opening import Model, open_model
+from pairwright.training.models.rationales import Student
+from pairwright.training.models.react import ReactClip
+
+_GATES = ("gate_attention", "gate_dense")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A model that is to be evaluated.
+
+    Attributes:
+        name: as the user gave it.
+        folder: where its weights are; the name itself unless that is a run's folder.
+        kind: of `models.opening`.
+    """
+
+    name: str
+    folder: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A model ready to be evaluated: in evaluation mode, on its device.
+
+    Attributes:
+        named: which one it is.
+        model: with its weights.
+        share: of the trained weights; None for a model as it is.
+    """
+
+    named: Named
+    model: Model
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Mixing:
+    """WiSE-FT: the model before training, and the shares of the trained weights, each 0-1."""
+
+    base: str
+    shares: tuple[float, ...]
+
+
+def named_model(name: str) -> Named:
+    """Say what ``name`` is, without reading its weights.
+
+    Raises:
+        MissingResource: when there is no such checkpoint.
+        InputError: when it is none that can be evaluated.
+        StorageError: when its description is torn.
+    """
+    path = Path(name)
+    if (path / "run.json").is_file():
+        if not (path / "model").is_dir():
+            raise InputError("a run that has not ended: it holds no model yet", where=name, mend="Train on: --resume.")
+        path = path / "model"
+    folder = str(path) if path.is_dir() else name
+    kind = read_description(path).get("kind")
+    return Named(name, folder, str(kind) if kind else _kind_of_checkpoint(folder))
+
+
+def _kind_of_checkpoint(name: str) -> str:
+    try:
+        config = AutoConfig.from_pretrained(name)
+    except (OSError, ValueError, KeyError) as error:
+        raise unreadable(name, error) from error
+    if config.is_encoder_decoder:
+        return Student.kind
+    if config.model_type == "clip":
+        return Clip.kind
+    raise InputError(
+        f"a checkpoint of kind {config.model_type}",
+        where=name,
+        mend="Give a CLIP, an encoder-decoder such as T5, or a model that `pairwright train` has written.",
+    )
+
+
+def subjects(models: Sequence[Named], mixing: Mixing | None, device: str = "") -> Iterator[Subject]:
+    """Open the models one after the other; with ``mixing`` each of them at each share.
+
+    Args:
+        models: which ones.
+        mixing: WiSE-FT, or None.
+        device: such as ``cpu`` or ``cuda``; empty: a GPU where there is one.
+
+    Raises:
+        PairwrightError: a model cannot be read, or is not one that was trained from the base.
+    """
+    on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    for named in models:
+        model = _opened(named)
+        if mixing is None:
+            yield Subject(named, model.to(on).eval())
+            continue
+        after = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+        before = _before(model, after, mixing.base, named)
+        for share in mixing.shares:
+            model.load_state_dict(interpolate(before, after, share))
+            yield Subject(named, model.to(on).eval(), share)
+
+
+def _opened(named: Named) -> Model:
+    return Student.load(named.folder) if named.kind == Student.kind else open_model(named.folder)
+
+
+def _before(model: Model, after: Mapping[str, Tensor], base: str, named: Named) -> dict[str, Tensor]:
+    found = named_model(base)
+    before = dict(_opened(found).state_dict())
+    if isinstance(model, ReactClip) and found.kind == Clip.kind:
+        blocks = {key: tensor for key, tensor in after.items() if key.startswith("blocks.")}
+        before |= {key: torch.zeros_like(one) if key.endswith(_GATES) else one for key, one in blocks.items()}
+    elif found.kind != named.kind:
+        raise UsageError(
+            f"--base {base} is of kind {found.kind}, {named.name} of kind {named.kind}: there is no line between them. "
+            "Give what the training started from."
+        )
+    try:
+        interpolate(before, after, 1.0)
+    except UsageError as error:
+        raise UsageError(f"--base {base}: {error}. Give what {named.name} was trained from.") from None
+    return before

@@ -1,0 +1,175 @@
+"""The tasks that models are measured by, which models can do them, and the run over several models.
+
+Everything that can be wrong with the input is found before a model is opened: kinds of models, files, images.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pairwright.datasets.errors import UsageError
+from pairwright.indexes.queries import Query, read_queries
+from pairwright.training.evaluation.conditions import conditioned, found_by_condition
+from pairwright.training.evaluation.embedding import TOWERS, Embedder
+from pairwright.training.evaluation.figures import Evaluated, Findings
+from pairwright.training.evaluation.material import captioned, contrasts, labelled
+from pairwright.training.evaluation.negatives import told_apart
+from pairwright.training.evaluation.pictures import image_sizes
+from pairwright.training.evaluation.retrieval import retrieved
+from pairwright.training.evaluation.students import answered, tasks
+from pairwright.training.evaluation.subjects import Mixing, Named, Subject, named_model, subjects
+from pairwright.training.evaluation.zero_shot import classified, recognised
+from pairwright.training.models.mllm import FocalLensMllm
+
+TASKS: Mapping[str, tuple[str, ...]] = {
+    "negatives": TOWERS,
+    "retrieval": TOWERS,
+    "zero-shot": TOWERS,
+    "conditions": (*TOWERS, FocalLensMllm.kind),
+    "rationales": ("student",),
+    "answers": ("llava",),
+}
+
+Measure = Callable[[Subject], Findings]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to measure, and on what.
+
+    Attributes:
+        task: of `TASKS`, but for ``answers``, which a language model judges (`flows.answer_judging`).
+        models: names.
+        data: shards or files; which ones: `material`.
+        images: folder that relative images start from.
+        labels: of shards whose JSON has none.
+        by: conditions; or the one label that tells the class.
+        asked: instruction by condition.
+        classes: class list of ``zero-shot``; None: the labels themselves.
+        split: of rationales.
+        single: students that write one text.
+        mixing: WiSE-FT.
+        device: as torch names it; empty: a GPU where there is one.
+        batch: images or texts at once.
+    """
+
+    task: str
+    models: tuple[str, ...]
+    data: tuple[str, ...]
+    images: str = ""
+    labels: Path | None = None
+    by: tuple[str, ...] = ()
+    asked: Mapping[str, str] = field(default_factory=dict)
+    classes: Path | None = None
+    split: str = "validation"
+    single: bool = False
+    mixing: Mixing | None = None
+    device: str = ""
+    batch: int = 64
+
+
+def named_models(task: str, models: Sequence[str]) -> list[Named]:
+    """Say what the models are, and refuse those that cannot do the task.
+
+    Raises:
+        UsageError: naming the tasks that the model can do.
+        PairwrightError: a model cannot be read.
+    """
+    found = [named_model(name) for name in models]
+    for named in found:
+        if named.kind not in TASKS[task]:
+            able = [name for name, kinds in TASKS.items() if named.kind in kinds]
+            can = f"It can do {', '.join(able)}." if able else "There is no task for it."
+            raise UsageError(
+                f"{named.name} is of kind {named.kind}; --task {task} is for {', '.join(TASKS[task])}. {can}"
+            )
+    return found
+
+
+def evaluate_models(request: Request, note: Callable[[str], None]) -> Iterator[Evaluated]:
+    """Yield what is found of each model, each share of WiSE-FT being one.
+
+    Args:
+        request: what to do.
+        note: told which model is at work.
+
+    Raises:
+        PairwrightError: in one line, before the first model is opened where it can be.
+    """
+    named = named_models(request.task, request.models)
+    if request.mixing is not None:
+        named_model(request.mixing.base)
+    measure = _MEASURES[request.task](request)
+    for subject in subjects(named, request.mixing, request.device):
+        one = Evaluated(subject.named.name, subject.named.kind, subject.share, Findings(()))
+        note(f"{one.label}: {request.task}")
+        yield Evaluated(one.model, one.kind, one.share, measure(subject))
+
+
+def _negatives(request: Request) -> Measure:
+    given = contrasts(request.data, request.images)
+    sides = image_sizes([row.image for row in given.rows])
+    return lambda subject: _embedded(request, subject, sides, lambda embedder: told_apart(embedder, given))
+
+
+def _retrieval(request: Request) -> Measure:
+    given = captioned(request.data, request.images)
+    sides = image_sizes(given.images)
+    return lambda subject: _embedded(request, subject, sides, lambda embedder: retrieved(embedder, given))
+
+
+def _zero_shot(request: Request) -> Measure:
+    if len(request.by) != 1:
+        raise UsageError("--task zero-shot: name the label that tells the class by one --by COLUMN.")
+    found = labelled(request.data, request.labels, request.images)
+    labels = found.texts(request.by[0])
+    queries = _class_list(request.classes) if request.classes else []
+    given = classified(found.images, labels, queries, found.where)
+    sides = image_sizes(found.images)
+    return lambda subject: _embedded(request, subject, sides, lambda embedder: recognised(embedder, given))
+
+
+def _class_list(path: Path) -> list[Query]:
+    if path.suffix.lower() != ".json":
+        raise UsageError(
+            f'{path}: a class list is JSON, {{"classes": ["beagle", ...], "templates": ["a photo of a {{}}."]}}.'
+        )
+    return read_queries(path)
+
+
+def _conditions(request: Request) -> Measure:
+    found = labelled(request.data, request.labels, request.images)
+    given = conditioned(found, request.by, request.asked)
+    sides = image_sizes(found.images)
+    return lambda subject: _embedded(request, subject, sides, lambda embedder: found_by_condition(embedder, given))
+
+
+def _rationales(request: Request) -> Measure:
+    given = tasks(request.data, split=request.split, single=request.single)
+    return lambda subject: answered(subject, given, batch=request.batch)
+
+
+def _embedded(
+    request: Request, subject: Subject, sides: Mapping[str, int], measure: Callable[[Embedder], Findings]
+) -> Findings:
+    """Measure, and count what was lost: the ends of long texts, the sharpness of small images."""
+    embedder = Embedder(subject, request.batch)
+    found = measure(embedder)
+    small = sum(side < embedder.size for side in sides.values())
+    counts = dict(found.counts)
+    if embedder.cut:
+        counts[f"texts were longer than the {embedder.context} tokens that the model reads, and lost their end"] = (
+            embedder.cut
+        )
+    if small:
+        counts[f"images have a side below the {embedder.size} pixels that the model takes, and were enlarged"] = small
+    return Findings(found.figures, counts, found.detail)
+
+
+_MEASURES: Mapping[str, Callable[[Request], Measure]] = {
+    "negatives": _negatives,
+    "retrieval": _retrieval,
+    "zero-shot": _zero_shot,
+    "conditions": _conditions,
+    "rationales": _rationales,
+}

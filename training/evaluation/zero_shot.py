@@ -1,0 +1,96 @@
+"""Zero-shot classification: the class whose name, put into templates, is most like the image (CLIP, section 3.1.4).
+
+A class is the mean of the unit rows of its names in all templates, brought to unit length again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pairwright.datasets.errors import InputError
+from pairwright.filters.intervals import Z95
+from pairwright.indexes.queries import Query
+from pairwright.training.evaluation.embedding import Embedder, Rows
+from pairwright.training.evaluation.figures import Figure, Findings
+
+TEMPLATE = "a photo of a {}."
+_FIVE = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Classified:
+    """Images, the class of each, and the texts of each class.
+
+    Attributes:
+        images: locators.
+        classes: one an image, aligned.
+        texts: class to its names in all templates.
+    """
+
+    images: Sequence[str]
+    classes: Sequence[str]
+    texts: Mapping[str, Sequence[str]]
+
+
+def classified(images: Sequence[str], labels: Sequence[str], queries: Sequence[Query], where: str) -> Classified:
+    """Join labelled images with a class list.
+
+    Args:
+        images: locators.
+        labels: one an image: the class's name, or another name of it.
+        queries: of the class list; without any, the labels themselves are the classes, in `TEMPLATE`.
+        where: names the file of labels in messages.
+
+    Raises:
+        InputError: a label is no class, or there are fewer than two classes.
+    """
+    names: dict[str, str] = {}
+    texts: dict[str, list[str]] = {}
+    for query in queries:
+        names.setdefault(query.name, query.concept)
+        texts.setdefault(query.concept, []).append(query.text)
+    names |= {concept: concept for concept in texts}
+    if not queries:
+        names = {label: label for label in sorted(set(labels))}
+        texts = {label: [TEMPLATE.replace("{}", label)] for label in names}
+    strange = [label for label in labels if label not in names]
+    if strange:
+        what = f"{len(strange):,} images of no class; the first label is {strange[0]!r}"
+        raise InputError(what, where=where, mend="Name it in --classes.")
+    if len(texts) < 2:
+        raise InputError("one class only", where=where, mend="Give two at least.")
+    return Classified(images, [names[label] for label in labels], texts)
+
+
+def recognised(embedder: Embedder, given: Classified) -> Findings:
+    """Return the accuracy over all images, in the first five where there are more, and the mean of the classes'."""
+    classes = list(given.texts)
+    similar = embedder.images(given.images) @ class_rows(embedder, given.texts).T
+    truth = np.array([classes.index(name) for name in given.classes])
+    own = similar[np.arange(len(truth)), truth]
+    # As everywhere: what scores the same ranks before the right one.
+    rank = (similar >= own[:, None]).sum(axis=1)
+    figures = [Figure.share("all", "accuracy", int((rank == 1).sum()), len(rank), 1 / len(classes))]
+    if len(classes) > _FIVE:
+        figures.append(Figure.share("all", "in first 5", int((rank <= _FIVE).sum()), len(rank), _FIVE / len(classes)))
+    figures.append(_mean_of_classes([rank[truth == one] == 1 for one in np.unique(truth)], 1 / len(classes)))
+    return Findings(tuple(figures), {}, {"classes": len(classes), "texts": sum(map(len, given.texts.values()))})
+
+
+def _mean_of_classes(right: Sequence[npt.NDArray[np.bool_]], chance: float) -> Figure:
+    """Return the mean of the classes' accuracies; its variance is the mean of theirs over the number of classes."""
+    shares = np.array([one.mean() for one in right])
+    counts = np.array([len(one) for one in right])
+    spread = float(np.sqrt((shares * (1 - shares) / np.maximum(counts - 1, 1)).sum())) / len(right)
+    value = float(shares.mean())
+    low, high = max(0.0, value - Z95 * spread), min(1.0, value + Z95 * spread)
+    return Figure("all", "mean of classes", value, low, high, int(counts.sum()), chance)
+
+
+def class_rows(embedder: Embedder, texts: Mapping[str, Sequence[str]]) -> Rows:
+    """Return one unit row a class, float32 (c, d)."""
+    means = np.stack([embedder.texts(each).mean(axis=0) for each in texts.values()])
+    rows: Rows = means / np.linalg.norm(means, axis=1, keepdims=True)
+    return rows
