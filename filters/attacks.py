@@ -14,7 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pairwright.filters.blind_classifier import held_out_gaps
-from pairwright.filters.evidence import COMBINED, Evidence, Texts, all_evidence
+from pairwright.filters.evidence import CLASSIFIERS, COMBINED, Evidence, Texts, all_evidence
 from pairwright.filters.intervals import wilson
 from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
 from pairwright.generators.language.vocabulary import FloatArray, coded
@@ -72,6 +72,7 @@ def attacks(
     corpus: Corpus | None = None,
     seed: int = 0,
     scorers: Sequence[GapScorer] | None = None,
+    classifiers: Sequence[str] = CLASSIFIERS,
 ) -> dict[str, Measured]:
     """Return how well each blind attack does on the rows, always on held-out folds.
 
@@ -80,10 +81,11 @@ def attacks(
         corpus: captions to train the fixed scorers on; without, the positives of the rows.
         seed: of the folds.
         scorers: the fixed scorers; by default those that need no weights.
+        classifiers: those that are trained on the rows.
     """
     texts = Texts(*(rows[name].to_list() for name in ("positive", "negative", "group", "type")))
     fixed = fixed_scorers(corpus) if scorers is None else scorers
-    evidence = all_evidence(texts, fixed, seed)
+    evidence = all_evidence(texts, fixed, seed, classifiers)
     names, kind = coded(texts.types)
     found = {}
     for name, gap in attack_gaps(evidence, texts.groups, seed).items():
@@ -99,6 +101,7 @@ def attack_gaps(evidence: Mapping[str, Evidence], groups: Sequence[str], seed: i
     """
     from scipy.sparse import hstack
 
+    evidence = {name: each for name, each in evidence.items() if not each.silent}
     found = {
         name: held_out_gaps(each.features, groups, seed, cost=each.cost) if each.gaps is None else each.gaps
         for name, each in evidence.items()

@@ -1,6 +1,6 @@
 """Audits of files, builds and shards: what ``pairwright audit`` runs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,56 +13,71 @@ from pairwright.filters.audit.verdict import Audit, audit
 from pairwright.filters.candidates import type_name, usable_corpus
 from pairwright.filters.groups import corpus_of, text_group
 from pairwright.filters.review.rows import read_rows
-from pairwright.filters.scorers import Corpus, fixed_scorers
+from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
 
 FEW = 1_000
 
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """What to audit, and how.
+    """How to audit.
 
     Attributes:
-        input: candidate rows, a build, or a folder of shards.
         corpus: captions to train the language models on; empty: those of the rows.
         most: accuracy that is allowed.
         seed: of the folds.
         with_gaps: reckon the gaps of all rows as well, for figures.
+        meaning: a classifier of MiniLM's sentence embeddings attacks too.
     """
 
-    input: Path
     corpus: str = ""
     most: float = 0.55
     seed: int = 0
     with_gaps: bool = False
+    meaning: bool = False
 
 
-def audit_file(request: AuditRequest, note: Callable[[str], None]) -> tuple[Audit, Gaps]:
-    """Audit the rows of a file that are not rejected.
+def rows_to_audit(path: Path) -> pl.DataFrame:
+    """Return the candidate rows of a file, a build or shards that have a negative.
+
+    Raises:
+        InputError: it cannot be read, or holds no row that is not rejected.
+    """
+    frame = read_rows(path).frame.filter(pl.col("negative").str.strip_chars() != "")
+    if frame.is_empty():
+        raise InputError("there are no rows", where=str(path), mend="Give captions with negatives.")
+    if not (frame["status"] == "kept").any():
+        raise InputError("no row that is not rejected", where=str(path), mend="Give rows with status kept, or without.")
+    return frame
+
+
+def audit_rows(
+    frame: pl.DataFrame, request: AuditRequest, also: Sequence[GapScorer], note: Callable[[str], None]
+) -> tuple[Audit, Gaps]:
+    """Audit the candidate rows that are not rejected.
 
     Args:
-        request: what, and how.
+        frame: as `rows_to_audit` gives them.
+        request: how.
+        also: scorers beside those that need nothing but captions.
         note: told in one line what concerns the whole run.
 
     Returns:
         The audit, and the gaps of the fixed scorers; empty unless asked for.
 
     Raises:
-        InputError: the file cannot be read, or holds no row that is not rejected.
+        InputError: the corpus cannot be read.
     """
-    frame = read_rows(request.input).frame.filter(pl.col("negative").str.strip_chars() != "")
     kept = frame["status"].to_numpy() == "kept"
-    if not kept.any():
-        raise InputError(
-            "no row that is not rejected", where=str(request.input), mend="Give rows with status kept, or without."
-        )
     pool = _pool(request.corpus, frame, note) if request.corpus else None
     rows = attackable(frame)
-    found = audit(rows.filter(pl.Series(kept)), pool, most=request.most, seed=request.seed)
+    attacked = rows.filter(pl.Series(kept))
+    found = audit(attacked, pool, most=request.most, seed=request.seed, also=also, meaning=request.meaning)
     if not request.with_gaps:
         return found, Gaps({}, kept)
     positives, negatives, groups = (rows[name].to_list() for name in ("positive", "negative", "group"))
-    gaps = {scorer.name: scorer.gaps(positives, negatives, groups, request.seed) for scorer in fixed_scorers(pool)}
+    scorers = [*fixed_scorers(pool), *also]
+    gaps = {scorer.name: scorer.gaps(positives, negatives, groups, request.seed) for scorer in scorers}
     return found, Gaps(gaps, kept)
 
 

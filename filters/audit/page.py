@@ -17,7 +17,7 @@ from pairwright.generators.language.vocabulary import FloatArray
 _STYLE = Path(__file__).with_name("audit.css")
 _SAID = {
     "hackable": "A model that never sees the image can tell positive from negative.",
-    "unclear": "Some attack is above the bound, which may be luck: there are too few rows to tell.",
+    "unclear": "Whether a model that never sees the image can tell the two apart is not known:",
     "sound": "No attack tells positive from negative better than allowed.",
 }
 WHAT: Mapping[str, str] = {
@@ -28,6 +28,10 @@ WHAT: Mapping[str, str] = {
     "format": "classifier of capitals, marks and spaces",
     "words": "classifier of words and runs of words",
     "letters": "classifier of runs of letters",
+    "meaning": "classifier of sentence embeddings (MiniLM)",
+    "llm": "a language model's rating of both texts",
+    "cola": "grammar by a CoLA classifier",
+    "vera": "plausibility by Vera",
     "combined": "classifier of all of these",
 }
 
@@ -77,12 +81,17 @@ def as_html(audit: Audit, name: str, gaps: Gaps) -> str:
         section("Gaps", "Score of the positive minus score of the negative.", _histograms(gaps)),
     ]
     about = (
-        _SAID[audit.verdict],
+        said_of(audit),
         f"allowed: {audit.most:.0%}",
         "50% is a coin's toss",
         "classifiers judge held-out rows only",
     )
     return page(name, "audit", about, bodies, _STYLE.read_text(encoding="utf-8"))
+
+
+def said_of(audit: Audit) -> str:
+    """Return the verdict as a sentence."""
+    return f"{_SAID[audit.verdict]} {audit.doubt}." if audit.verdict == "unclear" else _SAID[audit.verdict]
 
 
 def _attacks_note(audit: Audit) -> str:
@@ -156,12 +165,17 @@ def _squares(gaps: Gaps) -> str:
     if not {"grammar", "plausibility"} <= gaps.gaps.keys():
         return ""
     both = gaps.gaps["grammar"], gaps.gaps["plausibility"]
-    reach = tuple(float(np.nanquantile(np.abs(gap), 0.99)) or 1.0 for gap in both)
+    reach = tuple(_reach(gap) for gap in both)
     shown = [("Audited", gaps.audited)]
     if not gaps.audited.all():
         shown.insert(0, ("All rows of the file", np.ones_like(gaps.audited)))
     figures = [gap_square(title, both[0][rows], both[1][rows], (reach[0], reach[1])) for title, rows in shown]
     return f'<div class="pair">{"".join(figures)}</div>'
+
+
+def _reach(gap: FloatArray) -> float:
+    known = np.abs(gap[np.isfinite(gap)])
+    return (float(np.quantile(known, 0.99)) if len(known) else 0.0) or 1.0
 
 
 def _histograms(gaps: Gaps) -> str:
@@ -179,7 +193,7 @@ def as_markdown(audit: Audit, name: str) -> str:
     lines = [
         f"# Audit of {name}",
         "",
-        f"**{audit.verdict}**: {_SAID[audit.verdict]}",
+        f"**{audit.verdict}**: {said_of(audit)}",
         "",
         f"{audit.rows:,} rows; best attack {worst} at {measured.accuracy:.1%}; allowed {audit.most:.0%}.",
         "",
@@ -236,7 +250,12 @@ def summary(audit: Audit) -> list[str]:
         (tells.longer, "rows whose negative has more words"),
         (tells.shorter, "rows whose negative has fewer words"),
     ]
-    return [f"{count:,} {what} ({count / audit.rows:.1%})" for count, what in told if count]
+    return [_counted(count, what, audit.rows) for count, what in told if count]
+
+
+def _counted(count: int, what: str, of: int) -> str:
+    said = what if count != 1 else what.replace("rows", "row", 1).replace("that repeat", "that repeats")
+    return f"{count:,} {said} ({count / of:.1%})"
 
 
 def breaks_told(audit: Audit, most: int = 8) -> list[str]:

@@ -4,14 +4,15 @@ An attack breaks the set when its accuracy is above the bound and its interval a
 some attack gets 60% by luck. Types count for themselves, since benchmarks report them so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from pairwright.filters.attacks import Measured, attacks
 from pairwright.filters.audit.tells import Tells, tells_of
-from pairwright.filters.scorers import Corpus
+from pairwright.filters.evidence import CLASSIFIERS, MEANING
+from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
 
 ALL = "all"
 
@@ -37,12 +38,14 @@ class Audit:
 
     Attributes:
         rows: that were attacked.
+        images: how many images (groups) they are of.
         most: accuracy that is allowed.
         attacks: name to how well it does, by type as well.
         tells: what gives rows away before any scorer is asked.
     """
 
     rows: int
+    images: int
     most: float
     attacks: Mapping[str, Measured]
     tells: Tells
@@ -63,11 +66,21 @@ class Audit:
 
     @property
     def verdict(self) -> str:
-        """``hackable``; ``unclear`` where some attack is above the bound by what may be luck; else ``sound``."""
+        """``hackable``; ``unclear`` where `doubt` says why nothing can be told; else ``sound``."""
         if self.breaks:
             return "hackable"
-        above = any(one.accuracy > self.most for one in self.attacks.values())
-        return "unclear" if above else "sound"
+        return "unclear" if self.doubt else "sound"
+
+    @property
+    def doubt(self) -> str:
+        """Why nothing can be told of rows that no attack breaks; empty where something can."""
+        if self.tells.identical == self.rows:
+            return "the two texts of every row are the same"
+        if self.images < 2:
+            return "all rows are of one image, so there are no others to train an attack on"
+        if any(one.accuracy > self.most for one in self.attacks.values()):
+            return f"some attack is above {self.most:.0%}, and there are too few rows to tell whether by luck"
+        return ""
 
     def as_json(self) -> dict[str, object]:
         """Return this as JSON."""
@@ -75,6 +88,7 @@ class Audit:
         kinds = sorted({kind for one in self.attacks.values() for kind in one.by_type})
         return {
             "rows": self.rows,
+            "images": self.images,
             "verdict": self.verdict,
             "max": self.most,
             "attacks": {name: one.as_json() for name, one in self.attacks.items()},
@@ -97,7 +111,15 @@ class Audit:
         }
 
 
-def audit(rows: pl.DataFrame, corpus: Corpus | None = None, *, most: float = 0.55, seed: int = 0) -> Audit:
+def audit(  # noqa: PLR0913 - what the command line has
+    rows: pl.DataFrame,
+    corpus: Corpus | None = None,
+    *,
+    most: float = 0.55,
+    seed: int = 0,
+    also: Sequence[GapScorer] = (),
+    meaning: bool = False,
+) -> Audit:
     """Attack rows with everything that never sees an image.
 
     Args:
@@ -105,6 +127,11 @@ def audit(rows: pl.DataFrame, corpus: Corpus | None = None, *, most: float = 0.5
         corpus: captions to train the language models on; without, the positives of the rows of other images.
         most: accuracy that is allowed, in 0.5-1.
         seed: of the folds.
+        also: scorers beside those that need nothing but captions.
+        meaning: a classifier of MiniLM's sentence embeddings attacks too, where it is installed.
     """
     pairs = list(rows.select("positive", "negative").iter_rows())
-    return Audit(len(rows), most, attacks(rows, corpus, seed), tells_of(pairs))
+    scorers = [*fixed_scorers(corpus), *also]
+    classifiers = (*CLASSIFIERS, *((MEANING,) if meaning else ()))
+    found = attacks(rows, corpus, seed, scorers, classifiers)
+    return Audit(len(rows), rows["group"].n_unique(), most, found, tells_of(pairs))

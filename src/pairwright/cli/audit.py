@@ -1,10 +1,12 @@
 """``pairwright audit``: can a set of captions and negatives be told apart without the image?"""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
+from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.reading import JsonOption, SeedOption
 
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from pairwright.filters.audit.verdict import Audit
 
 
+@may_ask_a_model
 def audit(
     input_: Annotated[
         Path,
@@ -23,12 +26,14 @@ def audit(
     corpus: Annotated[
         str, typer.Option("--corpus", help="Captions to train the language models on; INPUT's own when left out.")
     ] = "",
+    also: Annotated[str, typer.Option("--also", help=ALSO_HELP)] = "",
     most: Annotated[
         float, typer.Option("--max", min=0.5, max=1.0, help="Accuracy that an attack may have; above it: exit 3.")
     ] = 0.55,
     report: Annotated[Path | None, typer.Option("--report", help="Page to write: .html with figures, or .md.")] = None,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
+    asked: Asked,
 ) -> None:
     """Attack a benchmark or a training set with everything that never sees an image.
 
@@ -40,20 +45,29 @@ def audit(
       pairwright audit replace_obj.json
       pairwright audit negatives.jsonl --corpus captions.jsonl --report audit.html
       pairwright audit build/mine --max 0.52 --json
+      pairwright audit swap_att.json --also meaning,llm --model gpt-4o-mini --dry-run
     """
     from pairwright.datasets.atomic import write_text
     from pairwright.datasets.errors import UsageError
     from pairwright.filters.audit.page import as_html, as_markdown
-    from pairwright.flows.auditing import AuditRequest, audit_file
+    from pairwright.flows.auditing import AuditRequest, audit_rows, rows_to_audit
 
     if report is not None and report.suffix not in {".html", ".md"}:
         raise UsageError(f"{report}: the page ends in .html or .md.")
-    found, gaps = audit_file(AuditRequest(input_, corpus, most, seed, report is not None), note)
+    added = Also.of(also, asked)
+    frame = rows_to_audit(input_)
+    beside = report or Path(f"{input_.name}.audit.html")  # without a page, answers are kept in the working folder
+    also_by = attackers(added, asked, frame, beside, seed, as_json=as_json)
+    request = AuditRequest(corpus, most, seed, report is not None, added.meaning)
+    found, gaps = audit_rows(frame, request, also_by.scorers, note)
     if report is not None:
         write_text(
             report, as_markdown(found, input_.name) if report.suffix == ".md" else as_html(found, input_.name, gaps)
         )
-    emit({**found.as_json(), **({"report": str(report)} if report else {})}, _lines(found, report), as_json=as_json)
+    result: dict[str, Any] = {**found.as_json(), **({"report": str(report)} if report else {})}
+    if also_by.bill:
+        result["llm"] = also_by.bill
+    emit(result, [*_lines(found, report), *(bill_lines(result) if also_by.bill else [])], as_json=as_json)
     if found.verdict == "hackable":
         raise typer.Exit(3)
 
@@ -67,7 +81,7 @@ def _lines(found: "Audit", report: Path | None) -> list[str]:
     telling = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.tells.words[:8]]
     broken = breaks_told(found)
     return [
-        f"{found.rows:,} rows",
+        f"{found.rows:,} {'row' if found.rows == 1 else 'rows'}",
         "",
         *columns(table, indent=""),
         "",
@@ -83,6 +97,7 @@ def _lines(found: "Audit", report: Path | None) -> list[str]:
 def _why(found: "Audit") -> str:
     if found.verdict == "hackable":
         return f"attacks above {found.most:.0%}"
-    if found.verdict == "unclear":
-        return f"some attack is above {found.most:.0%}, and there are too few rows to tell whether by luck"
-    return f"no attack is above {found.most:.0%}"
+    if found.doubt:
+        return found.doubt
+    highest = max(one.high for one in found.attacks.values())
+    return f"no attack is above {found.most:.0%}; the highest end of an interval is {highest:.1%}"

@@ -1,19 +1,19 @@
 """``pairwright refine``: keep the negatives that no text-only attack can tell from the captions."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
+from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.reading import JsonOption, SeedOption
-
-if TYPE_CHECKING:
-    from pairwright.filters.neural_scorers import NeuralScorer
 
 _FEW = 1_000
 
 
+@may_ask_a_model
 def refine(
     input_: Annotated[
         Path, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet.")
@@ -39,9 +39,7 @@ def refine(
             " choose: of several negatives of a caption and type, the one most like it in length and likelihood; both.",
         ),
     ] = "none",
-    also: Annotated[
-        str, typer.Option("--also", help="Attacks to add: meaning (MiniLM), cola, vera, or from a folder: cola=DIR.")
-    ] = "",
+    also: Annotated[str, typer.Option("--also", help=ALSO_HELP)] = "",
     without: Annotated[str, typer.Option("--without", help="Attacks to leave out, such as length,grammar.")] = "",
     by_type: Annotated[
         bool, typer.Option("--by-type/--pooled", help="Balance each type of edit by itself, or all together.")
@@ -53,6 +51,7 @@ def refine(
     only_kept: Annotated[bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT.")] = False,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
+    asked: Asked,
 ) -> None:
     """Drop negatives until every attack that reads text alone stands at a coin's toss.
 
@@ -60,6 +59,7 @@ def refine(
     Examples:
       pairwright refine negatives.jsonl --out refined.jsonl
       pairwright refine swap_att.json --corpus captions.jsonl --mend format --out refined.json
+      pairwright refine swap_att.json --also llm --model gpt-4o-mini --dry-run --out refined.json
     """
     from pairwright.datasets.reading import ReadOptions, read_pairs
     from pairwright.filters.candidate_files import read_candidates, write_candidates
@@ -71,6 +71,7 @@ def refine(
     from pairwright.filters.refinement import RefineOptions
     from pairwright.flows.annotation_files import refuse_overwriting
 
+    added = Also.of(also, asked)
     refuse_overwriting(out, str(input_), corpus)
     frame = read_candidates(input_)
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
@@ -84,51 +85,30 @@ def refine(
             note("Most of --corpus is under test: each row is scored without the captions of its own image.")
         if captions < _FEW:
             note(f"Only {captions:,} captions train the scorers; they may see nothing. Give a larger --corpus.")
-    models = _named(also)
-    neural = _neural(models)
     if mend in {"format", "both"}:
         frame = tidied(frame)
     if mend in {"choose", "both"}:
         frame = chosen(frame, pool, seed)
         note(f"{frame.filter(reason=NOT_CHOSEN).height:,} rows are {NOT_CHOSEN}: another of their caption and type is.")
+    found = attackers(added, asked, frame, out, seed, as_json=as_json)
     method: RefineOptions | GeneralOptions = GeneralOptions(
         target=target,
         min_keep=min_keep,
         by_type=by_type,
         seed=seed,
         without=tuple(filter(None, without.split(","))),
-        meaning="meaning" in models,
+        meaning=added.meaning,
     )
     if reference:
         method = RefineOptions(cells=cells, by_type=False, seed=seed)
-    rows, outcome = refine_candidates(frame, pool, method, neural)
+    rows, outcome = refine_candidates(frame, pool, method, found.scorers)
     write_candidates(rows, out, only_kept=only_kept)
-    result: dict[str, Any] = {**outcome.as_json(), "out": str(out)}
-    emit(result, _lines(result), as_json=as_json)
+    result: dict[str, Any] = {**outcome.as_json(), **({"llm": found.bill} if found.bill else {}), "out": str(out)}
+    emit(result, [*_lines(result), *(bill_lines(result) if found.bill else [])], as_json=as_json)
     _note_outcome(result, outcome.advice)
     missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
     if not result["kept"] or not outcome.holds or missed:
         raise typer.Exit(3)
-
-
-def _named(also: str) -> dict[str, str]:
-    """Return the folder of each attack named in ``also``, empty where none is given."""
-    from pairwright.datasets.errors import UsageError
-
-    parts = [part.partition("=") for part in also.split(",") if part]
-    models = {name: folder for name, _, folder in parts}
-    if unknown := sorted(set(models) - {"meaning", "cola", "vera"}):
-        raise UsageError(f"--also {', '.join(unknown)}: there are meaning, cola and vera.")
-    if models.get("meaning"):
-        raise UsageError("--also meaning takes no folder; cola and vera do.")
-    return models
-
-
-def _neural(models: "dict[str, str]") -> "list[NeuralScorer]":
-    from pairwright.filters.neural_scorers import cola, vera
-
-    known = {"cola": cola, "vera": vera}
-    return [known[name](folder) if folder else known[name]() for name, folder in models.items() if name in known]
 
 
 def _note_outcome(result: dict[str, Any], advice: str) -> None:

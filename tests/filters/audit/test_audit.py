@@ -70,7 +70,7 @@ def test_a_type_that_can_be_hacked_breaks_a_set_that_cannot() -> None:
 
 def test_few_rows_are_no_proof() -> None:
     measured = Measured(20, 0.6, 0.39, 0.78, {})
-    found = Audit(20, 0.55, {"length": measured}, tells_of(exchangeable(20)))
+    found = Audit(20, 20, 0.55, {"length": measured}, tells_of(exchangeable(20)))
     assert found.verdict == "unclear"
 
 

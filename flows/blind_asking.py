@@ -1,0 +1,90 @@
+"""A language model as one of the blind attacks: what ``refine`` and ``audit`` ask with ``--also llm``.
+
+Each distinct (positive, negative) is asked about twice (`filters.llm_scorer`). Answers are kept in the cache; what got
+none is noted as failed and counts as a tie.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pairwright.datasets.errors import PairwrightError
+from pairwright.filters.llm_scorer import NAME, BlindAsker, KnownGaps, TextPair, pair_of
+from pairwright.flows.llm import Asking
+from pairwright.flows.llm_generating import failed_path
+from pairwright.flows.llm_planning import plan_maker
+from pairwright.flows.talking import Talks
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.plan import StagePlan, sample_of
+from pairwright.generators.llm.session import Snapshot
+from pairwright.generators.prompt_files import PromptBook
+
+
+def texts_to_ask(frame: pl.DataFrame) -> list[TextPair]:
+    """Return the distinct (positive, negative) of the candidate rows that are not rejected, in their order."""
+    rows = frame.filter(pl.col("status") == "kept")
+    positive = pl.when(pl.col("positive") != "").then("positive").otherwise("caption")
+    return list(dict.fromkeys(rows.select(positive.alias("positive"), "negative").iter_rows()))
+
+
+def ask_gaps(
+    rows: Sequence[TextPair],
+    asking: Asking,
+    out: Path,
+    note: Callable[[str], None],
+    watch: Callable[[Snapshot], None],
+) -> tuple[KnownGaps, dict[str, Any]]:
+    """Ask the model about all rows.
+
+    Args:
+        rows: distinct texts (`texts_to_ask`).
+        asking: how it is asked.
+        out: file beside which failed rows are named.
+        note: told in one line what concerns the whole run.
+        watch: told how far it is.
+
+    Returns:
+        The scorer, and what was paid (`Asking.told`, and ``rows``, ``scored``).
+
+    Raises:
+        PairwrightError: what stopped the run, in one line; answers are kept.
+    """
+    asking.check()
+    maker = _maker(asking, rows)
+    at_key = {pair_of(row).key: row for row in rows}
+    found: dict[TextPair, float] = {}
+    done = 0
+    with FailedRows(failed_path(out), run=asking.identity(maker, {}, asking.seed), retry=asking.retry_failed) as failed:
+        talks = Talks(maker, asking.seed, failed)
+        pairs = ((pair_of(row), ()) for row in rows)
+        with asking.session(watch=watch, say=note) as session:
+            try:
+                for pair, [row] in talks.hold(session, pairs, of=len(rows)):
+                    done += 1
+                    if NAME in row.scores:
+                        found[at_key[pair.key]] = row.scores[NAME]
+            except (PairwrightError, KeyboardInterrupt):
+                note(f"{done:,} of {len(rows):,} rows are rated. The same command goes on from there.")
+                raise
+    if summary := failed.summary(len(rows)):
+        note(summary)
+    return KnownGaps(found), {**asking.told(session.totals().spent), "rows": len(rows), "scored": len(found)}
+
+
+def plan_gaps(rows: Sequence[TextPair], asking: Asking) -> StagePlan:
+    """Return what `ask_gaps` would ask and cost.
+
+    Raises:
+        PairwrightError: when it could not begin.
+    """
+    asking.settings()  # what cannot work is told first
+    sample = sample_of(map(pair_of, rows), seed=asking.seed)
+    return plan_maker(_maker(asking, rows), sample, load_tagger(), asking, asking.seed)
+
+
+def _maker(asking: Asking, rows: Sequence[TextPair]) -> BlindAsker:
+    prompts = asking.section.prompts
+    return BlindAsker(PromptBook(Path(prompts) if prompts else None), asking.section.model, rows)

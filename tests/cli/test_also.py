@@ -1,0 +1,102 @@
+"""``--also llm``: a language model as one of the blind attacks of ``refine`` and ``audit``."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
+from pairwright.generators.llm.server.answers import Answer
+from pairwright.generators.llm.server.app import App
+from pairwright.generators.llm.server.chat_request import ChatRequest
+from pairwright.generators.llm.server.serving import Server, in_thread
+
+ROWS = 40
+
+
+def written(folder: Path, rows: int = ROWS, every: int = 2) -> Path:
+    """Rows about a dog and a cat; in one of ``every`` it is the caption that begins with the cat."""
+    path = folder / "rows.jsonl"
+    with path.open("w") as file:
+        for at in range(rows):
+            one, other = ("dog", "cat") if at % every else ("cat", "dog")
+            texts = {"caption": f"a {one} by a {other} {at}", "negative": f"a {other} by a {one} {at}"}
+            file.write(json.dumps({"image": f"{at}.jpg", **texts}) + "\n")
+    return path
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A model that holds that dogs come first."""
+
+    def answer(request: ChatRequest) -> Answer:
+        shown = [json.loads(line.partition(" ")[2]) for line in request.user.strip().splitlines()]
+        first, second = (9 if text.startswith("a dog") else 2 for text in shown)
+        return Answer(json.dumps({"first": first, "second": second}))
+
+    with in_thread(App(answer=answer)) as running:
+        yield running
+
+
+def called(*arguments: object, exits: tuple[int, ...] = (0, 3)) -> dict[str, Any]:
+    done = CliRunner().invoke(app, [*map(str, arguments), "--json"], catch_exceptions=False)
+    assert done.exit_code in exits, done.output
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def model(server: Server, folder: Path) -> list[str]:
+    cache = str(folder / "cache.sqlite")
+    return ["--also", "llm", "--model", "m", "--base-url", server.url, "--price", "1/1", "--cache", cache]
+
+
+def test_audit_measures_the_model_as_an_attack_and_asks_each_text_pair_twice(server: Server, tmp_path: Path) -> None:
+    rows = written(tmp_path)
+    told = called("audit", rows, *model(server, tmp_path), "--report", tmp_path / "page.html")
+    assert told["attacks"]["llm"]["accuracy"] == 0.5  # half of the captions begin with a dog
+    assert told["llm"]["requests"] == 2 * ROWS
+    assert "language model" in (tmp_path / "page.html").read_text()
+    lines = [json.loads(line) for line in rows.read_text().splitlines()]
+    rows.write_text("".join(json.dumps(line) + "\n" for line in lines if line["caption"].startswith("a dog")))
+    told = called("audit", rows, *model(server, tmp_path), exits=(3,))
+    assert told["attacks"]["llm"]["accuracy"] == 1.0
+    assert told["llm"]["requests"] == 0  # from the cache
+    assert any(each["attack"] == "llm" for each in told["breaks"])
+
+
+def test_refine_brings_the_model_to_a_coins_toss(server: Server, tmp_path: Path) -> None:
+    rows, out = written(tmp_path, rows=400, every=4), tmp_path / "refined.jsonl"
+    told = called("refine", rows, "--out", out, *model(server, tmp_path))
+    assert told["attacks"]["llm"]["before"] == 0.75
+    assert told["attacks"]["llm"]["after"] <= 0.52
+    assert told["llm"]["rows"] == told["llm"]["scored"] == 400
+    assert all("llm_gap" in json.loads(line)["scores"] for line in out.read_text().splitlines())
+
+
+def test_a_plan_asks_nothing_and_writes_nothing(server: Server, tmp_path: Path) -> None:
+    rows, out = written(tmp_path), tmp_path / "refined.jsonl"
+    for call in (("refine", rows, "--out", out), ("audit", rows)):
+        plan = called(*call, *model(server, tmp_path), "--dry-run", exits=(0,))["plan"][0]
+        assert round(plan["requests"]["value"]) == 2 * ROWS
+    assert server.stats()["requests"] == 0
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--model", "m"], "without --also llm"),
+        (["--also", "llm"], "--model"),
+        (["--also", "llm=m"], "--model m"),
+        (["--also", "gpt"], "there are"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(tmp_path: Path, options: list[str], said: str) -> None:
+    rows = written(tmp_path)
+    for call in (["refine", str(rows), "--out", str(tmp_path / "o.jsonl")], ["audit", str(rows)]):
+        done = CliRunner().invoke(app, [*call, *options])
+        assert done.exit_code != 0
+        assert said in f"{done.output} {done.exception}"
