@@ -30,7 +30,7 @@ from pairwright.generators.draws import Draws
 from pairwright.generators.edited import BothOutcome
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import article
-from pairwright.generators.nouns import ADDABLE, FIGURES, KINDS, OF_PEOPLE, SURROUNDINGS
+from pairwright.generators.nouns import ADDABLE, FIGURES, KINDS, MASS, OF_PEOPLE, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.presence import (
     Implied,
@@ -45,9 +45,10 @@ from pairwright.generators.wordlists import word_set
 _INDEFINITE = word_set("a an some several two three four five six another many")
 _HAVING = word_set("with has have having and holding carrying featuring containing wearing plus")
 _LONGER = 2  # letters
+_LOOKED_AT = 2  # phrases of a caption, beside which a thing may be in view
 _NEAREST = 8  # things of about the same length, of which the best is taken
 _CLOSED = frozenset({"", ".", "!", ";"})
-_GOES_ON = frozenset({"VBG", "VBN", "IN"})  # "a man with a dog | riding a bike"
+_GOES_ON = frozenset({"IN"})  # "a man with a dog | near a lake"
 _WHERE = word_set(
     "on in at near by beside behind under over along across through down outside inside against above below"
 )
@@ -55,10 +56,16 @@ _SIDES = word_set("front top side back middle left right next close inside outsi
 # What claims that a thing is in the picture and nothing more; ours.
 _CLAIMS = (", with {} in view", ", with {} in the scene", ", and {} can be seen")
 _SAID_BY_CLAIMS = frozenset({"view", "scene", "seen"})
+# Beside, in or on these another thing may be said to be by "with"; of other things it would be a part.
+_HOLDING = word_set(
+    "table desk shelf counter bed couch sofa bench plate bowl tray basket box bag building house church tower tree fence wall "
+    "window bus car truck van train boat carriage wagon cart trailer motorcycle sandwich salad coffee cup bathtub fireplace"
+)
 _USUAL = word_set("table field street road park fence sidewalk plate counter")
 _NOTICED = frozenset(ADDABLE)
 _PARTS_OF_NOUNS = frozenset({"JJ", "VB", "HY", "NN", "RB", "RP", "AF"})  # "pick up truck", "sub way"
 _FINITE = frozenset({"is", "are", "was", "were", "has", "have"})
+_NATURAL = word_set("water ocean sea snow sand river lake pond wave air cloud grass field dirt rock beach")
 _UNREMARKED = frozenset({"brown", "gray", "black", "white"})  # colours that captions pass over
 
 
@@ -81,9 +88,32 @@ def add_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator
     places = _thing_places(caption)
     for place in rng.shuffled(places):
         nouns = candidates.addable_beside(caption.head(place.phrase), rng)
-        for noun, reason in _absent(caption, candidates, nouns):
+        joining = (noun for noun in nouns if _joins(caption, candidates, place, noun))
+        for noun, reason in _absent(caption, candidates, joining):
             yield place.change(_indefinite(noun)) if noun else reason
         yield "no_candidate"
+    yield from _absent_from_view(caption, candidates, rng)
+
+
+def _absent_from_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+    """Claim at the end of a caption that the picture has a thing that it has not."""
+    end = _end(caption.pair.caption)
+    wordings = [text for text in _CLAIMS if _SAID_BY_CLAIMS.isdisjoint({*text.split()} & {*caption.words.own})]
+    beside = rng.shuffled(caption.things)[:_LOOKED_AT] if end and wordings else []
+    for phrase in beside:
+        nouns = candidates.addable_beside(caption.head(phrase), rng)
+        for noun, reason in _absent(caption, candidates, nouns):
+            yield (Change(end, end, rng.choice(wordings).format(_indefinite(noun))),) if noun else reason
+
+
+def _joins(caption: Caption, candidates: Candidates, place: Place, noun: str) -> bool:
+    """Whether a thing reads well where it joins a phrase: in a list among its like, else with what it goes along with."""
+    head = caption.head(place.phrase)
+    if place.joint == ", ":
+        return candidates.is_like(noun, head)
+    if candidates.is_alive(head) or head in _HOLDING:
+        return candidates.goes_well(noun, head)
+    return head in SURROUNDINGS | FIGURES
 
 
 def add_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
@@ -234,11 +264,17 @@ def _joint(caption: Caption, phrase: NounPhrase) -> str:
     """Return " with " or " and ", or an empty string where neither reads well."""
     before, after = caption.word(phrase.start - 1), caption.word(phrase.end)
     goes_on = after not in _CLOSED
-    if goes_on and (caption.tag(phrase.end) not in _GOES_ON or after in {"of", "with", "that", "as"}):
+    if goes_on and not (caption.tag(phrase.end) in _GOES_ON and after in _WHERE and _leads_on(caption, phrase)):
         return ""
     if before in {"and", ",", "or"} or (goes_on and before in _HAVING):
         return ""
     return " and " if before in _HAVING else " with "
+
+
+def _leads_on(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether where a phrase is comes after it; "a girl | in a shirt" would put the shirt on what is added."""
+    following = caption.starting_at(phrase.end + 1)
+    return following is not None and (caption.head(following) in SURROUNDINGS | FIGURES)
 
 
 def _is_indefinite(caption: Caption, phrase: NounPhrase) -> bool:
@@ -266,6 +302,7 @@ def _attribute_places(caption: Caption) -> list[Place]:
         for phrase in caption.things
         if not phrase.adjectives
         and not phrase.joined
+        and (phrase.determiner >= 0 or phrase.count >= 0 or caption.plural(phrase) or caption.head(phrase) in MASS)
         and phrase.nouns[0] > 0
         and phrase.nouns[0] == (max(phrase.determiner, phrase.count) + 1 or phrase.start)
         and heads.count(caption.head(phrase)) == 1
@@ -341,7 +378,8 @@ def _contradicted(
 def _rare(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Iterator[tuple[str, str]]:
     """Yield attributes that captions would hardly pass over; a reason where one may be true."""
     head = caption.head(phrase)
-    rare = [word.text for word in candidates.attributes_of(head) if word.rare and head not in OF_PEOPLE]
+    told = head not in OF_PEOPLE and not candidates.is_alive(head) and head not in _NATURAL
+    rare = [word.text for word in candidates.attributes_of(head) if word.rare and told]
     words = [word for word in rare if _is_remarked(word)]
     return _checked(caption, phrase, rng.shuffled(words))
 

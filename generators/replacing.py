@@ -6,15 +6,16 @@ text could still be true: a relation between things of which there are several, 
 with the new word.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other
+from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other, opposed_beside
 from pairwright.generators.attributes import place as class_of
 from pairwright.generators.box_truth import count_in_doubt
 from pairwright.generators.candidates import Candidates, Slot, adjective_is_said, is_colour
 from pairwright.generators.captions import GENDERED, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change
+from pairwright.generators.generality import GENERAL, meant_by, other_sex
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
@@ -38,13 +39,16 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
     """Exchange a noun or compound for one of its kind; the adjectives that describe it stay.
 
     Places for which our own tables have something come first. Of a compound that no dictionary has ("city street") the
-    last word goes, or all of it where the others cannot stay. People give way to animals when nothing else goes.
+    last word goes, or all of it where the others cannot stay. Then come general nouns whose meaning other captions tell
+    ("a room" that they call a kitchen), and nouns for which only the place vouches. People give way to animals when
+    nothing else goes.
     """
     phrases = [
         phrase
         for phrase in rng.shuffled(caption.phrases)
         if caption.tag(phrase.head) in {"NN", "NNS"}
         and caption.is_whole(phrase)
+        and not (caption.plural(phrase) and caption.word(phrase.determiner) in {"a", "an"})  # "a women"
         and not _is_longer(caption, candidates, phrase)
     ]
     named = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
@@ -57,9 +61,49 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
     for phrase, start, noun in nouns:
         if start == phrase.head and len(phrase.nouns) > 1 and not phrase.adjectives and not phrase.joined:
             yield _other_noun(caption, candidates, (phrase, phrase.nouns[0], noun), rng)
+    yield from _for_want_of_others(caption, candidates, phrases, nouns, rng)
+
+
+def _for_want_of_others(
+    caption: Caption,
+    candidates: Candidates,
+    phrases: Sequence[NounPhrase],
+    nouns: Sequence[tuple[NounPhrase, int, str]],
+    rng: Draws,
+) -> Iterator[Outcome]:
+    """Exchange what captions tell less about: general nouns, nouns by their place only, and people by animals."""
+    for phrase in phrases:
+        yield from _other_than_meant(caption, candidates, phrase, rng)
+    for place in nouns:
+        if candidates.has_kinds(place[2]):
+            yield _other_by_place(caption, candidates, place, rng)
     for phrase in phrases:
         if caption.head(phrase) in OF_PEOPLE:
             yield _other_being(caption, candidates, phrase, rng)
+
+
+def _other_than_meant(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Iterator[Outcome]:
+    """Exchange a general noun for one that excludes what other captions call the same thing."""
+    head, tag = caption.head(phrase), caption.tag(phrase.head)
+    if len(phrase.nouns) > 1:
+        return
+    if head in GENERAL:
+        slot = _slot(caption, phrase, phrase.head, head)
+        for meant in rng.shuffled(meant_by(head, caption.words)):
+            new, reason = candidates.for_noun(slot._replace(noun=meant), caption.words, rng)
+            yield (_change(caption, phrase.head, phrase.end, inflect(new, tag)),) if new else reason
+    elif head in OF_PEOPLE:
+        new = other_sex(caption, phrase)
+        if new and candidates.is_written(new):
+            yield (_change(caption, phrase.head, phrase.end, inflect(new, tag)),)
+
+
+def _other_by_place(
+    caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: Draws
+) -> Outcome:
+    phrase, start, noun = place
+    new, reason = candidates.by_place(_slot(caption, phrase, start, noun), caption.words, rng)
+    return (_change(caption, start, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
 
 
 def _is_longer(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> bool:
@@ -95,6 +139,7 @@ def _slot(caption: Caption, phrase: NounPhrase, start: int, noun: str) -> Slot:
         contents=_contents(caption, phrase),
         described=tuple(caption.word(at) for at in staying),
         airborne=not _AIR.isdisjoint(caption.lower),
+        whole=caption.lemmas[phrase.start - 2] if phrase.start > 1 and caption.word(phrase.start - 1) == "of" else "",
     )
 
 
@@ -142,7 +187,7 @@ def replace_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> I
     places += [
         (phrase, at) for phrase in caption.phrases for at in phrase.adjectives if _is_amount(caption, phrase, at)
     ]
-    for phrase, at in rng.shuffled(places):
+    for phrase, at in rng.by_weight(places, [candidates.odds.rarity(caption.word(at)) for _, at in places]):
         if caption.word(at) in _AMOUNTS:
             yield _other_amount(caption, candidates, phrase, at, rng)
         elif at == phrase.count:
@@ -176,7 +221,7 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
         return False
     if word in _SHADES and is_colour(caption.word(at + 1)):
         return False
-    if of_people and (is_colour(word) or word in _YOUNG):
+    if of_people and (is_colour(word) or (word in _YOUNG and not opposed_beside(word, "teenage", noun))):
         return False
     if at + 1 == phrase.head and not of_people and candidates.is_word(f"{word} {noun}"):
         return False  # a dictionary has the two as one word
@@ -223,7 +268,8 @@ def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
         return "no_candidate"
     near = [n for n in range(number - 2, number + 4) if 2 <= n <= 10 and n != number]
     reason = "no_candidate"
-    for n in rng.shuffled(near):
+    weights = candidates.odds.of_words(NUMBER_WORDS[number - 1], tuple(NUMBER_WORDS[n - 1] for n in near), noun)
+    for n in rng.by_weight(near, weights):
         if caption.words.has_any((NUMBER_WORDS[n - 1], str(n))) or count_in_doubt(caption.words, noun, number, n):
             reason = "true_of_image"
         elif digits or candidates.is_written(NUMBER_WORDS[n - 1]):

@@ -1,5 +1,6 @@
 """SWAP: the words stay, two of them change places, and the text is no longer true.
 
+Captions of the pool must say of each thing what is then said of it: a horse rides nobody, and no elephant is green.
 Objects change places around a relation that holds one way only ("a cat on a table"): never around "and", "with" or
 "next to", which hold both ways. Whole phrases move, with their determiners and adjectives, so that number and "a" or
 "an" come along. Two owners trade what they have ("a man in a suit and a woman in a dress"). Attributes change places
@@ -80,6 +81,8 @@ def _trade(
         return "not_grammatical"
     if reword_each_other(heads[0], heads[2]) or reword_each_other(heads[1], heads[3]):
         return "identical"
+    if not (candidates.goes_well(heads[3], heads[0]) and candidates.goes_well(heads[1], heads[2])):
+        return "no_candidate"
     if not SURROUNDINGS.isdisjoint((heads[1], heads[3])) or any(map(caption.words.several, (heads[1], heads[3]))):
         return "true_of_image"
     return changing_places(caption, thing, second)
@@ -158,15 +161,18 @@ def _determined(phrase: NounPhrase) -> bool:
 
 
 def _makes_sense(caption: Caption, candidates: Candidates, one: NounPhrase, other: NounPhrase, found: Found) -> bool:
-    """Whether captions of the pool could say it: an actor must be alive, a place must be one for the pool."""
-    both_alive = all(_is_alive(caption, candidates, phrase) for phrase in (one, other))
+    """Whether captions of the pool say it of such things: each does what the other did, and stands where it stood."""
+    first, second = caption.head(one), caption.head(other)
     acts = {caption.tokens[at].lemma for at in range(one.end, found.start) if caption.tag(at) == "VBG"}
-    if found.relation is VERB or not acts <= _BEING_THERE:
-        return both_alive
+    if found.relation is VERB:
+        alive = all(_is_alive(caption, candidates, phrase) for phrase in (one, other))
+        return alive and candidates.may_trade_parts(first, caption.lemmas[found.start], second)
+    if not acts <= _BEING_THERE and not all(candidates.does(second, act) for act in acts):
+        return False
     if caption.head(other) in SURROUNDINGS:
         return False
     wording = " ".join(caption.lower[found.start : found.end])
-    return candidates.may_trade_places(caption.head(one), wording, caption.head(other))
+    return candidates.may_trade_places(first, wording, second)
 
 
 def _is_alive(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> bool:
@@ -187,11 +193,17 @@ def changing_places(caption: Caption, one: NounPhrase, other: NounPhrase) -> tup
 
 def swap_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Exchange the adjectives of two different things."""
-    del candidates
     described = [(phrase, at) for phrase in caption.phrases for at in _single_adjectives(caption, phrase)]
     pairs = [(a, b) for a, b in combinations(described, 2) if a[0] is not b[0]]
     for (one, first), (other, second) in rng.shuffled(pairs):
-        if exclude_each_other(caption.word(first), caption.word(second)):
+        if not exclude_each_other(caption.word(first), caption.word(second)):
+            continue
+        if not (
+            candidates.is_described(caption.head(one), caption.word(second))
+            and candidates.is_described(caption.head(other), caption.word(first))
+        ):
+            yield "no_candidate"
+        else:
             yield _exchange_adjectives(caption, (one, first), (other, second))
     counted = [phrase for phrase in caption.phrases if phrase.count >= 0 and _number(caption, phrase)]
     for one, other in combinations(counted, 2):

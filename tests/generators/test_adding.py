@@ -75,10 +75,12 @@ def test_a_name_in_several_words_is_not_parted(pool: PoolStatistics) -> None:
 
 
 def test_what_captions_pass_over_is_not_added_for_being_rare() -> None:
-    told = ["a wooden table", "a white cat"] * 100 + ["a metal table", "a gray cat", "a pink cat"] * 3
+    told = ["a wooden table", "a white cat", "a white bus"] * 100
+    told += ["a metal table", "a gray bus", "a pink bus", "a pink cat"] * 3
     pool = count(load_tagger().tag(told)).frozen()
     assert not made(pool, "add-attribute", "a dog under a table", "a dog")
-    assert made(pool, "add-attribute", "a cat under a tree", "a tree") == {"a pink cat under a tree"}
+    assert made(pool, "add-attribute", "a bus under a tree", "a tree") == {"a pink bus under a tree"}
+    assert not made(pool, "add-attribute", "a cat under a tree", "a tree")  # no cat is pink
 
 
 def test_an_attribute_is_not_added_where_there_is_one_or_several_things(pool: PoolStatistics) -> None:

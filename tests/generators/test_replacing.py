@@ -46,7 +46,8 @@ def test_a_compound_is_kept_whole_or_goes_whole(pool: PoolStatistics) -> None:
     streets = {text for text in made(pool, "a city street") if text != "a city street"}
     assert streets
     assert streets <= {"a city river", "a city bridge", "a river", "a bridge", "a field", "a beach", "a forest"}
-    assert not made(pool, "Parking meter on a big fence")  # the tagger may take "Parking" for a verb
+    # The tagger may take "Parking" for a verb.
+    assert all(text.startswith("Parking meter on a big ") for text in made(pool, "Parking meter on a big fence"))
 
 
 def test_what_holds_something_gives_way_to_what_can_hold_it(pool: PoolStatistics) -> None:
