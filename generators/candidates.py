@@ -44,6 +44,7 @@ from pairwright.generators.nouns import (
     OF_PEOPLE,
     OPEN_PLACES,
     PLURAL_ONLY,
+    SURROUNDINGS,
     WORN,
 )
 from pairwright.generators.synonyms import reword_each_other
@@ -54,11 +55,14 @@ SLACK = 0.05  # plausibility by which our own kinds may fall short of the old wo
 USUAL = 0.01  # share of a noun's captions in which it goes with a preposition
 OFTEN = 5  # captions that show that it was no slip
 SEEN = 2  # captions of the pool that show that two words go together
+SLIP = 0.003  # share of a noun's captions that say so by a slip ("sitting at a chair")
 STRANGE = -0.15  # plausibility of two words that are hardly ever seen together where chance alone would have them
 COMMON = 0.05  # share of a word's captions in which another is usual
 UNSAID = 0.02  # share of a word's captions in which a thing is, above which it may be there though nobody says so
+EITHER_WAY = 0.1  # of how often a relation is said one way, that it must be the other way round
 TRIED = 12  # candidates looked at in one place
 
+KNOWN = 100  # captions that have a thing, for what is not said of it to tell anything
 _ANYBODY = ("man", "woman", "person")  # what one of them does, another may do
 _ANY_ANIMAL = ("dog", "cat", "horse", "cow", "sheep", "elephant", "bear")
 _ANIMALS = (
@@ -116,6 +120,7 @@ class Slot(NamedTuple):
         airborne: the caption speaks of the air.
     """
 
+        whole: what it fills, or is a part or a number of: the lemma before "of", or empty.
     noun: str
     governor: str
     context: Sequence[str]
@@ -125,6 +130,7 @@ class Slot(NamedTuple):
     airborne: bool = False
 
 
+    whole: str = ""
 class Candidates:
     """Finds replacements; holds tables only, and memories of what the tables say.
 
@@ -164,6 +170,32 @@ class Candidates:
     def for_person(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         """Return an animal to stand for somebody, or an empty string and the reason why there is none."""
         fitting = tuple(noun for noun in self._animals if self.goes_along(noun, slot.context))
+    def by_place(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
+        """Return a noun of our own tables where the words around vouch for it, if not the whole caption.
+
+        Captions must have it after the verb (or, a place for a place, after the preposition) more than by a slip, or it
+        must be strange beside nothing.
+        """
+        reason = "no_candidate"
+        ours = KINDS.get(slot.noun, ()) if slot.noun not in OF_PEOPLE else ()
+        for candidate in rng.out_of(self._urn(slot.noun), TRIED) if ours else ():
+            if candidate not in ours or not (self._fits_after(candidate, slot) and self._fits_around(candidate, slot)):
+                continue
+            if self.is_said(candidate, slot.noun, words):
+                reason = "true_of_image"
+            elif self._is_vouched_for(candidate, slot):
+                return candidate, ""
+        return "", reason
+
+    def _is_vouched_for(self, candidate: str, slot: Slot) -> bool:
+        word = candidate.rsplit(maxsplit=1)[-1]
+        lands = slot.noun in SURROUNDINGS and candidate in SURROUNDINGS
+        tells = lands or self._pool.frequency(slot.governor, "VERB") >= OFTEN
+        if tells and self._pool.adjacency(slot.governor, word) >= self._often(word):
+            return True
+        rest = (other for other in slot.context if other not in slot.noun.split())
+        return not self.is_strange_beside_any(candidate, rest)
+
         found = self._first(self._urn_of(fitting), slot, words, rng)
         if found[0]:
             return found
@@ -188,18 +220,25 @@ class Candidates:
     def _fits_after(self, candidate: str, slot: Slot) -> bool:
         """Whether the pool has the candidate after the verb or preposition; not asked where it hardly has any."""
         if not slot.governor or slot.governor == "of":
-            return True
+            return not slot.whole or self._fits_in(candidate, slot)
         word = candidate.rsplit(maxsplit=1)[-1]
         ours = candidate in _ANIMALS or candidate in KINDS.get(slot.noun, (candidate,))
         known = self._pool.adjacency(slot.governor, slot.noun.rsplit(maxsplit=1)[-1])
-        return (ours and known < ENOUGH_SAID) or self._pool.adjacency(slot.governor, word) >= SEEN
+        seen = self._pool.adjacency(slot.governor, word)
+        return (ours and known < ENOUGH_SAID) or seen >= max(SEEN, SLIP * self._pool.frequency(word, "NOUN"))
+
+    def _fits_in(self, candidate: str, slot: Slot) -> bool:
+        """Whether "body of" and the like may stand before the candidate, if the pool has them with the old noun."""
+        known = self._pool.cooccurrence(slot.whole, slot.noun.rsplit(maxsplit=1)[-1])
+        return known < OFTEN or self._beside(candidate, slot.whole) > STRANGE
 
     def _fits_around(self, candidate: str, slot: Slot) -> bool:
         """Whether the pool would say of the candidate what the caption says of the old noun, as far as it says it."""
         word, old = candidate.rsplit(maxsplit=1)[-1], slot.noun.rsplit(maxsplit=1)[-1]
         if slot.airborne and slot.noun in FLYING and candidate not in FLYING:
             return False
-        acts = not slot.act or slot.noun in OF_PEOPLE or self._pool.adjacency(old, slot.act) < OFTEN
+        somebody = slot.noun in OF_PEOPLE and candidate not in _ANIMALS
+        acts = not slot.act or somebody or self._pool.adjacency(old, slot.act) < OFTEN
         least = 1 if candidate in KINDS.get(slot.noun, ()) else SEEN
         if not acts and self._pool.adjacency(word, slot.act) < least:
             return False
@@ -357,6 +396,10 @@ class Candidates:
     def drawn_by_use(self, forms: Sequence[str], rng: Draws) -> list[str]:
         """Return words in a random order, those that the pool has often sooner; what it lacks is left out."""
         often = [min(self._pool.form_frequency(word) for word in form.split()) for form in forms]
+    def is_like(self, noun: str, other: str) -> bool:
+        """Whether two things are of one kind, and neither is worn, so that a list may hold both."""
+        return self._kinds(noun) == self._kinds(other) and WORN.isdisjoint((noun, other))
+
         drawn = [(rng.share() ** (1 / seen), form) for form, seen in zip(forms, often, strict=True) if seen >= SEEN]
         return [form for _, form in sorted(drawn, reverse=True)]
 
@@ -449,6 +492,10 @@ class Candidates:
 
     def makes_sense(self, word: str, instead_of: str, context: Sequence[str]) -> bool:
         """Whether the pool does not find a word strange beside the others of a caption."""
+    def together(self, verb: str, noun: str) -> bool:
+        """Whether captions speak of a deed and a thing together; of a thing that they hardly know, it is not asked."""
+        return self._pool.cooccurrence(noun, noun) < KNOWN or self._pool.cooccurrence(verb, noun) >= SEEN
+
         rest = [lemma for lemma in context if lemma != instead_of]
         return self._pool.plausibility(word, rest) >= self._least - SLACK
 
@@ -457,10 +504,39 @@ class Candidates:
         return lemma(form, "VBG" if form.endswith("ing") else "VBN")
 
     def may_trade_places(self, first: str, relation: str, second: str) -> bool:
-        """Whether captions have ``second`` before such a relation and ``first`` after it, as more than a slip."""
-        word = relation.rsplit(maxsplit=1)[-1]
-        before, after = self._pool.adjacency(second, relation.split(maxsplit=1)[0]), self._pool.adjacency(word, first)
-        return before >= self._often(second) and after >= self._often(first)
+        """Whether captions have ``second`` before such a relation and ``first`` after it, as more than a slip.
+
+        And not much less often than the other way round: plates are on tables, and hardly ever tables on plates.
+        """
+        words = relation.split()
+        counted = relation if tuple(words) in WORDINGS else words[-1]
+        before, after = self._pool.adjacency(second, words[0]), self._pool.adjacency(counted, first)
+        as_said = self._pool.adjacency(first, words[0]) * self._pool.adjacency(counted, second)
+        usual = before >= self._often(second) and after >= self._often(first)
+        return usual and before * after >= EITHER_WAY * as_said
+
+    def may_trade_parts(self, first: str, verb: str, second: str) -> bool:
+        """Whether captions say that ``second`` does it, and that it is done to ``first``, as more than a slip."""
+        done = self._pool.adjacency(second, verb) >= self._often(second)
+        return done and self._pool.adjacency(verb, first) >= max(OFTEN, SLIP * self._pool.frequency(first, "NOUN"))
+
+    def goes_well(self, candidate: str, other: str) -> bool:
+        """Whether captions have a thing with another one more often than chance would."""
+        return self._beside(candidate, other) >= self._least + SLACK
+
+    def does(self, noun: str, verb: str) -> bool:
+        """Whether captions say that such a thing does it, as more than a slip."""
+        return self._pool.adjacency(noun, verb) >= self._often(noun)
+
+    def is_described(self, noun: str, adjective: str) -> bool:
+        """Whether captions say the adjective of such a noun; what is made, and what the pool hardly has, may be anything."""
+        if self._kinds(noun) == {"made"}:
+            return True
+        if is_colour(adjective) and self.is_alive(noun) and noun not in OF_PEOPLE:
+            return self._is_coat(adjective, noun)
+        seen = self._pool.adjacency(adjective, noun) >= SEEN
+        known = self._pool.frequency(noun, "NOUN") >= ENOUGH_SAID
+        return seen or not known or (not is_colour(adjective) and self._describes(adjective, noun))
 
     def _often(self, noun: str) -> float:
         return max(SEEN, USUAL * self._pool.frequency(noun, "NOUN"))
