@@ -53,16 +53,15 @@ ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
 LEVELS = 2  # of WordNet between a word and its co-hyponyms
 SLACK = 0.05  # plausibility by which our own kinds may fall short of the old word, and WordNet's must do better
 USUAL = 0.01  # share of a noun's captions in which it goes with a preposition
+SLIP = 0.003  # share of a noun's captions that say so by a slip ("sitting at a chair")
 OFTEN = 5  # captions that show that it was no slip
 SEEN = 2  # captions of the pool that show that two words go together
-SLIP = 0.003  # share of a noun's captions that say so by a slip ("sitting at a chair")
 STRANGE = -0.15  # plausibility of two words that are hardly ever seen together where chance alone would have them
+EITHER_WAY = 0.1  # of how often a relation is said one way, that it must be the other way round
 COMMON = 0.05  # share of a word's captions in which another is usual
 UNSAID = 0.02  # share of a word's captions in which a thing is, above which it may be there though nobody says so
-EITHER_WAY = 0.1  # of how often a relation is said one way, that it must be the other way round
 TRIED = 12  # candidates looked at in one place
 
-KNOWN = 100  # captions that have a thing, for what is not said of it to tell anything
 _ANYBODY = ("man", "woman", "person")  # what one of them does, another may do
 _ANY_ANIMAL = ("dog", "cat", "horse", "cow", "sheep", "elephant", "bear")
 _ANIMALS = (
@@ -118,9 +117,9 @@ class Slot(NamedTuple):
         contents: of what it is full, or consists, or a part: the lemma after "of", or empty.
         described: words that stay before it, adjectives and nouns.
         airborne: the caption speaks of the air.
+        whole: what it fills, or is a part or a number of: the lemma before "of", or empty.
     """
 
-        whole: what it fills, or is a part or a number of: the lemma before "of", or empty.
     noun: str
     governor: str
     context: Sequence[str]
@@ -128,9 +127,9 @@ class Slot(NamedTuple):
     contents: str = ""
     described: tuple[str, ...] = ()
     airborne: bool = False
-
-
     whole: str = ""
+
+
 class Candidates:
     """Finds replacements; holds tables only, and memories of what the tables say.
 
@@ -167,9 +166,6 @@ class Candidates:
             return "", "true_of_image"  # "a couple" may well hold the other one
         return self._first(self._urn(slot.noun), slot, words, rng)
 
-    def for_person(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
-        """Return an animal to stand for somebody, or an empty string and the reason why there is none."""
-        fitting = tuple(noun for noun in self._animals if self.goes_along(noun, slot.context))
     def by_place(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         """Return a noun of our own tables where the words around vouch for it, if not the whole caption.
 
@@ -196,6 +192,9 @@ class Candidates:
         rest = (other for other in slot.context if other not in slot.noun.split())
         return not self.is_strange_beside_any(candidate, rest)
 
+    def for_person(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
+        """Return an animal to stand for somebody, or an empty string and the reason why there is none."""
+        fitting = tuple(noun for noun in self._animals if self.goes_along(noun, slot.context))
         found = self._first(self._urn_of(fitting), slot, words, rng)
         if found[0]:
             return found
@@ -388,6 +387,10 @@ class Candidates:
         """Draw some of the things that captions have beside another, frequent ones sooner."""
         return rng.out_of(self._beside_it(other), TRIED)
 
+    def is_like(self, noun: str, other: str) -> bool:
+        """Whether two things are of one kind, and neither is worn, so that a list may hold both."""
+        return self._kinds(noun) == self._kinds(other) and WORN.isdisjoint((noun, other))
+
     def _find_beside_it(self, other: str) -> Urn:
         # Asked once, of all there are: remembered one by one, these would drive out what is asked again.
         fits = ((noun, self._find_beside(noun, other)) for noun in self._addable)
@@ -396,10 +399,6 @@ class Candidates:
     def drawn_by_use(self, forms: Sequence[str], rng: Draws) -> list[str]:
         """Return words in a random order, those that the pool has often sooner; what it lacks is left out."""
         often = [min(self._pool.form_frequency(word) for word in form.split()) for form in forms]
-    def is_like(self, noun: str, other: str) -> bool:
-        """Whether two things are of one kind, and neither is worn, so that a list may hold both."""
-        return self._kinds(noun) == self._kinds(other) and WORN.isdisjoint((noun, other))
-
         drawn = [(rng.share() ** (1 / seen), form) for form, seen in zip(forms, often, strict=True) if seen >= SEEN]
         return [form for _, form in sorted(drawn, reverse=True)]
 
@@ -492,10 +491,6 @@ class Candidates:
 
     def makes_sense(self, word: str, instead_of: str, context: Sequence[str]) -> bool:
         """Whether the pool does not find a word strange beside the others of a caption."""
-    def together(self, verb: str, noun: str) -> bool:
-        """Whether captions speak of a deed and a thing together; of a thing that they hardly know, it is not asked."""
-        return self._pool.cooccurrence(noun, noun) < KNOWN or self._pool.cooccurrence(verb, noun) >= SEEN
-
         rest = [lemma for lemma in context if lemma != instead_of]
         return self._pool.plausibility(word, rest) >= self._least - SLACK
 
