@@ -44,7 +44,7 @@ def server_of_our_own(port: int) -> Iterator[str]:
     command = [
         sys.executable,
         "-m",
-        "pairwright.flows.prefect_server_process",
+        "prefect",
         "server",
         "start",
         "--host",
