@@ -11,8 +11,9 @@ tuple or 0, so that every row of every file has the same shape. Files: `tables.p
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from json.encoder import encode_basestring as _quoted
+from operator import attrgetter
 from typing import Any, Literal
 
 Status = Literal["kept", "rejected"]
@@ -73,6 +74,10 @@ class Edit:
     before_span: tuple[int, int]
     after_span: tuple[int, int]
 
+    # Rows go from process to process by the million; a dataclass with slots pickles three times as slowly by itself.
+    def __reduce__(self) -> tuple[type["Edit"], tuple[Any, ...]]:
+        return Edit, (self.before, self.after, self.before_span, self.after_span)
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -130,6 +135,9 @@ class Annotation:
     status: Status = "kept"
     reason: str = ""
 
+    def __reduce__(self) -> tuple[type["Annotation"], tuple[Any, ...]]:
+        return Annotation, _values_of(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Example:
@@ -161,6 +169,8 @@ class Example:
     status: Status = "kept"
     reason: str = ""
 
+
+_values_of = attrgetter(*(each.name for each in fields(Annotation)))
 
 # json.dumps would make an encoder at each call.
 _encode_sorted = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode

@@ -7,8 +7,6 @@ The number of processes changes nothing in the output.
 
 import asyncio
 import multiprocessing
-import os
-import signal
 import threading
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
@@ -19,6 +17,7 @@ from pathlib import Path
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.prefect_api import NO_CACHE, in_a_flow, task
+from pairwright.flows.processes import cores, end_with_the_build
 from pairwright.flows.progress import Progress
 from pairwright.flows.receipts import Counts, Job, Receipt, run_job, still_valid
 from pairwright.flows.scope import Scope
@@ -92,34 +91,11 @@ class Engine:
         return await task(name=job.stage, task_run_name=name, cache_policy=NO_CACHE)(in_a_worker)()
 
 
-def cores() -> int:
-    """Return how many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _pool(workers: int) -> Executor:
     if workers == 1:
         return ThreadPoolExecutor(1)  # in this process: nothing has to be imported again
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_the_build)
-
-
-def end_with_the_build() -> None:
-    """End this worker when the process that started it is gone, and without a word at Ctrl-C, which all of them hear.
-
-    Left to itself a pool's worker would wait for ever, and print a traceback.
-    """
-    # Not SIG_DFL: polars, imported later, puts a handler of its own before ours and would not call that.
-    signal.signal(signal.SIGINT, lambda *_: os._exit(1))
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 @asynccontextmanager

@@ -1,10 +1,12 @@
 """A generator over any input, without a build: what ``pairwright generate`` runs.
 
-Two passes over the input when it is its own pool: words are counted over its first `POOL_CAPTIONS` captions, then
-every pair is annotated in order. Memory: a batch, and the rows when the output's format has to be written at once
-(everything but JSON lines).
+Two passes over the input when it is its own pool: words are counted over its first `POOL_CAPTIONS` captions, whose
+tokens are kept for the second pass; then every pair is annotated. Both are shared out to processes in batches, whose
+results are taken in order, so the rows are the same for any number of them. Memory: the batches in work, and the rows
+when the output's format has to be written at once (everything but JSON lines).
 """
 
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,20 +15,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.contents import exchanges_in
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.flows.annotating import Annotating, Recipe, Waiting, tag_and_count
 from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
+from pairwright.flows.processes import Crew
 from pairwright.flows.vocabularies import hint, wants_vocabulary
 from pairwright.generators.balance import Account, Limits, Verdict, limited_kind
 from pairwright.generators.language.general import GeneralEnglish, usable_pool
-from pairwright.generators.language.pool import PoolStatistics, count
-from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.packed_tokens import PackedTokens
+from pairwright.generators.language.pool import PoolCounts, PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.registry import Materials, asks_pool, build_generator
+from pairwright.generators.registry import Materials, asks_pool
 from pairwright.generators.tally import Tally
 
 POOL_CAPTIONS = 50_000
@@ -35,7 +38,18 @@ BATCH = 512
 
 @dataclass(frozen=True)
 class Request:
-    """What to generate: which generator with which options, over what, into which file, within which limits."""
+    """What to generate: which generator with which options, over what, into which file, within which limits.
+
+    Attributes:
+        generator: a name in the registry.
+        options: for the generator.
+        seed: of the run.
+        read: what to read.
+        pool: captions to count words in; empty: those of the input.
+        out: file to write.
+        limits: of the set.
+        workers: processes for generators by rules; 0: one a core. The rows are the same for any number.
+    """
 
     generator: str
     options: Mapping[str, Any]
@@ -44,6 +58,7 @@ class Request:
     pool: str
     out: Path
     limits: Limits = field(default_factory=Limits)
+    workers: int = 1
 
 
 @dataclass
@@ -111,16 +126,28 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
     refuse_overwriting(request.out, request.read.input, request.pool)
     refuse_training_rows(request.out, request.options.get("types", ()))
     work = Work.of(request.generator)
-    tagger = load_tagger()
-    with open_balanced(request.out, request.generator, request.limits, work.add, work.judged) as write:
-        generator = build_generator(request.generator, materials(request, tagger, note), request.options)
-        for pair, words in tagged_pairs(request.read, tagger, work.broken):
-            rng = stream(request.seed, 0, generator.name, generator.version, pair.key)
-            work.labels.update(box.label for box in pair.boxes)
-            write(pair, generator.annotate(pair, words, rng))
+    with (
+        open_balanced(request.out, request.generator, request.limits, work.add, work.judged) as write,
+        Crew(request.workers) as crew,
+        tempfile.TemporaryDirectory(prefix="pairwright-") as folder,
+    ):
+        chosen, known = _chosen(request, crew, note)
+        annotating = Annotating(Recipe(request.generator, request.options, chosen, request.seed), Path(folder))
+        batches = _batches(request.read, work.broken, known)
+        for pairs, made in crew.paired(annotating, batches):
+            for (pair, _), rows in zip(pairs, made, strict=True):
+                work.labels.update(box.label for box in pair.boxes)
+                write(pair, rows)
     if wants_vocabulary(request.generator, request.options):
         note(hint(work.labels))
     return work.result(request.out)
+
+
+def _batches(read: ReadOptions, broken: Counter[str], known: Mapping[str, PackedTokens]) -> Iterator[list[Waiting]]:
+    """Yield the pairs of an input with the tokens that are known; ``broken`` counts the rows that are skipped."""
+    for batch in read_pairs(replace(read, batch_size=BATCH)):
+        broken.update(reject.reason for reject in batch.rejects)
+        yield [(pair, known.get(pair.caption)) for pair in batch.pairs]
 
 
 def tagged_pairs(read: ReadOptions, tagger: Tagger, broken: Counter[str]) -> Iterator[tuple[Pair, Sequence[Token]]]:
@@ -130,25 +157,44 @@ def tagged_pairs(read: ReadOptions, tagger: Tagger, broken: Counter[str]) -> Ite
         yield from zip(batch.pairs, tagger.tag([pair.caption for pair in batch.pairs]), strict=True)
 
 
-def materials(request: Request, tagger: Tagger, note: Callable[[str], None]) -> Materials:
+def materials(request: Request, note: Callable[[str], None]) -> Materials:
     """Return what a generator may draw on; ``note`` is told when the pool is too small to go by."""
+    with Crew(request.workers) as crew:
+        return _chosen(request, crew, note)[0]
+
+
+def _chosen(request: Request, crew: Crew, note: Callable[[str], None]) -> tuple[Materials, dict[str, PackedTokens]]:
+    """Return what a generator may draw on, and the tokens of the captions that were tagged for it."""
     wordnet = load_wordnet()
     if not asks_pool(request.generator):
-        return Materials(wordnet, GeneralEnglish(wordnet), request.seed)
-    pool = usable_pool(_statistics(request, tagger), wordnet)
+        return Materials(wordnet, GeneralEnglish(wordnet), request.seed), {}
+    statistics, known = counted(request, crew)
+    pool = usable_pool(statistics, wordnet)
     if not isinstance(pool, PoolStatistics):
         note("Too few captions to tell which words go together: going by general English. --pool FILE does better.")
-    return Materials(wordnet, pool, request.seed)
+    return Materials(wordnet, pool, request.seed), known
 
 
-def _statistics(request: Request, tagger: Tagger) -> PoolStatistics:
+def counted(request: Request, crew: Crew) -> tuple[PoolStatistics, dict[str, PackedTokens]]:
+    """Return the statistics of a request's pool, and the tokens of its captions, which may well be asked for again."""
     read = replace(request.read, input=request.pool, format="", columns={}) if request.pool else request.read
     captions = islice(_captions(read_pairs(replace(read, on_error="skip"))), POOL_CAPTIONS)
-    return count(tagger.tag(list(captions))).frozen()
+    counts = PoolCounts()
+    known: dict[str, PackedTokens] = {}
+    jobs = iter(lambda: list(islice(captions, BATCH)), [])
+    for batch, (part, tokens) in crew.paired(tag_and_count, jobs):
+        counts = counts.merged(part)
+        known.update(zip(batch, tokens, strict=True))
+    return counts.frozen(), known
 
 
 def _captions(batches: Iterator[Batch]) -> Iterator[str]:
+    """Yield each caption of each image once, though all pairs of an image hold all its captions."""
+    seen: set[tuple[str, str, str]] = set()
     for batch in batches:
         for pair in batch.pairs:
-            yield pair.caption
-            yield from pair.captions
+            for caption in (pair.caption, *pair.captions):
+                named = (pair.source_id, pair.image, caption)
+                if named not in seen:
+                    seen.add(named)
+                    yield caption

@@ -49,7 +49,7 @@ def plan_llm_generator(request: Request, asking: Asking, note: Callable[[str], N
     """
     asking.settings()  # what cannot work is told first
     tagger = load_tagger()
-    made = asking.materials(materials(request, tagger, note), tagger)
+    made = asking.materials(materials(request, note), tagger)
     keys = (pair.key for batch in read_pairs(request.read) for pair in batch.pairs)
     maker = build_llm_generator(request.generator, made, counted(request.options, keys, request.seed))
     pairs = (pair for batch in read_pairs(request.read) for pair in batch.pairs)

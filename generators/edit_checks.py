@@ -43,6 +43,7 @@ from pairwright.generators.edit_swaps import swapped
 from pairwright.generators.edit_truth import Truth
 from pairwright.generators.edits import Change, as_styled, rewrite
 from pairwright.generators.knowledge import Pool, Thesaurus
+from pairwright.generators.language.import_spacy import import_lemminflect
 from pairwright.generators.language.lemmas import lemma
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.vocabulary import normal_form
@@ -270,9 +271,7 @@ def _repeats(caption: Caption, asked: Asked, text: str, rows: _Rows) -> str:
 @lru_cache(maxsize=20_000)
 def _bases(word: str) -> frozenset[str]:
     """Return the dictionary forms of which a word may be a form, whatever the tagger took it for."""
-    import lemminflect
-
-    return frozenset(base for found in lemminflect.getAllLemmas(word).values() for base in found)
+    return frozenset(base for found in import_lemminflect().getAllLemmas(word).values() for base in found)
 
 
 def _is_clumsy(text: str, source: str) -> bool:

@@ -9,6 +9,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from pairwright.generators.language.import_spacy import import_lemminflect
+
 _FORMS: Final = {
     ("person", "NNS"): "people",
     ("people", "NNS"): "people",
@@ -98,17 +100,13 @@ def _form(word: str, tag: str) -> str:
     known = _FORMS.get((word.lower(), "NNS" if tag == "NNPS" else tag))
     if known is not None:
         return known
-    import lemminflect
-
-    forms = lemminflect.getInflection(word, tag)
+    forms = import_lemminflect().getInflection(word, tag)
     return str(forms[0]) if forms and forms[0] else word
 
 
 def _compared(word: str, tag: str) -> str:
-    import lemminflect
-
     # Its rules for unknown words would give "beautifuler".
-    forms = lemminflect.getInflection(word, tag, inflect_oov=False)
+    forms = import_lemminflect().getInflection(word, tag, inflect_oov=False)
     return str(forms[0]) if forms and forms[0] else f"{_PERIPHRASTIC[tag]} {word}"
 
 

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from pairwright.generators.language.import_spacy import import_lemminflect
+from pairwright.generators.language.tokens import Token
+
 _UNIVERSAL: Final = {
     **dict.fromkeys(("NN", "NNS"), "NOUN"),
     **dict.fromkeys(("NNP", "NNPS"), "PROPN"),
@@ -83,9 +86,7 @@ def lemma(word: str, tag: str) -> str:
     pos = _LEMMINFLECT_POS.get(_UNIVERSAL.get(tag, "X"), "")
     if not pos or tag in _BASE_FORMS or not lower.isascii() or not any(letter.isalpha() for letter in lower):
         return lower
-    import lemminflect
-
-    forms = lemminflect.getLemma(lower, pos)
+    forms = import_lemminflect().getLemma(lower, pos)
     return str(forms[0]).lower() if forms and forms[0] else lower
 
 
@@ -102,6 +103,21 @@ def universal_tags(lemmas: Sequence[str], tags: Sequence[str]) -> list[str]:
         elif tag == "RB" and word in {"not", "n't"}:
             result[at] = "PART"
     return result
+
+
+def with_lemmas(words: Sequence[str], starts: Sequence[int], tags: Sequence[str]) -> list[Token]:
+    """Return the tokens of a text.
+
+    Args:
+        words: as written.
+        starts: first code point of each.
+        tags: Penn Treebank tag of each.
+    """
+    lemmas = list(map(lemma, words, tags))
+    return [
+        Token(text, start, start + len(text), tag, pos, base)
+        for text, start, tag, pos, base in zip(words, starts, tags, universal_tags(lemmas, tags), lemmas, strict=True)
+    ]
 
 
 def _is_auxiliary(word: str, at: int, tags: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 Which pipeline: the one named (argument, else ``PAIRWRIGHT_SPACY_MODEL``); else ``en_core_web_sm``, ``_md`` or
 ``_lg`` when installed; else the small one that comes with pairwright, trained on UD English EWT
-(``models/en_ewt_small/card.json`` tells how well it does). Only the tagger of a pipeline is loaded.
+(``models/en_ewt_small/card.json`` tells how well it does). What a pipeline has beside its tagger is not loaded.
 
 spaCy is imported when the first tagger is loaded. A tagger pickles by name, so each worker process loads its
 own; within a process threads may share it, since each call makes its own documents.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.errors import MissingResource, UsageError
 from pairwright.generators.language.import_spacy import import_spacy
-from pairwright.generators.language.lemmas import lemma, universal_tags
+from pairwright.generators.language.lemmas import with_lemmas
 from pairwright.generators.language.one_thread import one_thread
 from pairwright.generators.language.tokens import Tagger, Token
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CARRIED: Final = Path(__file__).parent / "models" / "en_ewt_small"
 _SIBLINGS: Final = ("en_core_web_sm", "en_core_web_md", "en_core_web_lg")
+_NOT_ASKED: Final = ("parser", "ner", "attribute_ruler", "lemmatizer", "morphologizer", "senter", "entity_ruler")
 _BATCH: Final = 256
 _LONGEST: Final = 100_000_000  # spaCy's limit is for parsers, which need more memory a character
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -68,14 +69,9 @@ def _tokens(source: str, doc: "Doc") -> list[Token]:
     # One array of all attributes is much faster than asking token by token.
     strings = doc.vocab.strings
     rows = doc.to_array(["IDX", "LENGTH", "TAG", "IS_SPACE"]).tolist()
-    words = [(source[at : at + length], at, strings[tag]) for at, length, tag, space in rows if not space]
-    tags = [tag for _, _, tag in words]
-    lemmas = [lemma(text, tag) for text, _, tag in words]
-    universal = universal_tags(lemmas, tags)
-    return [
-        Token(text, start, start + len(text), tag, pos, base)
-        for (text, start, tag), pos, base in zip(words, universal, lemmas, strict=True)
-    ]
+    found = [row for row in rows if not row[3]]
+    words = [source[at : at + length] for at, length, _, _ in found]
+    return with_lemmas(words, [row[0] for row in found], [strings[row[2]] for row in found])
 
 
 def choose_pipeline(name: str = "") -> str:
@@ -109,7 +105,7 @@ def _load(source: str) -> SpacyTagger:
         )
     try:
         with _fast_products():
-            nlp = spacy.load(source)
+            nlp = spacy.load(source, exclude=_NOT_ASKED)
     except (OSError, ValueError) as error:
         raise MissingResource(f"The spaCy pipeline {source!r} does not load ({error}): install it again.") from error
     if "tagger" not in nlp.pipe_names:

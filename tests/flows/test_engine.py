@@ -14,8 +14,8 @@ import pytest
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
-from pairwright.flows.engine import end_with_the_build
 from pairwright.flows.prefect_api import SubprocessASGIServer
+from pairwright.flows.processes import end_with_the_build
 from pairwright.flows.progress import Silence
 
 

@@ -49,6 +49,9 @@ ShareOption = Annotated[
         help="Of a type's kept rows, the most that put in one word; one row always may.",
     ),
 ]
+WorkersOption = Annotated[
+    int, typer.Option("--workers", min=0, help="Processes for the rules; 0: one a core. The output is the same.")
+]
 MethodOption = Annotated[Literal["rules", "llm"], typer.Option(help="rules: no model, no network; llm: ask one.")]
 
 
@@ -82,6 +85,7 @@ def negatives(
     explode: ExplodeOption = False,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
+    workers: WorkersOption = 0,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -111,7 +115,7 @@ def negatives(
         options["both_sides"] = both_sides
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
     limits = Limits(_quota(quota, TYPES, options.get("types", FOR_BENCHMARKS)), max_word_share)
-    request = Request(f"{method}-negatives", options, seed, read, pool, out, limits)
+    request = Request(f"{method}-negatives", options, seed, read, pool, out, limits, workers)
     _run(request, method, asked, as_json=as_json)
 
 
@@ -134,6 +138,7 @@ def positives(
     explode: ExplodeOption = False,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
+    workers: WorkersOption = 0,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -153,7 +158,7 @@ def positives(
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
     options = _listed("types", types)
     limits = Limits(_quota(quota, TYPES, options.get("types", TYPES)), max_word_share)
-    request = Request(f"{method}-positives", options, seed, read, pool, out, limits)
+    request = Request(f"{method}-positives", options, seed, read, pool, out, limits, workers)
     _run(request, method, asked, as_json=as_json)
 
 
@@ -211,6 +216,7 @@ def conversations(
     columns_: ColumnsOption = "",
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
+    workers: WorkersOption = 0,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -262,7 +268,7 @@ def conversations(
     )
     generator = "llm-conversations" if method == "llm" else "template-conversations"
     limits = Limits({} if method == "llm" else wanted)
-    _run(Request(generator, options, seed, read, "", out, limits), method, asked, as_json=as_json)
+    _run(Request(generator, options, seed, read, "", out, limits, workers), method, asked, as_json=as_json)
 
 
 app.command("rationales", cls=SeveralOutputs)(rationales)

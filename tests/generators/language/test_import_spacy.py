@@ -14,6 +14,21 @@ assert sys.modules["spacy.cli.info"].__file__.endswith("info.py")
 assert spacy.info(silent=True)["spacy_version"] == spacy.__version__
 """
 
+WITHOUT_TORCH = """
+import sys
+from pairwright.generators.language.import_spacy import import_lemminflect, import_spacy
+spacy = import_spacy()
+assert "torch" not in sys.modules
+assert import_lemminflect().getLemma("dogs", "NOUN") == ("dog",)
+assert "torch" not in sys.modules
+assert spacy.blank("en")("two dogs").text == "two dogs"
+assert not [finder for finder in sys.meta_path if "import_spacy" in type(finder).__module__]
+"""
+
+
+def test_spacy_comes_without_torch_which_can_be_imported_later() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_TORCH], check=True)
+
 
 def test_spacy_comes_without_its_commands_and_gives_them_when_asked() -> None:
     subprocess.run([sys.executable, "-c", CODE], check=True)

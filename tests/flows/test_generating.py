@@ -1,0 +1,52 @@
+"""A generator over any input: the rows do not depend on the processes, and each caption counts once in the pool."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pairwright.datasets.colorshape.corpus import make_sample, sample_pair
+from pairwright.datasets.reading import ReadOptions
+from pairwright.flows import processes
+from pairwright.flows.generating import BATCH, Request, counted, run_generator
+from pairwright.flows.processes import Crew
+
+IMAGES = 400  # of four captions: several batches
+
+
+@pytest.fixture(scope="module")
+def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("captions") / "in.jsonl"
+    pairs = (sample_pair(make_sample(5, number)) for number in range(IMAGES))
+    rows = ({"id": str(at), "captions": [pair.caption, *pair.captions]} for at, pair in enumerate(pairs))
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def request(captions: Path, out: Path, workers: int) -> Request:
+    read = ReadOptions(input=str(captions), explode=True, on_error="skip", verify_images="off")
+    return Request("rules-negatives", {}, 3, read, "", out, workers=workers)
+
+
+def test_the_rows_are_the_same_for_one_process_and_several(
+    captions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "ALONE", 0)  # so few would be done in this process
+    results = []
+    for workers in (1, 2):
+        found = run_generator(request(captions, tmp_path / f"{workers}.jsonl", workers), print)
+        results.append({name: found[name] for name in ("captions", "types", "account", "broken")})
+    assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
+    assert results[0] == results[1]
+    assert results[0]["captions"] > 2 * BATCH
+
+
+def test_each_caption_of_an_image_counts_once(tmp_path: Path) -> None:
+    rows = [{"id": "1", "captions": ["A dog.", "A cat on a mat.", "A dog."]}, {"id": "2", "captions": ["A dog."]}]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with Crew(1) as crew:
+        statistics, known = counted(request(path, tmp_path / "out.jsonl", 1), crew)
+    assert statistics.captions == 3
+    assert statistics.frequency("dog", "NOUN") == 2
+    assert set(known) == {"A dog.", "A cat on a mat."}
