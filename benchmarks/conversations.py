@@ -1,12 +1,16 @@
 """Conversations by templates over ColorShape: speed, memory, truth by the oracle, balance of answers and letters.
 
-Usage: ``python benchmarks/conversations.py [--turns N] [--judged N] [--types T,...] [--seed S]``. Scenes are made one
-after the other, each a pair with boxes and captions, until there are N turns; none is kept.
+Usage: ``python benchmarks/conversations.py [--turns N] [--judged N] [--types T,...] [--seed S] [--contexts FILE]``.
+Scenes are made one after the other, each a pair with boxes and captions, until there are N turns, and M that the oracle
+judges; none is kept.
 
 - *turns_per_second*: of the maker alone, tagging apart, on one core; *of_all* with scenes and tagging.
 - *resident*: peak memory of the process, in MiB, after a tenth of the turns and after all.
-- *true*: share of the first ``--judged`` turns that the oracle finds true (kinds conversation and brief).
+- *judged*, *true*: turns that the oracle judged, and the share of these that it finds true. It reads sentences (kinds
+  conversation and brief); where ``--types`` has neither, none is judged.
 - *yes*: share of "yes" among the answers to presence questions; *letters*: how often each option is right.
+- *contexts*: of a file of captions and boxes (any reader's; labels of COCO), the median of the turns of images with
+  boxes: all, and with near relatives counted once (`once`), at the usual number of turns at most and without a limit.
 """
 
 import argparse
@@ -15,16 +19,33 @@ import re
 import resource
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from statistics import median
 
 from pairwright.datasets.chance import stream
 from pairwright.datasets.colorshape.corpus import make_sample, sample_pair, scene_of, vocabulary
 from pairwright.datasets.colorshape.oracle import Verdict, judge_turn
+from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
+from pairwright.generators import questions
 from pairwright.generators.conversations import LETTERS, TYPES, ConversationOptions, TemplateConversations
+from pairwright.generators.facts import Fact
 from pairwright.generators.language.tagger import load_tagger
 
 BATCH = 256
+FEWEST = 15
+RELATED = {
+    "there": (
+        questions.IS_THERE_ONE,
+        questions.ARE_THERE_ANY,
+        questions.IS_THERE_SOME,
+        questions.HOW_MANY,
+        questions.ONE_OR_OTHER,
+    ),
+    "place": (questions.WHERE, questions.IS_IT_THERE),
+    "size": (questions.WHICH_LARGER, questions.WHICH_SMALLER),
+    "deed": (questions.DOING, questions.ACTING),
+}
 SENTENCES = {"conversation", "brief"}  # what the oracle reads
 PRESENCE = re.compile(
     r"(?:Is|Are) (?:there )?(?:a|an|any) [\w ]+? (?:in|visible in) the (?:image|picture)\?"
@@ -47,14 +68,16 @@ def main() -> None:
     parser.add_argument("--judged", type=int, default=50_000)
     parser.add_argument("--types", default=",".join(TYPES))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--contexts", default="")
     given = parser.parse_args()
+    judges = given.judged if SENTENCES.intersection(given.types.split(",")) else 0
     maker = TemplateConversations(ConversationOptions(tuple(given.types.split(",")), vocabulary()))
     tagger, source = load_tagger(), scenes(given.seed)
     counts, letters, presence, wrong = Counter[str](), Counter[str](), Counter[str](), list[str]()
     making, judging, judged = 0.0, 0.0, 0
     resident: dict[int, int] = {}
     began = time.perf_counter()
-    while (made := counts.total()) < given.turns:
+    while (made := counts.total()) < given.turns or judged < judges:
         if made >= given.turns / 10 and not resident:
             resident[made] = _resident()
         pairs = [next(source) for _ in range(BATCH)]
@@ -71,7 +94,7 @@ def main() -> None:
                         letters[answer.text] += 1
                     elif PRESENCE.fullmatch(question.text.partition("\n")[0]):
                         presence[answer.text.partition(",")[0]] += 1
-                    if row.kind in SENTENCES and judged < given.judged:
+                    if row.kind in SENTENCES and judged < judges:
                         judged += 1
                         if judge_turn(question.text, answer.text, scene_of(pair)) is not Verdict.TRUE:
                             wrong.append(f"{question.text} {answer.text}")
@@ -84,13 +107,52 @@ def main() -> None:
         "of_all": round(counts.total() / whole),
         "resident": resident,
         "judged": judged,
-        "true": round(1 - len(wrong) / max(judged, 1), 6),
+        "true": round(1 - len(wrong) / judged, 6) if judged else None,
         "wrong": wrong[:10],
         "presence": presence.total(),
         "yes": round(presence["Yes"] / max(presence.total(), 1), 4),
+        "contexts": of_contexts(given.contexts) if given.contexts else None,
         "letters": {letter: round(letters[letter] / max(letters.total(), 1), 4) for letter in LETTERS},
     }
     print(json.dumps(told, indent=1))
+
+
+def of_contexts(path: str) -> dict[str, float]:
+    """Return the medians of a file's turns, over its images with boxes."""
+    tagger = load_tagger()
+    pairs = [pair for batch in read_pairs(ReadOptions(path, verify_images="off")) for pair in batch.pairs if pair.boxes]
+    tokens = tagger.tag([pair.caption for pair in pairs])
+    told: dict[str, float] = {"images": len(pairs)}
+    for most, name in ((24, "at most 24"), (0, "no limit")):
+        maker = TemplateConversations(ConversationOptions(("conversation",), ("coco",), most))
+        made = [maker.facts(pair, words, stream(0, pair.key)) for pair, words in zip(pairs, tokens, strict=True)]
+        told[f"turns, {name}"] = median(map(len, made))
+        told[f"once, {name}"] = median(len(once(facts)) for facts in made)
+        told[f"below 15 once, {name}"] = sum(len(once(facts)) < FEWEST for facts in made)
+    return told
+
+
+def once(facts: Sequence[Fact]) -> set[tuple[object, ...]]:
+    """Return what facts tell, near relatives as one.
+
+    That a label is there, how many there are, and that it is there rather than another are one; where one stands to
+    another and the other to it; which of two is larger and which smaller; what somebody does and to what. That there is
+    more of one than of another is none where both are counted.
+    """
+    counted = {fact.about for fact in facts if fact.wordings is questions.HOW_MANY}
+    return {
+        _told(fact)
+        for fact in facts
+        if fact.wordings is not questions.MORE_THAN or not {(label,) for label in fact.about} <= counted
+    }
+
+
+def _told(fact: Fact) -> tuple[object, ...]:
+    about = frozenset(fact.about)
+    for family, wordings in RELATED.items():
+        if fact.wordings in wordings:
+            return family, (fact.about[0] if family == "there" else about), fact.fields.get("action", "")
+    return fact.wordings, about, *(fact.fields.get(name, "") for name in ("side", "extent", "first", "half"))
 
 
 def _resident() -> int:

@@ -82,8 +82,14 @@ def _between(one: Box, other: Box) -> tuple[float, float]:
     return (one.x1 + one.x2 - other.x1 - other.x2) / 2, (one.y1 + one.y2 - other.y1 - other.y2) / 2
 
 
-def _area(box: Box) -> float:
+def area(box: Box) -> float:
+    """Return the share of the picture that a box takes up."""
     return (box.x2 - box.x1) * (box.y2 - box.y1)
+
+
+def room_of(box: Box) -> dict[str, float]:
+    """Return how far a box is from each edge of the picture."""
+    return {"left": box.x1, "top": box.y1, "right": 1 - box.x2, "bottom": 1 - box.y2}
 
 
 def _named(label: str, boxes: Boxes) -> tuple[str, str]:
@@ -164,7 +170,7 @@ def _shares(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator
 
 def _sizes(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
     for thing, other in _some_pairs(list(combinations(things, 2)), rng):
-        first, second = (_area(boxes[label][0]) for label in (thing, other))
+        first, second = (area(boxes[label][0]) for label in (thing, other))
         if min(first, second) <= 0 or max(first, second) < CLEARLY_LARGER * min(first, second):
             continue
         larger, smaller = (thing, other) if first > second else (other, thing)
@@ -180,8 +186,7 @@ def _sizes(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[
 def _edges(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
     """Ask of a thing that is cut off on one side and not on another; of other things every answer would be no."""
     for thing in things:
-        box = boxes[thing][0]
-        room = {"left": box.x1, "top": box.y1, "right": 1 - box.x2, "bottom": 1 - box.y2}
+        room = room_of(boxes[thing][0])
         reached = [edge for edge, gap in room.items() if gap <= AT_EDGE]
         clear = [edge for edge, gap in room.items() if gap >= CLEAR_OF_EDGE]
         if not reached or not clear:
@@ -202,8 +207,8 @@ def _extremes(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterat
             if all(_is_ahead(boxes[first][0], other, sign, edges) for other in rest):
                 told = fields | {"first": first, "side": side}
                 yield Fact(questions.FURTHEST, questions.IS_FURTHEST, told, short="the {first}", about=three)
-        largest = max(three, key=lambda label: _area(boxes[label][0]))
-        if all(_area(boxes[largest][0]) >= CLEARLY_LARGER * _area(boxes[o][0]) for o in three if o != largest):
+        largest = max(three, key=lambda label: area(boxes[label][0]))
+        if all(area(boxes[largest][0]) >= CLEARLY_LARGER * area(boxes[o][0]) for o in three if o != largest):
             told = fields | {"first": largest}
             yield Fact(questions.LARGEST, questions.IS_LARGEST, told, short="the {first}", about=three)
 
@@ -234,9 +239,9 @@ def _twins(groups: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[
         )
         first, last = (one, other) if relation in {"to the left of", "above"} else (other, one)
         sides = ("left", "right") if across else ("upper", "lower")
-        small, large = sorted((_area(first), _area(last)))
+        small, large = sorted((area(first), area(last)))
         if small > 0 and large >= CLEARLY_LARGER * small:
-            larger, smaller = sides if _area(first) > _area(last) else sides[::-1]
+            larger, smaller = sides if area(first) > area(last) else sides[::-1]
             side = larger if (bigger := rng.random() < 0.5) else smaller
             fields |= {"first": sides[0], "last": sides[1], "side": side, "size": "larger" if bigger else "smaller"}
             yield Fact(questions.WHICH_TWIN, questions.THIS_TWIN, fields, short="the {side} one", about=(label,))
@@ -269,8 +274,8 @@ def _is_not(place: str, one: Box, other: Box) -> bool:
 
 def _largest(several: Sequence[str], boxes: Boxes) -> Iterator[Fact]:
     for label in several:
-        ordered = sorted(boxes[label], key=_area, reverse=True)
-        if label == "person" or len(ordered) < 3 or _area(ordered[0]) < LARGEST_BY * _area(ordered[1]):
+        ordered = sorted(boxes[label], key=area, reverse=True)
+        if label == "person" or len(ordered) < 3 or area(ordered[0]) < LARGEST_BY * area(ordered[1]):
             continue
         box = ordered[0]
         for first, second, low, high in (("left", "right", box.x1, box.x2), ("upper", "lower", box.y1, box.y2)):

@@ -8,7 +8,7 @@ Kinds, as LLaVA and LLaVA-1.5 have them, but without a model:
 - *choice*: questions with four options, with the prompt for the option's letter. Options are shuffled so that in
   every conversation each letter is right as often as any other, give or take one.
 
-What is asked (`grounding`, `box_facts`, `caption_facts`): presence, numbers, colours, what somebody does, where things
+What is asked (`grounding`, `box_facts`, `box_measures`, `caption_facts`): presence, numbers, colours, what somebody does, where things
 are, where they stand to each other and in the picture, and which is larger. "No" is said as often as "yes": about
 presence exactly, in every conversation, and only of labels in `vocabulary`, the set that the source marks in every
 image; elsewhere by chance. Without a vocabulary a missing box proves nothing, and presence and numbers of boxes are not
@@ -36,7 +36,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.questions import PromptPlace, PromptTurns
 
 NAME = "template-conversations"
-VERSION = 3
+VERSION = 4
 TYPES = ("conversation", "brief", "short", "choice")
 LETTERS = "ABCD"
 
@@ -110,6 +110,10 @@ class TemplateConversations:
             for kind in self.options.types
         ]
 
+    def facts(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Fact]:
+        """Return the facts that a conversation about ``pair`` asks about, in its order."""
+        return self._chosen(Grounding.of(pair, tokens, self._vocabulary).facts(rng), rng)
+
     def _annotation(self, pair: Pair, kind: str, made: _Made) -> Annotation:
         marked = any(MARK in turn.text for turn in made)
         turns = () if marked else made
@@ -130,9 +134,7 @@ class TemplateConversations:
         return Turn("human", rng.choice(questions.BRIEF)), Turn("assistant", pair.caption.strip())
 
     def _conversation(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Made:
-        grounding = Grounding.of(pair, tokens, self._vocabulary)
-        facts = self._chosen(grounding.facts(rng), rng)
-        return _turns((fact.question(rng), fact.full()) for fact in facts)
+        return _turns((fact.question(rng), fact.full()) for fact in self.facts(pair, tokens, rng))
 
     def _short(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Made:
         grounding = Grounding.of(pair, tokens, self._vocabulary)

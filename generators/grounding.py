@@ -1,6 +1,6 @@
 """What boxes and captions prove about an image, as facts that a question can be asked about.
 
-`box_facts` tells what boxes prove of places and sizes, `caption_facts` what captions say; here is what both prove
+`box_facts` and `box_measures` tell what boxes prove of places and sizes, `caption_facts` what captions say; here is what both prove
 together: what is there and what is not, how many, and which colour the parsed caption gives to what.
 
 Presence, absence and numbers are only asked of labels in `vocabulary`, which the source marks wherever they occur.
@@ -21,6 +21,7 @@ from pairwright.datasets.records import Box, Pair
 from pairwright.generators import questions
 from pairwright.generators.attributes import COLOUR
 from pairwright.generators.box_facts import MOST_PAIRS, box_facts
+from pairwright.generators.box_measures import measure_facts
 from pairwright.generators.caption_facts import CaptionFacts, colour_fact, count_fact
 from pairwright.generators.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.facts import Fact, names
@@ -78,6 +79,7 @@ class Grounding:
             [*counts, *(fact for fact in said.numbers(self._numbers()) if fact.about not in counted)],
             said.where(),
             *box_facts(self._things(), self._groups(), self._marked(), self.boxes, rng),
+            *measure_facts(self._things(), self._groups(), self.boxes, rng),
             said.materials(),
             said.setting(),
             list(self._more(rng)),

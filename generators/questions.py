@@ -164,6 +164,31 @@ IS_IT_AT_EDGE = (
 AT_EDGE = "Yes, the {thing} reaches the {edge} edge of the image."
 NOT_AT_EDGE = "No, the {thing} does not reach the {edge} edge of the image."
 
+IS_ANY_AT_EDGE = (
+    "Do any of the {nouns} reach the {edge} edge of the image?",
+    "Does one of the {nouns} extend to the {edge} edge of the picture?",
+)
+ONE_AT_EDGE = "Yes, at least one of the {nouns} reaches the {edge} edge of the image."
+NONE_AT_EDGE = "No, none of the {nouns} reaches the {edge} edge of the image."
+
+NEARER_EDGE = (
+    "Is the {thing} nearer to the {first} or the {second} edge of the image?",
+    "Which edge of the picture is the {thing} nearer to, the {first} or the {second} one?",
+)
+IS_NEARER = "The {thing} is nearer to the {side} edge of the image."
+
+HOW_MANY_IN_HALF = (
+    "How many of the {size} {nouns} are entirely in the {half} half of the image?",
+    "Of the {size} {nouns}, how many are entirely in the {half} half of the picture?",
+)
+ARE_IN_HALF = "{count} of the {size} {nouns} {verb} entirely in the {half} half of the image."
+
+WHICH_EXTENDS = (
+    "Which takes up more of the {extent} of the image, the {thing} or the {other}?",
+    "Which of the two extends over more of the {extent} of the picture, the {thing} or the {other}?",
+)
+EXTENDS_MORE = "The {first} takes up more of the {extent} of the image."
+
 FURTHEST = (
     "Which is furthest to the {side} in the image: the {one}, the {two} or the {three}?",
     "Which of these is furthest to the {side} in the picture: the {one}, the {two} or the {three}?",

@@ -3,7 +3,8 @@
 These lie outside of the scene grammar. Each form is a pattern of the question, patterns of the answer, and its truth
 in the scene's geometry. Known forms: which half of the picture a thing (or the largest of several) is in, which of two is there, whether it takes up more than some part
 of the width or height, more of one than of another, which of three is furthest to a side or the largest, how two of a
-kind are arranged and which of them is larger, "the circle" as the answer to which of two is larger, and "0".
+kind are arranged and which of them is larger, which edge a thing is nearer to, how many of a kind are in a half, which of
+two takes up more of the height or width, whether one of a kind reaches an edge, "the circle" as the answer to which of two is larger, and "0".
 
 A question may have the prompt for a short answer on its last line, or lettered options; then the letter is right when
 its option is true and every other one is false.
@@ -76,6 +77,28 @@ _TWIN = re.compile(
 )
 _IS_TWIN = re.compile(r"(?:in the image, )?the (left|right|upper|lower) (?:one|[a-z]+ is (larger|smaller))")
 _COMPARE = re.compile(rf"which (?:one )?is (?P<size>larger|smaller) in the {_IMAGE}, the ([a-z]+) or the ([a-z]+)")
+_NEARER = re.compile(
+    rf"(?:is the (?P<one>[a-z]+) nearer to the (?P<low>left|top) or the (?:right|bottom) edge of the {_IMAGE}"
+    rf"|which edge of the {_IMAGE} is the (?P<two>[a-z]+) nearer to, the (?P<low2>left|top) or the (?:right|bottom) one)"
+)
+_IS_NEARER = re.compile(r"(?:the ([a-z]+) is nearer to the )?(left|right|top|bottom)(?: edge of the image)?")
+_IN_A_HALF = re.compile(
+    rf"(?:how many of the (?P<size>[a-z]+) (?P<nouns>[a-z]+)|of the (?P<size2>[a-z]+) (?P<nouns2>[a-z]+), how many) are "
+    rf"entirely in the (?P<half>left|right|upper|lower) half of the {_IMAGE}"
+)
+_ARE_IN_HALF = re.compile(
+    r"(none|neither|[a-z]+) of the ([a-z]+) ([a-z]+) (is|are) entirely in the ([a-z]+) half of the image|(\d)"
+)
+_WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_EXTENDS = re.compile(
+    rf"which (?:takes up|of the two extends over) more of the (?P<extent>height|width) of the {_IMAGE}, "
+    r"the (?P<one>[a-z]+) or the (?P<two>[a-z]+)"
+)
+_EXTENDS_MORE = re.compile(r"the ([a-z]+)(?: takes up more of the (height|width) of the image)?")
+_ANY_EDGE = re.compile(
+    rf"(?:do|does) (?:any of the (?P<one>[a-z]+) reach|one of the (?P<two>[a-z]+) extend to) the (?P<edge>[a-z]+) edge of the {_IMAGE}"
+)
+_AT_EDGE = re.compile(r"(yes|no)(?:, (?:at least one|none) of the ([a-z]+) reaches the ([a-z]+) edge of the image)?")
 _IS_THE = re.compile(r"the ([a-z]+)")
 _NUMBER = re.compile(r"(?:how many|what is the number of) (?P<nouns>[a-z]+)\b.*")
 _WHICH_THERE = re.compile(rf"which of these (?:can be seen in the {_IMAGE}|does the {_IMAGE} show|is in the {_IMAGE})")
@@ -206,6 +229,49 @@ def _compare(found: re.Match[str], said: str, scene: Scene) -> bool | None:
     return chosen.area > other.area if found["size"] == "larger" else chosen.area < other.area
 
 
+def _nearer(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    name = found["one"] or found["two"]
+    item, told = _only(name, scene), _IS_NEARER.fullmatch(said)
+    if item is None or told is None or (told[1] or name) != name:
+        return None
+    low = found["low"] or found["low2"]
+    axis = 0 if low == "left" else 1
+    before, behind = item.box[axis], 1 - item.box[axis + 2]
+    return before < behind if told[2] == low else before > behind
+
+
+def _in_a_half(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    items, told = _of_shape(found["nouns"] or found["nouns2"], scene), _ARE_IN_HALF.fullmatch(said)
+    if told is None or len(items) != _WORDS.index(found["size"] or found["size2"]):
+        return None
+    if told[5] and told[5] != found["half"]:
+        return None
+    axis = 0 if found["half"] in {"left", "right"} else 1
+    first = found["half"] in {"left", "upper"}
+    count = sum(item.box[axis + 2] <= 0.5 if first else item.box[axis] >= 0.5 for item in items)
+    return count == (int(told[6]) if told[6] else _WORDS.index("none" if told[1] == "neither" else told[1])) and (
+        not told[4] or (told[4] == "are") is (count > 1)
+    )
+
+
+def _extends(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    told, items = _EXTENDS_MORE.fullmatch(said), {name: _only(found[name], scene) for name in ("one", "two")}
+    if told is None or (told[2] or found["extent"]) != found["extent"] or told[1] not in (found["one"], found["two"]):
+        return None
+    start = 0 if found["extent"] == "width" else 1
+    sizes = {item.shape: item.box[start + 2] - item.box[start] for item in items.values() if item is not None}
+    return len(sizes) == 2 and max(sizes, key=lambda shape: sizes[shape]) == told[1]
+
+
+def _any_edge(found: re.Match[str], said: str, scene: Scene) -> bool | None:
+    items, told = _of_shape(found["one"] or found["two"], scene), _AT_EDGE.fullmatch(said)
+    if not items or told is None or (told[3] or found["edge"]) != found["edge"]:
+        return None
+    at = ("left", "top", "right", "bottom").index(found["edge"])
+    gaps = [item.box[at] if at < 2 else 1 - item.box[at] for item in items]
+    return (told[1] == "yes") is (min(gaps) <= 0.005)
+
+
 def _none(found: re.Match[str], said: str, scene: Scene) -> bool | None:
     return not _of_shape(found["nouns"], scene) if said == "0" else None
 
@@ -226,6 +292,10 @@ _FORMS: Sequence[tuple[re.Pattern[str], Callable[[re.Match[str], str, Scene], bo
     (_ARRANGED, _arranged),
     (_TWIN, _twin),
     (_COMPARE, _compare),
+    (_NEARER, _nearer),
+    (_IN_A_HALF, _in_a_half),
+    (_EXTENDS, _extends),
+    (_ANY_EDGE, _any_edge),
     (_NUMBER, _none),
     (_WHICH_THERE, _there),
 )

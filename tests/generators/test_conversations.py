@@ -1,5 +1,6 @@
 """Template conversations."""
 
+import importlib.util
 import json
 import re
 from collections import Counter
@@ -443,3 +444,14 @@ def test_real_images_with_boxes_give_a_median_of_fifteen_turns(real_data: Path) 
     ]
     turns = [len(conversation(pair, vocabulary=("coco",), most=24).turns) // 2 for pair in pairs if pair.boxes]
     assert median(turns) >= 15
+
+
+def test_with_near_relatives_counted_once_the_median_is_still_fifteen(real_data: Path) -> None:
+    place = Path(__file__).parents[2] / "benchmarks" / "conversations.py"
+    spec = importlib.util.spec_from_file_location("conversations_benchmark", place)
+    assert spec is not None
+    assert spec.loader is not None
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    told = benchmark.of_contexts(str(real_data / "llava_caps_boxes/caps_boxes.jsonl"))
+    assert told["once, at most 24"] >= 15
