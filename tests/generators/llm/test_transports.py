@@ -436,10 +436,10 @@ def test_being_called_off_leaves_no_task_and_no_connection(transport: str) -> No
 
 def test_connections_are_used_again_and_as_many_as_the_ceiling_says(transport: str) -> None:
     async def main() -> dict[str, Any]:
-        async with listening(App(Script(latency_ms=400))) as server:  # longer than a busy machine takes to send 150
+        async with listening(App(Script(latency_ms=2000))) as server:  # longer than a busy machine takes to send 150
             settings = LLMSettings.from_env({}, base_url=server.url, transport=transport, max_concurrency=150)
             async with open_model(settings) as model:
-                asks = (model.ask(Request((Message("user", str(number)),), "m")) for number in range(700))
+                asks = (model.ask(Request((Message("user", str(number)),), "m")) for number in range(300))
                 await asyncio.gather(*asks)
             return server.stats()
 
