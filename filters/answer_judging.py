@@ -34,7 +34,7 @@ UNPARSED: Final = "unparsed"
 LEAST, MOST = 1.0, 10.0
 
 _SCORES: Final = re.compile(
-    r"\s*(?:scores?\s*:?\s*)?(\d+(?:\.\d+)?)(?:\s*/\s*10)?[\s,;]+(\d+(?:\.\d+)?)(?:\s*/\s*10)?\W*"
+    r"\s*(?:scores?\s*:?\s*)?(\d+(?:\.\d+)?)(?:\s*/\s*10)?[\s,;]+(\d+(?:\.\d+)?)(?:\s*/\s*10)?\W*", re.IGNORECASE
 )
 _ALIASES: Final = {
     "question_id": "id",

@@ -1,0 +1,132 @@
+"""``pairwright evaluate --task answers``: answers judged by a server's model, in both orders."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
+from pairwright.generators.llm.server.answers import Answer
+from pairwright.generators.llm.server.app import App
+from pairwright.generators.llm.server.chat_request import ChatRequest
+from pairwright.generators.llm.server.serving import Server, in_thread
+
+WORTH = {"worst": 2, "fair": 5, "best": 9}
+
+
+def answer(request: ChatRequest) -> Answer:
+    """Score an answer by its word, the first one a point higher; of "nothing" say nothing that can be read."""
+    shown = request.user.partition("Assistant 1:")[2]
+    if "nothing" in shown:
+        return Answer("I would rather not say.")
+    first, _, second = shown.partition("Assistant 2:")
+    one, two = (next((worth for word, worth in WORTH.items() if word in text), 3) for text in (first, second))
+    return Answer(f"{one + 1} {two}\nAssistant 1 came first.")
+
+
+@pytest.fixture
+def judge() -> Iterator[Server]:
+    with in_thread(App(answer=answer)) as server:
+        yield server
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {
+            "id": str(n),
+            "image": f"{n}.jpg",
+            "question": f"What {n}?",
+            "reference": "fair",
+            "context": "A cat.",
+            "type": kind,
+        }
+        for n, kind in enumerate(["detail", "detail", "conversation", "conversation"])
+    ]
+    Path("questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for name, said in (("one", ["best", "worst", "fair", "nothing"]), ("two", ["fair too"] * 4)):
+        lines = (json.dumps({"id": str(n), "answer": text}) + "\n" for n, text in enumerate(said))
+        Path(f"{name}.jsonl").write_text("".join(lines))
+    return tmp_path
+
+
+def called(*arguments: object, ok: bool = True) -> Any:
+    call = ["evaluate", *map(str, arguments), "--task", "answers", "--data", "questions.jsonl"]
+    done = CliRunner().invoke(app, call)
+    assert (done.exit_code == 0) == ok, done.output
+    return done
+
+
+def test_scores_relative_to_the_reference_by_type_with_what_was_left_out(folder: Path, judge: Server) -> None:
+    asking = ["--model", "m", "--base-url", judge.url, "--price", "1/1"]
+    plan = json.loads(called("one.jsonl", "two.jsonl", *asking, "--dry-run", "--json").stdout)["plan"][0]
+    # Two a question; an answer that is the reference itself is asked about once, since both orders are one request.
+    assert round(plan["requests"]["value"]) == 15
+    assert judge.stats()["requests"] == 0
+    done = called("one.jsonl", "two.jsonl", *asking, "--json", "--html", "page.html")
+    told = json.loads(done.stdout)
+    one, two = told["models"]
+    by = {(figure["part"], figure["measure"]): figure for figure in one["figures"]}
+    # In both orders: 9.5 and 5.5; 2.5 and 5.5; 5.5 and 5.5; the fourth cannot be read.
+    assert by["all", "relative score"]["value"] == pytest.approx((9.5 + 2.5 + 5.5) / (3 * 5.5))
+    assert by["detail", "relative score"]["value"] == pytest.approx(12 / 11)
+    assert by["conversation", "relative score"]["n"] == 1
+    assert by["all", "order decides"]["value"] == pytest.approx(1 / 3)  # of equal answers the first one wins
+    assert one["counts"] == {
+        "questions have no score (unparsed) and are left out": 1,
+        "judgements cannot be read": 2,
+    }
+    assert {figure["value"] for figure in two["figures"] if figure["measure"] == "relative score"} == {1.0}
+    assert told["llm"]["requests"] == 15
+    assert "one.jsonl: 2 judgements cannot be read." in done.stderr
+    assert "relative score" in Path("page.html").read_text()
+    assert judge.stats()["requests"] == 15
+    again = json.loads(called("one.jsonl", "two.jsonl", *asking, "--json", "--html", "page.html").stdout)
+    assert again["models"] == told["models"]
+    assert again["llm"]["requests"] == 0
+
+
+def test_a_judge_is_needed_and_answers_to_all_questions(folder: Path) -> None:
+    done = called("one.jsonl", ok=False)
+    assert "--model" in str(done.exception)
+    Path("one.jsonl").write_text('{"id": "0", "answer": "x"}\n')
+    done = called("one.jsonl", "--model", "m", "--base-url", "http://127.0.0.1:9", ok=False)
+    assert "no answer to 3 of 4 questions" in str(done.exception)
+
+
+def test_a_llava_sees_the_images_and_answers_first(
+    folder: Path, judge: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch", reason="a LLaVA needs torch")
+    from PIL import Image
+
+    from pairwright.training.evaluation import answers as answering
+    from pairwright.training.models.llava import IMAGE, Llava
+    from tests.training import tiny_models
+
+    shorter = partial(answering.answers, longest=6)
+    monkeypatch.setattr(answering, "answers", shorter)
+    for n, colour in enumerate(["red", "blue", "white", "black"]):
+        Image.new("RGB", (20, 30), colour).save(f"{n}.jpg")
+    words = tiny_models.tokenizer()
+    model = Llava(tiny_models.vision(), tiny_models.language(), tokenizer=words).eval()
+    model.save(Path("llava"))
+    asking = ["--model", "m", "--base-url", judge.url, "--price", "1/1", "--batch-size", "3"]
+    llava = json.loads(called("llava", "one.jsonl", *asking, "--json").stdout)["models"][0]
+    assert llava["kind"] == "llava"
+    assert len(llava["judgements"]) == 4
+
+    ids = [words.bos_token_id, *words("USER: ")["input_ids"], IMAGE, *words("What 0?")["input_ids"]]
+    asked = torch.tensor([[*ids, *words(" ASSISTANT: ")["input_ids"]]])
+    for n, judged in enumerate(llava["judgements"]):
+        raw = torch.tensor(Image.open(f"{n}.jpg").convert("RGB").getpixel((9, 9))) / 255
+        mean, deviation = (torch.tensor(each) for each in (model.pixels.mean, model.pixels.deviation))
+        image = ((raw - mean) / deviation)[None, :, None, None].expand(1, 3, tiny_models.SIZE, tiny_models.SIZE)
+        with torch.no_grad():
+            said = model.answer(asked, torch.ones_like(asked, dtype=torch.bool), image, most=6)
+        assert judged["answer"] == words.decode(said[0], skip_special_tokens=True).strip()
