@@ -105,6 +105,8 @@ def _step(number: int, share: float) -> str:
 
 
 def _said(name: str, before: Sequence[float], after: Sequence[float]) -> str:
+    if list(before) == list(after):  # nothing was left out: there is one state, not two
+        return (f"{name}, " if name else "") + f"{len(after):,} rows, {_right(after)}"
     states = [
         f"{state} {len(values):,} rows, {_right(values)}" for state, values in (("before:", before), ("after:", after))
     ]

@@ -56,7 +56,7 @@ def as_html(audit: Audit, name: str, gaps: Gaps) -> str:
         ("rows", f"{audit.rows:,}"),
         ("verdict", audit.verdict),
         (f"best attack: {worst}", f"{measured.accuracy:.1%}"),
-        ("rows that format decides", f"{audit.tells.format_rows:,}"),
+        ("rows that differ in format", f"{audit.tells.format_rows:,}"),
     ]
     bodies = [
         tiles(numbers),
@@ -165,6 +165,8 @@ def _squares(gaps: Gaps) -> str:
     if not {"grammar", "plausibility"} <= gaps.gaps.keys():
         return ""
     both = gaps.gaps["grammar"], gaps.gaps["plausibility"]
+    if not np.isfinite(both[0] + both[1]).any():  # rows of one image: there is nothing to train a scorer on
+        return ""
     reach = tuple(_reach(gap) for gap in both)
     shown = [("Audited", gaps.audited)]
     if not gaps.audited.all():

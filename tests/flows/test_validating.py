@@ -143,3 +143,41 @@ def test_a_judge_without_images_judges_nothing(seer: Server, tmp_path: Path) -> 
     done = CliRunner().invoke(app, ["validate", *call])
     assert done.exit_code == 3
     assert rows_of(tmp_path / "o.jsonl")["a"]["reason"] == "no_image"
+
+
+def test_a_clip_checkpoint_is_read_and_rejects_what_it_likes_clearly_better(
+    scenes: tuple[Path, dict[str, Scene], list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    pytest.importorskip("torch", reason="the 'clip' extra is not installed")
+    pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
+    from pairwright.datasets.images import decode_image, open_image
+    from pairwright.indexes.clip import ClipEncoder
+    from tests.indexes import tiny_clip
+
+    folder, _, rows = scenes
+    checkpoint, out = tiny_clip.transformers_folder(tmp_path / "clip"), tmp_path / "out.jsonl"
+    encoder = ClipEncoder(str(checkpoint), device="cpu")
+
+    def likes(locator: str, text: str) -> float:
+        [image] = encoder.encode_images([decode_image(open_image(locator), locator)])
+        return float(image @ encoder.encode_texts([text])[0])
+
+    texts = sorted(("a cat", "a photo of a dog"), key=lambda text: likes(f"{folder}/{rows[0]['image']}", text))
+    given = [row | {"caption": texts[0], "negative": texts[1]} for row in rows]
+    path = written(tmp_path / "rows.jsonl", [*given, {"id": "none", "caption": "a cat", "negative": "a dog"}])
+    expected = {row["id"]: [likes(f"{folder}/{row['image']}", text) for text in texts] for row in given}
+    wins = sorted(two - one for one, two in expected.values())
+    margin = (wins[0] + wins[-1]) / 2
+    assert margin > 0  # the checkpoint likes one text better for some images, and by how much differs
+    assert wins[0] < margin < wins[-1]
+    call = (path, "--by", "clip", "--clip-model", checkpoint, "--device", "cpu", "--image-root", folder)
+    told = called(*call, "--margin", margin, "--out", out)
+    found = rows_of(out)
+    for name, (one, two) in expected.items():
+        assert found[name]["scores"] == {"clip_positive": pytest.approx(one), "clip_negative": pytest.approx(two)}
+        assert found[name]["reason"] == ("true_of_image" if two - one > margin else "")
+    assert found["none"]["reason"] == "no_image"
+    assert told["by"]["clip"]["rows"] == len(rows) + 1
+    first = out.read_bytes()
+    called(*call, "--margin", margin, "--out", out)
+    assert out.read_bytes() == first

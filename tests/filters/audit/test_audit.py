@@ -1,6 +1,7 @@
 """Audits: what gives rows away is found and counted, what does not is left in peace."""
 
 import random
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -72,6 +73,32 @@ def test_few_rows_are_no_proof() -> None:
     measured = Measured(20, 0.6, 0.39, 0.78, {})
     found = Audit(20, 20, 0.55, {"length": measured}, tells_of(exchangeable(20)))
     assert found.verdict == "unclear"
+
+
+def test_rows_of_one_image_cannot_be_called_sound() -> None:
+    rows = rows_of(exchangeable(60)).with_columns(group=pl.lit("one"))
+    found = audit(rows, most=0.9)
+    assert found.verdict == "unclear"
+    assert "one image" in found.doubt
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # all gaps of the trained scorers are NaN
+        nothing = np.full(60, np.nan)
+        page = as_html(found, "rows", Gaps({"grammar": nothing, "plausibility": nothing}, np.ones(60, np.bool_)))
+    assert "one image" in page
+    assert 'class="square"' not in page
+
+
+def test_rows_whose_two_texts_are_the_same_cannot_be_called_sound() -> None:
+    found = audit(rows_of([(one, f"{one.capitalize()}.") for one, _ in exchangeable(8)]), most=1.0)
+    assert (found.verdict, found.tells.identical) == ("unclear", 8)
+    assert "same" in found.doubt
+
+
+@pytest.mark.parametrize(("times", "said"), [(1, "1 row that repeats an"), (2, "2 rows that repeat an")])
+def test_what_is_counted_is_told_in_the_right_number(times: int, said: str) -> None:
+    pairs = exchangeable(20)
+    found = audit(rows_of([*pairs, *pairs[:times]]))
+    assert any(line.startswith(said) for line in summary(found))
 
 
 def test_repetitions_identities_and_leaks_are_counted() -> None:
