@@ -1,9 +1,19 @@
-"""An output file is whole or absent: written beside its place, flushed to disk, then renamed."""
+"""An output file is whole or absent: written beside its place, flushed to disk, then renamed.
 
+A process that is killed leaves its temporary file behind. `remove_left_behind` removes those whose process is gone, as
+far as this machine can tell: the name of the temporary file ends in the process's number and the machine's name, and
+files of other machines, on a shared disk, are left alone.
+"""
+
+import glob
 import os
+import platform
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+_HERE = "@" + re.sub(r"[^A-Za-z0-9.-]", "_", platform.node())[:60]
 
 
 @contextmanager
@@ -14,10 +24,10 @@ def replacing(path: Path) -> Iterator[Path]:
         path: where the whole file shall stand. Its folder is made when missing.
 
     Yields:
-        The path to write to (``.<name>.tmp-<pid>``). The file must exist when the block ends.
+        The path to write to (``.<name>.tmp-<pid>@<machine>``). The file must exist when the block ends.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}{_HERE}")
     try:
         yield temporary
         with temporary.open("rb") as handle:
@@ -25,6 +35,30 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_left_behind(*paths: Path) -> None:
+    """Remove temporary files for ``paths`` whose processes, of this machine, are gone.
+
+    Lists the folders: for the few files that a command begins with, not for each of thousands.
+    """
+    if os.name == "nt":  # where asking for a process would end it
+        return
+    for path in paths:
+        for left in path.parent.glob(f".{glob.escape(path.name)}.tmp-*{glob.escape(_HERE)}"):
+            number = left.name.removesuffix(_HERE).rpartition("-")[2]
+            if number.isdigit() and not _is_alive(int(number)):
+                left.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # somebody else's, or no number of a process
+        return True
+    return True
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -1,10 +1,10 @@
-"""Are shards, or a whole build directory, what they claim to be? A list of problems, empty when all is well.
+"""Are shards, a build directory, or a LLaVA JSON file what they claim to be? A list of problems, empty when all is well.
 
 Of a build directory every file that the manifest names is checked for presence, size and SHA-256. Of shards are
 checked: the check sums and sizes beside the tars, that each tar is whole plain USTAR, that every sample has the same
 members, that its JSON has the members and types of the shard contract and agrees with file name and caption, that
 keys are unique over the dataset, that images decode, and that no text holds the ``<image>`` mark which trainers put
-in themselves.
+in themselves. Of a LLaVA JSON file: `exports.llava.check_llava`.
 
 Reads and hashes everything once and decodes every image; memory grows by one short string a sample. An unfinished
 build is one problem, and no more is looked at.
@@ -17,7 +17,8 @@ from pathlib import Path
 
 import orjson
 
-from pairwright.datasets.errors import InputError, PairwrightError, StorageError
+from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError
+from pairwright.datasets.exports.llava import check_llava
 from pairwright.datasets.manifest import changed_files, is_build
 from pairwright.datasets.recode import extension, open_picture
 from pairwright.datasets.sample_shape import SHAPE, misfit
@@ -30,16 +31,23 @@ IMAGE_MARK = "<image>"
 Digest = Callable[[Path], str]
 
 
-def verify(path: Path) -> list[str]:
-    """Return what is wrong with a build directory or with shards, at most `MAX_PROBLEMS` lines.
+def verify(path: Path, images: Path | None = None) -> list[str]:
+    """Return what is wrong with a build directory, shards or a LLaVA JSON file, at most `MAX_PROBLEMS` lines.
 
     Args:
         path: a build directory, a folder of shards, one tar, or a brace pattern. A folder that is no build but has
-            ``shards`` in it is taken for these.
+            ``shards`` in it is taken for these. Or a ``.json`` in LLaVA's layout.
+        images: folder of a LLaVA file's images; None: they are not looked for.
 
     Raises:
         InputError: when there is neither a build nor a shard.
+        StorageError: when a ``.json`` is no JSON list.
+        UsageError: ``images`` are given for anything but a ``.json``.
     """
+    if path.suffix.lower() == ".json":
+        return check_llava(path, images)[:MAX_PROBLEMS]
+    if images is not None:
+        raise UsageError(f"{path}: --images goes with a .json in LLaVA's layout. Leave it out.")
     digest = lru_cache(maxsize=None)(sha256_of)  # the manifest and SHA256SUMS both ask for the tars'
     folder = path / "shards" if (path / "shards").is_dir() else path
     problems = _build(path, folder, digest) if is_build(path) else _shards(folder, find_shards(folder), digest)

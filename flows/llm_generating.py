@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pairwright.datasets.atomic import remove_left_behind
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.reading import read_pairs
 from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
@@ -57,6 +58,7 @@ def run_llm_generator(
         request.options, lambda: (pair.key for batch in read_pairs(request.read) for pair in batch.pairs), request.seed
     )
     partial = request.out.with_suffix(f".partial{request.out.suffix}")
+    remove_left_behind(partial, failed_path(request.out), request.out)
     with asking.session(watch=watch, say=note) as session:
         run = _Pass(request, asking, session, tagger, partial, captions, note)
         passed = Spent()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pairwright.datasets.atomic import remove_left_behind
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.llm import Asking
 from pairwright.flows.rationale_files import files_of, open_examples
@@ -48,10 +49,10 @@ def ask_rationales(
     total = sum(1 for _ in read_items(task, request.read, Counter()))
     maker = maker_of(task, request.settings, asking)
     partial_out = _partial(request.out)
+    failed_rows = request.out.with_suffix(".failed.jsonl")
+    remove_left_behind(*files_of(partial_out), failed_rows)
     stopped: BaseException | None = None
-    with FailedRows(
-        request.out.with_suffix(".failed.jsonl"), run=identity_of(maker, asking), retry=asking.retry_failed
-    ) as failed:
+    with FailedRows(failed_rows, run=identity_of(maker, asking), retry=asking.retry_failed) as failed:
         talks = RationaleTalks(maker, failed)
         with asking.session(watch=watch, say=note) as session, open_examples(partial_out, request.rows) as write:
             try:

@@ -87,23 +87,34 @@ def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
     if not isinstance(rows, list):
         raise StorageError(f"{path}: not a JSON list. Export it again.")
     problems, seen = [], set[str]()
-    for row in rows:
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            problems.append(f"row {number}: no object, but {type(row).__name__}")
+            continue
         row_id = str(row.get("id", ""))
-        problems += [f"row {row_id!r}: {fault}" for fault in _faults(row, image_root)]
+        name = f"row {row_id!r}" if row_id else f"row {number}"
+        problems += [f"{name}: {fault}" for fault in _faults(row, image_root)]
         if not row_id or row_id in seen:
-            problems.append(f"row {row_id!r}: the id is empty or stands twice")
+            problems.append(f"{name}: the id is empty or stands twice")
         seen.add(row_id)
     return problems
 
 
 def _faults(row: dict[str, Any], image_root: Path | None) -> Iterator[str]:
     turns = row.get("conversations") or []
+    if not isinstance(turns, list) or not all(
+        isinstance(turn, dict) and isinstance(turn.get("value"), str) for turn in turns
+    ):
+        yield "its conversations are no list of turns with from and value"
+        return
     speakers = [turn.get("from") for turn in turns]
     if not turns or speakers != ["human", "gpt"] * (len(turns) // 2):
         yield f"turns by {speakers} instead of human, gpt, human, gpt ..."
         return
+    if not all(turn["value"].replace(MARK, "").strip() for turn in turns):
+        yield "a turn says nothing"
     marks = [turn["value"].count(MARK) for turn in turns]
     if marks[0] != int("image" in row) or any(marks[1:]):
         yield f"{MARK} stands {marks} times in its turns"
-    if "image" in row and image_root is not None and not (image_root / row["image"]).is_file():
+    if "image" in row and image_root is not None and not (image_root / str(row["image"])).is_file():
         yield f"no image {row['image']} in {image_root}"

@@ -1,5 +1,7 @@
 """Conversations in files of any layout (`mixture_talks`) as a source: LLaVA JSON, chat messages, our own rows and tables.
 
+Also what `exports.parquet` wrote.
+
 A row is a sample of its own; rows of one image have the same locator. Images are named below
 the folder of the file, or where some lie elsewhere, below the folder above all of them.
 """
@@ -16,8 +18,8 @@ from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id,
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.samples import Sample
 
-ENDINGS = frozenset({".json", ".jsonl", ".csv", ".tsv"})
-LAYOUTS = frozenset({"triplets", "llava", "openai"})  # that are about conversations alone
+ENDINGS = frozenset({".json", ".jsonl", ".csv", ".tsv", ".parquet"})
+LAYOUTS = frozenset({"triplets", "llava", "openai", "parquet"})  # that need no image and no hard negatives
 
 _ORIGIN = Origin("file", 1)
 

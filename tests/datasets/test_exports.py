@@ -68,10 +68,13 @@ def test_llava_rows_hold_the_mark_once_on_either_side(build: Path, tmp_path: Pat
     assert [turn["from"] for turn in rows[0]["conversations"]] == ["human", "gpt", "human", "gpt"]
 
 
+said = utf8.filter(lambda text: bool(text.strip()))
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     exchanges=st.lists(
-        st.tuples(utf8 | st.just("look: <image> here"), utf8 | st.just("<image>")), min_size=1, max_size=4
+        st.tuples(said | st.just("look: <image> here"), said | st.just("<image>")), min_size=1, max_size=4
     )
 )
 def test_any_turns_give_valid_llava(exchanges: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -87,10 +90,14 @@ def test_check_llava_finds_what_is_wrong(tmp_path: Path) -> None:
         {"id": "1", "image": "a.jpg", "conversations": turns},
         {"id": "1", "conversations": turns[:1]},
         {"id": "", "conversations": [{"from": "human", "value": "q"}, {"from": "gpt", "value": "a"}]},
+        {"id": "2", "conversations": [{"from": "human", "value": " "}, {"from": "gpt", "value": "a"}]},
+        {"id": "3", "conversations": [{"from": "human", "value": 3}, "a"]},
+        17,
     ]
     (tmp_path / "l.json").write_text(json.dumps(rows))
     problems = " ".join(check_llava(tmp_path / "l.json", tmp_path))
-    for fault in ("[1, 1] times", "no image a.jpg", "instead of human, gpt", "stands twice", "id is empty"):
+    for fault in ("[1, 1] times", "no image a.jpg", "instead of human, gpt", "stands twice", "id is empty",
+                  "says nothing", "no list of turns", "no object, but int"):  # fmt: skip
         assert fault in problems
 
 

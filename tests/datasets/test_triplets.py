@@ -15,6 +15,7 @@ from pairwright.datasets.exports.talk_files import source_of_talks
 from pairwright.datasets.exports.text_length import by_pieces, by_tokenizer
 from pairwright.datasets.exports.writing import Exported, ExportOptions
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.verify import verify
 from tests.datasets.way_out import conversation, pair
 from tests.indexes.tiny_clip import write_tokenizer
 
@@ -102,6 +103,32 @@ def test_triplets_are_made_of_any_file_of_conversations(tmp_path: Path) -> None:
         {"image": "coco/0.jpg", "instruction": "What is it?", "output": "A dog."},
     ]
     assert done.told["repeated"] == 1
+
+
+def test_a_file_of_conversations_goes_to_parquet_and_back(tmp_path: Path) -> None:
+    said = [{"from": "human", "value": "<image>\nWhat is it?"}, {"from": "gpt", "value": 'A dög, "Rex".'}]
+    alone = [{"from": "human", "value": "Is it day?"}, {"from": "gpt", "value": "Yes."}] * 2
+    rows = [
+        {"id": "1", "image": "coco/1.jpg", "conversations": said},
+        {"id": "2", "conversations": alone},
+    ]
+    (tmp_path / "llava.json").write_text(json.dumps(rows))
+    source, root = source_of_talks(tmp_path / "llava.json")
+    export(source, "parquet", tmp_path / "t.parquet", ExportOptions(image_root=root))
+    source, root = source_of_talks(tmp_path / "t.parquet")
+    export(source, "llava", tmp_path / "back.json", ExportOptions(image_root=root))
+    back = json.loads((tmp_path / "back.json").read_text())
+    assert [row.get("image") for row in back] == ["coco/1.jpg", None]
+    assert [turn["value"].replace("<image>", "").strip() for row in back for turn in row["conversations"]] == [
+        turn["value"].replace("<image>", "").strip() for row in rows for turn in row["conversations"]
+    ]
+    assert verify(tmp_path / "back.json") == []
+    (tmp_path / "coco").mkdir()
+    assert len(verify(tmp_path / "back.json", tmp_path)) == 1
+    (tmp_path / "coco" / "1.jpg").touch()
+    assert verify(tmp_path / "back.json", tmp_path) == []
+    with pytest.raises(UsageError, match="--images"):
+        verify(tmp_path, tmp_path)
 
 
 def test_rows_of_one_image_have_ids_of_their_own_in_llava_json(tmp_path: Path) -> None:

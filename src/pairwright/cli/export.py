@@ -71,8 +71,11 @@ def export(
     if to != "triplets" and (max_tokens or tokenizer):
         raise UsageError(f"--max-tokens and --tokenizer are for --to triplets. Leave them out for {to}.")
     options = replace(NO_OPTIONS, seed=seed, max_tokens=max_tokens or 0, tokenizer=tokenizer)
+    of_talks = input_.suffix.lower() in ENDINGS and input_.is_file() and decisions is None and rationales is None
+    if of_talks and to not in LAYOUTS and input_.suffix.lower() != ".parquet":
+        raise UsageError(f"{input_}: a file of conversations goes to {', '.join(sorted(LAYOUTS))}, not to {to}.")
     source = input_ if decisions is None else _reviewed(input_, decisions)
-    if decisions is None and rationales is None and to in LAYOUTS and input_.suffix.lower() in ENDINGS:
+    if of_talks and to in LAYOUTS:
         source, root = source_of_talks(input_)
         options = replace(options, image_root=root)
     if rationales is None:

@@ -10,19 +10,25 @@ from pairwright.cli.reading import JsonOption
 
 
 def verify(
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="A build directory, a folder of shards, or a .tar.")],
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A build directory, a folder of shards, a .tar, or LLaVA's .json.")
+    ],
     *,
+    images: Annotated[
+        Path | None, typer.Option("--images", help="Of a .json: folder of its images, to look for.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the files of a build, and sums, tars, members, JSON and images of its shards; exit 1 when something is wrong.
+    """Check the files of a build, and sums, tars, members, JSON and images of its shards, or the turns of a LLaVA file; exit 1 when something is wrong.
 
     \b
-    Example:
+    Examples:
       pairwright verify build/birds
+      pairwright verify birds.json --images photos
     """
     from pairwright.datasets.verify import verify as problems_of
 
-    problems = problems_of(path)
+    problems = problems_of(path, images)
     if problems and (path / "build.yaml").is_file():
         note("To mend a build: delete the files that are named, and run `pairwright build` again.")
     emit({"ok": not problems, "problems": problems}, problems or [f"{path}: all is well."], as_json=as_json)

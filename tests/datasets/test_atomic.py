@@ -1,0 +1,48 @@
+"""Files are whole or absent, and what a killed process left of one is removed by who writes it next."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pairwright.datasets.atomic import remove_left_behind, replacing, write_text
+
+
+def broken_off(path: Path) -> None:
+    with replacing(path) as temporary:
+        temporary.write_text("half")
+        raise ValueError("broken")
+
+
+def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
+    write_text(tmp_path / "a.txt", "old")
+    with pytest.raises(ValueError, match="broken"):
+        broken_off(tmp_path / "a.txt")
+    assert (tmp_path / "a.txt").read_text() == "old"
+    assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from pairwright.datasets.atomic import replacing
+with replacing(Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
+    os._exit(9)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+    out = tmp_path / "a[1].jsonl"
+    subprocess.run([sys.executable, "-c", KILLED, str(out)], check=False)
+    assert len(list(tmp_path.iterdir())) == 1
+    strange = tmp_path / f".{out.name}.tmp-1@another-machine"
+    strange.touch()
+    with replacing(out) as mine:
+        mine.write_text("whole")
+        remove_left_behind(out)
+        assert set(tmp_path.iterdir()) == {mine, strange}
+        assert str(os.getpid()) in mine.name
+    assert set(tmp_path.iterdir()) == {out, strange}
