@@ -117,6 +117,7 @@ class Grounding:
             label
             for label, group in self.boxes.items()
             if len(group) == 1
+            and _have_extent(group)
             and label not in PLURAL_ONLY | MASS | self.words.crowds
             and not self.words.has(plural_of(label))
         ]
@@ -126,6 +127,7 @@ class Grounding:
             label
             for label, group in self.boxes.items()
             if len(group) > 1
+            and _have_extent(group)
             and label in self.vocabulary
             and label not in PLURAL_ONLY | MASS
             and self._is_counted(label, len(group))
@@ -134,7 +136,8 @@ class Grounding:
     def _marked(self) -> list[str]:
         """Return the labels of which each has a box, however many there are."""
         known = (label for label in self.boxes if label in self.vocabulary and label not in PLURAL_ONLY | MASS)
-        return [label for label in known if len(self.boxes[label]) > 1 and label not in self.words.crowds]
+        several = (label for label in known if len(self.boxes[label]) > 1 and label not in self.words.crowds)
+        return [label for label in several if _have_extent(self.boxes[label])]
 
     def _present(self) -> Iterator[Fact]:
         for label in dict.fromkeys([*self.boxes, *sorted(self.words.crowds)]):
@@ -220,6 +223,11 @@ class Grounding:
     def _is_one(self, noun: str) -> bool:
         boxes = self.boxes.get(noun)
         return (boxes is None or len(boxes) == 1) and not self.words.has(plural_of(noun))
+
+
+def _have_extent(boxes: Sequence[Box]) -> bool:
+    """Whether the boxes tell of places and sizes; a line or a point is a slip of whoever drew it."""
+    return all(box.x2 > box.x1 and box.y2 > box.y1 for box in boxes)
 
 
 def _absence(label: str, rng: random.Random) -> Fact:

@@ -1,6 +1,7 @@
 """Nearer edges, how many in a half, what is taller or wider, several at an edge: provable, or not asked."""
 
 import random
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -11,11 +12,13 @@ from pairwright.generators import questions
 from pairwright.generators.box_measures import measure_facts
 from pairwright.generators.facts import Fact
 
+Corners = tuple[float, ...]
+
 
 def facts(
     things: dict[str, tuple[float, ...]], groups: dict[str, list[tuple[float, ...]]], seed: int = 0
 ) -> list[Fact]:
-    boxes = {label: (Box(label, *corners),) for label, corners in things.items()}
+    boxes: dict[str, tuple[Box, ...]] = {label: (Box(label, *corners),) for label, corners in things.items()}
     boxes |= {label: tuple(Box(label, *corners) for corners in several) for label, several in groups.items()}
     found = measure_facts(list(things), list(groups), boxes, random.Random(seed))
     return [fact for kind in found for fact in kind]

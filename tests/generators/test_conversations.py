@@ -446,6 +446,13 @@ def test_real_images_with_boxes_give_a_median_of_fifteen_turns(real_data: Path) 
     assert median(turns) >= 15
 
 
+@pytest.mark.parametrize("corners", [(0.5, 0.5, 0.5, 0.5), (0.2, 0.3, 0.2, 0.9), (0.1, 0.4, 0.8, 0.4)])
+def test_a_box_without_extent_proves_that_something_is_there_and_not_where(corners: tuple[float, ...]) -> None:
+    told = answers(pair_of("A field.", boxes=(Box("zebra", *corners),)), ("zebra", "dog", "cat"))
+    assert "Yes, there is a zebra." in told
+    assert not any(word in text for text in told for word in ("half", "takes up", "edge", "nearer"))
+
+
 def test_with_near_relatives_counted_once_the_median_is_still_fifteen(real_data: Path) -> None:
     place = Path(__file__).parents[2] / "benchmarks" / "conversations.py"
     spec = importlib.util.spec_from_file_location("conversations_benchmark", place)
