@@ -1,12 +1,17 @@
 """Hard negatives by rules over real captions: yield by type, speed against tagging, and what a blind model sees.
 
-Usage: ``python benchmarks/negatives.py CAPTIONS.jsonl [--images N] [--sample K] [--type T] [--seed S] [--speed]``; rows are
-``{"image_id", "captions": [...]}``. Every caption becomes a pair, with the others of its image beside it.
+Usage: ``python benchmarks/negatives.py CAPTIONS.jsonl [--images N] [--sample K] [--type T] [--seed S] [--speed] [--wall]``;
+rows are ``{"image_id", "captions": [...]}``. Every caption becomes a pair, with the others of its image beside it.
 
 - *yield*: share of captions with a kept negative; *given*: of those that have an adjective, or a preposition or verb.
-- *ratio*: CPU time of tagging and the rules of all types for benchmarks over that of tagging alone, in one process,
-  chunk by chunk in turn; the median of the chunks, and *with_start* over all of them, tables and first words included.
+- *ratio*: CPU time of tagging and the rules of all types for benchmarks over that of spaCy's ``pipe`` alone, as whoever
+  loads the same pipeline has it, in one process, chunk by chunk in turn; the median of the chunks, and *with_start* over
+  all of them, tables and first words included. *ratio_to_our_tagging*: over our own use of the pipeline, which takes
+  less time than spaCy's own.
 - *resident*: memory of the process after so many captions, none of whose rows are kept.
+- *wall* (with ``--wall``): seconds, CPU seconds and the largest process of the whole verb, ``pairwright generate
+  negatives``, on all cores, from start to end, words counted and rows written; and of a script that only tags the same
+  captions by spaCy's ``pipe`` with as many processes.
 - *unknown*: share of the words put in that no caption of the pool has.
 - *blind*: folded accuracy of a trigram model that never read a caption of the image under test, by mean and by total
   log-probability; *length*: of picking the shorter text. For both-sides rows the positive is the rewritten one.
@@ -14,11 +19,16 @@ Usage: ``python benchmarks/negatives.py CAPTIONS.jsonl [--images N] [--sample K]
 
 import argparse
 import json
+import os
 import random
 import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from operator import truediv
 from pathlib import Path
 from statistics import median
 
@@ -28,10 +38,11 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation, Pair, pair_key
 from pairwright.filters.attacks import attack_accuracy
+from pairwright.flows.processes import cores
 from pairwright.generators.balance import Account
 from pairwright.generators.language.ngrams import TrigramModel
 from pairwright.generators.language.pool import PoolCounts, PoolStatistics, count
-from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tagger import choose_pipeline, load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import FOR_BENCHMARKS, TYPES, NegativeOptions, RuleNegatives
@@ -72,34 +83,117 @@ def annotated(maker: RuleNegatives, pair: Pair, tokens: Sequence[Token], seed: i
 
 def resident_mb() -> int:
     """Return the memory of this process as it is now, in MB (Linux)."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() // 2**20
+    return _resident(os.getpid()) // 2**20
+
+
+def plain_spacy() -> Callable[[Sequence[str]], None]:
+    """Return a function that tags captions as spaCy's users do."""
+    import spacy
+
+    nlp = spacy.load(choose_pipeline())
+
+    def tag(captions: Sequence[str]) -> None:
+        for doc in nlp.pipe(captions):
+            _ = [(token.text, token.tag_) for token in doc]
+
+    return tag
 
 
 def timed(pairs: Sequence[Pair], pool: PoolStatistics, seed: int) -> dict[str, object]:
     """Tag and edit chunk by chunk in turn, keeping no row; return CPU time a caption and memory on the way."""
     tagger, maker = load_tagger(), RuleNegatives(load_wordnet(), pool, NegativeOptions(types=FOR_BENCHMARKS))
-    tagging, rules, memory = [], [], {}
+    spacy = plain_spacy()
+    plain, tagging, rules, memory = [], [], [], {}
     for start in range(0, len(pairs), CHUNK):
         chunk = pairs[start : start + CHUNK]
+        captions = [pair.caption for pair in chunk]
+        before = time.process_time()
+        spacy(captions)
         began = time.process_time()
-        tokens = tagger.tag([pair.caption for pair in chunk])
+        tokens = tagger.tag(captions)
         between = time.process_time()
         for pair, words in zip(chunk, tokens, strict=True):
             annotated(maker, pair, words, seed)
+        plain.append((began - before) / len(chunk) * 1e6)
         tagging.append((between - began) / len(chunk) * 1e6)
         rules.append((time.process_time() - between) / len(chunk) * 1e6)
         done = start + len(chunk)
         if not done % MARK or done == len(pairs):
             memory[done] = resident_mb()
-    ratios = [(tag + edit) / tag for tag, edit in zip(tagging, rules, strict=True)]
+    both = [tag + edit for tag, edit in zip(tagging, rules, strict=True)]
     return {
+        "spacy_us": round(median(plain)),
         "tagging_us": round(median(tagging)),
         "rules_us": round(median(rules)),
-        "ratio": round(median(ratios), 2),
-        "ratio_with_start": round((sum(tagging) + sum(rules)) / sum(tagging), 2),
+        "ratio": round(median(map(truediv, both, plain)), 2),
+        "ratio_with_start": round(sum(both) / sum(plain), 2),
+        "ratio_to_our_tagging": round(median(map(truediv, both, tagging)), 2),
         "resident_mb": memory,
     }
+
+
+_TAG = """
+import json, sys
+import spacy
+if __name__ == "__main__":
+    path, name, processes = sys.argv[1:]
+    lines = open(path, encoding="utf-8")
+    captions = (caption for line in lines for caption in json.loads(line)["captions"] if caption.strip())
+    for doc in spacy.load(name).pipe(captions, n_process=int(processes)):
+        [(token.text, token.tag_) for token in doc]
+"""
+
+
+def walled(path: Path, images: int) -> dict[str, dict[str, float]]:
+    """Run the verb, and spaCy alone, over the first images of a file, each in processes of its own on all cores."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        first, script = folder / "captions.jsonl", folder / "tag.py"
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        first.write_text("".join(lines[: images or None]), encoding="utf-8")
+        script.write_text(_TAG, encoding="utf-8")
+        verb = ["-m", "pairwright", "generate", "negatives", str(first), "--explode", "--on-error", "skip"]
+        found = {
+            "spacy": _run([str(script), str(first), choose_pipeline(), str(cores())]),
+            "generate_negatives": _run([*verb, "--out", str(folder / "negatives.jsonl")]),
+        }
+    verb_s, alone = found["generate_negatives"], found["spacy"]
+    return found | {"ratio": {name: round(verb_s[name] / alone[name], 2) for name in ("seconds", "cpu_seconds")}}
+
+
+def _run(arguments: Sequence[str]) -> dict[str, float]:
+    before, began = os.times(), time.perf_counter()
+    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL) as process:
+        largest = 0
+        while process.poll() is None:
+            largest = max(largest, *map(_resident, _family(process.pid)))
+            time.sleep(0.5)
+    after = os.times()
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    if process.returncode:
+        raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}.")
+    return {
+        "seconds": round(time.perf_counter() - began, 1),
+        "cpu_seconds": round(used, 1),
+        "largest_process_mb": largest // 2**20,
+    }
+
+
+def _family(parent: int) -> list[int]:
+    """Return a process and those that it started (Linux)."""
+    try:
+        started = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
+    except OSError:
+        started = []
+    return [parent, *(each for child in started for each in _family(int(child)))]
+
+
+def _resident(process: int) -> int:
+    try:
+        pages = int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return 0  # it has ended
+    return pages * resource.getpagesize()
 
 
 def rows_of(rows: Sequence[Annotation]) -> Iterator[tuple[Annotation, str]]:
@@ -145,7 +239,11 @@ def main() -> None:
     parser.add_argument("--type", choices=TYPES, help="only this type in the sample")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--speed", action="store_true", help="only time and memory")
+    parser.add_argument("--wall", action="store_true", help="only time and memory of the whole verb, on all cores")
     asked = parser.parse_args()
+    if asked.wall:
+        print(json.dumps({"cores": cores(), "wall": walled(asked.captions, asked.images)}, indent=1))
+        return
     pairs = pairs_of(asked.captions, asked.images)
     if asked.speed:
         figures: dict[str, object] = {"captions": len(pairs), "speed": timed(pairs, counted(pairs), asked.seed)}
