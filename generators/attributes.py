@@ -121,7 +121,7 @@ OPPOSITES = (
     ("professional", "amateur"), ("lush", "barren"), ("lush", "dry"), ("blurry", "clear"), ("elegant", "shabby"),
     ("fresh", "frozen"), ("bare", "leafy"), ("sunny", "dark"), ("flat", "steep"), ("flat", "curved"), ("hairy", "bald"),
     ("healthy", "sick"), ("tired", "lively"), ("sleepy", "alert"), ("electric", "manual"),
-    ("adorable", "ugly"), ("vintage", "new"), ("antique", "new"), ("ancient", "modern"), ("rustic", "modern"),
+    ("adorable", "ugly"), ("little", "teenage"), ("small", "teenage"), ("vintage", "new"), ("antique", "new"), ("ancient", "modern"), ("rustic", "modern"),
 )  # fmt: skip
 
 _LIDS = word_set(
@@ -132,6 +132,7 @@ _LIDS = word_set(
 _HOT = word_set(
     "drink beverage food coffee tea water soup meal pizza sandwich day weather night afternoon morning pan tub"
 )
+_YOUNG = word_set("boy girl child kid")
 _ALIVE = word_set("baby boy girl child kid toddler infant teenager youth")
 # Beside which nouns two words are opposites, where they have several senses. The names of each pair are in order.
 OPPOSED_OF = {
@@ -146,6 +147,8 @@ OPPOSED_OF = {
         "carrot walk wall shelf stair fork straw sock jacket row queue"
     ),
     ("cold", "hot"): _HOT,
+    ("little", "teenage"): _YOUNG,
+    ("small", "teenage"): _YOUNG,
     ("heavy", "light"): word_set("rain traffic snow luggage load bag box coat jacket blanket fog suitcase"),
     ("hard", "soft"): word_set("bed pillow chair cushion mattress surface ground cheese bread"),
     ("bright", "dark"): word_set(
@@ -266,3 +269,8 @@ def excluded_beside(word: str, other: str, noun: str) -> bool:
         return False  # "an old boy" is none
     nouns = _OPPOSED_OF.get(frozenset((word, other)))
     return nouns is None or noun in nouns
+
+
+def opposed_beside(word: str, other: str, noun: str) -> bool:
+    """Whether two words are opposites, and so beside a noun (a lemma)."""
+    return opposed(word, other) and excluded_beside(word, other, noun)

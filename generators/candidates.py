@@ -47,6 +47,8 @@ from pairwright.generators.nouns import (
     SURROUNDINGS,
     WORN,
 )
+from pairwright.generators.odds import Odds
+from pairwright.generators.relations import ENCLOSED
 from pairwright.generators.synonyms import reword_each_other
 
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
@@ -60,6 +62,7 @@ STRANGE = -0.15  # plausibility of two words that are hardly ever seen together 
 EITHER_WAY = 0.1  # of how often a relation is said one way, that it must be the other way round
 COMMON = 0.05  # share of a word's captions in which another is usual
 UNSAID = 0.02  # share of a word's captions in which a thing is, above which it may be there though nobody says so
+KNOWN = 100  # captions that have a thing, for what is not said of it to tell anything
 TRIED = 12  # candidates looked at in one place
 
 _ANYBODY = ("man", "woman", "person")  # what one of them does, another may do
@@ -143,6 +146,7 @@ class Candidates:
     def __init__(self, thesaurus: Thesaurus, pool: Pool, *, minimum: int, least: float) -> None:
         self._thesaurus, self._pool = thesaurus, pool
         self._minimum, self._least = minimum, least
+        self.odds = Odds(pool)
         self.adjectives = lru_cache(maxsize=20_000)(self._adjectives)
         self.attributes_of = lru_cache(maxsize=20_000)(self._find_attributes_of)
         self._urn = lru_cache(maxsize=20_000)(self._urn_for)
@@ -348,15 +352,18 @@ class Candidates:
         other colours, any colour may take the place of a colour.
         """
         found = [other for other in self.adjectives(word) if excluded_beside(word, other, noun)]
+        if noun in OF_PEOPLE and is_size(word):
+            found = [other for other in found if not is_size(other)]  # a little girl is no large one, but grown
         if self.is_alive(noun) and not joined:
             found = [other for other in found if not is_colour(other) or self._is_coat(other, noun)]
-        opposites = OPPOSITE.get(word, ()) if noun not in OF_PEOPLE else ()
-        seen = [other for other in found if other in opposites or self._describes(other, noun)]
+        opposites = OPPOSITE.get(word, ()) if noun not in OF_PEOPLE or is_size(word) else ()
+        seen = [other for other in found if other in opposites or is_size(other) or self._describes(other, noun)]
         if not self.is_alive(noun):
             seen = [other for other in seen if other not in _OF_THE_LIVING]
-        drawn = rng.shuffled(seen)
+        drawn = rng.by_weight(seen, self.odds.of_words(word, tuple(seen), noun))
         if is_colour(word) and (joined or not seen):
-            drawn += [other for other in found if is_colour(other) and other not in seen]
+            rest = [other for other in found if is_colour(other) and other not in seen]
+            drawn += rng.by_weight(rest, self.odds.of_words(word, tuple(rest), noun))
         return drawn
 
     def _is_coat(self, colour: str, noun: str) -> bool:
@@ -370,6 +377,8 @@ class Candidates:
     def stands_before(self, wording: str, noun: str) -> bool:
         """Whether the pool has the relation before such a noun: "under" before "table", but not before "wall"."""
         words = wording.split()
+        if wording == "outside" and noun in ENCLOSED:
+            return self._pool.form_frequency(wording) >= SEEN
         if noun in OPEN_PLACES and (words[0] in _NEEDS_A_BODY or wording in _BESIDES):
             return wording in _BESIDES and self._pool.adjacency(wording, noun) >= OFTEN
         if not all(self._pool.form_frequency(word) >= SEEN for word in words):
@@ -482,6 +491,10 @@ class Candidates:
     def goes_with(self, verb: str, preposition: str) -> bool:
         """Whether captions have the verb right before the preposition."""
         return self._pool.adjacency(verb, preposition) >= SEEN
+
+    def together(self, verb: str, noun: str) -> bool:
+        """Whether captions speak of a deed and a thing together; of a thing that they hardly know, it is not asked."""
+        return self._pool.cooccurrence(noun, noun) < KNOWN or self._pool.cooccurrence(verb, noun) >= SEEN
 
     def acts(self, noun: str, verb: str, *, alone: bool) -> bool:
         """Whether captions say that the noun does it; where both stand in one caption will do for the living."""
@@ -618,6 +631,12 @@ def _indefinite(noun: str) -> str:
 def adjective_is_said(adjective: str, words: ImageWords) -> bool:
     """Whether some caption uses a word of the adjective's concept, of whatever thing."""
     return words.has_any(same_concept(adjective))
+
+
+def is_size(word: str) -> bool:
+    """Whether a word is a size, which any thing may have."""
+    found = place(word)
+    return found is not None and found.group == "size"
 
 
 def is_colour(word: str) -> bool:

@@ -9,6 +9,7 @@ are given out: enough to choose words by, and for nothing else.
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from math import log1p
 from typing import NamedTuple, TypeVar
 
 _MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407
@@ -64,6 +65,14 @@ class Draws:
             other = self.below(at + 1)
             drawn[at], drawn[other] = drawn[other], drawn[at]
         return drawn
+
+    def by_weight(self, items: Sequence[Item], weights: Sequence[float]) -> list[Item]:
+        """Return the items in random order, those of more weight (above 0) sooner: each next one is drawn by weight."""
+        if len(items) <= 1:
+            return list(items)
+        # A race: of waiting times with these rates the shortest is each one's in proportion to its rate.
+        keys = [-log1p(-self.share()) / weight for weight in weights]
+        return [items[at] for at in sorted(range(len(items)), key=keys.__getitem__)]
 
     def out_of(self, urn: Urn, most: int) -> Iterator[str]:
         """Yield up to ``most`` different words, drawn by weight as they are asked for; twice as many draws at most."""

@@ -129,7 +129,7 @@ INSTEAD_OF = {
 # thing with sides and an outside: what is on a bench is not beside it. A *surface* has no edge that a picture shows: who
 # is on a road may be beside it for all that a viewer can tell, and what is on the snow is in it. So nothing is put
 # beside, behind or upon a surface, and nothing "inside" what others are only around.
-_UPON, _BESIDE = ("on top of", "under", "inside"), ("beside", "next to", "behind")
+_UPON, _BESIDE = ("on", "on top of", "under", "in", "inside"), ("beside", "next to", "behind")
 ELSEWHERE_OF_BODIES = {
     "on": (*_BESIDE, "in front of", "inside"),
     "on top of": (*_BESIDE, "in front of", "inside"),
@@ -140,27 +140,28 @@ ELSEWHERE_OF_BODIES = {
     "inside of": ("next to", "behind", "on top of", "in front of", "under"),
     "within": ("outside", "next to", "behind"),
     "at": ("under", "on top of"),
-    "near": ("inside", "on top of"),
-    "close to": ("inside", "on top of"),
+    "near": _UPON,
+    "close to": _UPON,
     "by": _UPON,
-    "next to": (*_UPON, "on"),
-    "beside": (*_UPON, "on"),
+    "next to": _UPON,
+    "beside": _UPON,
     "alongside": _UPON,
-    "behind": (*_UPON, "on"),
-    "in front of": (*_UPON, "on"),
-    "under": ("inside",),
-    "underneath": ("inside",),
-    "beneath": ("inside",),
-    "below": ("inside", "on top of"),
-    "above": ("inside",),
+    "behind": _UPON,
+    "in front of": _UPON,
+    "under": ("inside", "in", "next to", "beside"),
+    "underneath": ("inside", "in", "next to", "beside"),
+    "beneath": ("inside", "in", "next to", "beside"),
+    "below": ("inside", "in", "on"),
+    "above": ("inside", "in", "behind"),
+    "over": ("inside", "in", "behind"),
     "outside of": ("on top of",),
     "between": _UPON,
-    "in between": ("on top of", "under"),
-    "around": ("under", "on top of"),
+    "in between": ("on", "on top of", "under", "in"),
+    "around": ("under", "on top of", "on"),
     "across": ("under",),
-    "past": ("into",),
+    "past": ("into", "on"),
     "against": _UPON,
-    "onto": ("under",),
+    "onto": ("under", "off"),
     "on the back of": ("on the front of", "under", "next to"),
     "on the front of": ("on the back of", "inside"),
     "in the back of": ("in the front of", "under"),
@@ -168,7 +169,9 @@ ELSEWHERE_OF_BODIES = {
 }
 # Of whatever place: the directions and parts that exclude each other.
 ELSEWHERE = {
-    "through": ("past",),
+    "through": ("past", "around", "away from", "outside"),
+    "toward": ("past",),
+    "towards": ("past",),
     "into": ("past", "away from"),
     "in the middle of": ("at the edge of", "on the edge of", "on the side of"),
     "in the center of": ("at the edge of", "on the edge of", "on the side of"),
@@ -181,11 +184,55 @@ ELSEWHERE = {
 # Down a road is not across it; down a hill may be across it as well.
 # Beside a road is not in its middle; a clock "on the side of" a building may be.
 ELSEWHERE_OF_ROADS = {
-    "down": ("across",),
+    "down": ("across", "under", "over"),
     "up": ("across",),
+    "along": ("across",),
+    "across": ("along", "down"),
     "on the side of": ("in the middle of", "in the center of"),
 }
-ROADS = word_set("street road highway path sidewalk alley avenue lane hallway runway river aisle")
+ROADS = word_set(
+    "street road highway path sidewalk alley avenue lane hallway runway river aisle track railroad railway trail"
+)
+# What is beside a water is not in it.
+WATERS = word_set("water ocean river lake pond pool sea stream")
+ELSEWHERE_OF_WATERS = {
+    "near": ("in",),
+    "close to": ("in",),
+    "next to": ("in",),
+    "beside": ("in",),
+    "by": ("in",),
+    "alongside": ("in",),
+    "along": ("in",),
+    "above": ("in",),
+}
+# Whoever is at one is not on it.
+ELSEWHERE_OF_TABLES = {"at": ("on",), "around": ("on",)}
+TABLES = word_set("table desk counter bar countertop podium")
+# Who is in one is not outside it, whether captions tell of anybody there or not.
+ENCLOSED = word_set(
+    "kitchen bathroom bedroom room restroom house home building office store shop restaurant garage city town village park "
+    "zoo stadium airport station museum hotel barn cage pen classroom hallway cafe bar church library theater gym tent "
+    "bus car truck van train airplane cabin closet enclosure fence box basket bowl bag vase case bathtub tub shower cup "
+    "glass pot pan container suitcase oven refrigerator window doorway mall bakery apartment studio arena court forest yard"
+)
+# Who rides on one of these does not carry, push or lead it.
+RIDDEN = {
+    noun: tuple(deeds.split("|"))
+    for deeds, nouns in (
+        ("holding|carrying|next to|beside|behind", "skateboard surfboard snowboard board ski skate boogie"),
+        (
+            "next to|beside|behind|pushing|washing|in front of",
+            "bike bicycle motorcycle scooter motorbike moped wheelchair",
+        ),
+        ("next to|beside|behind|leading|feeding|petting|in front of", "horse elephant donkey camel pony cow bull"),
+    )
+    for noun in nouns.split()
+}
+# In and on the same of these is the same.
+CARRIERS = word_set(
+    "bus train plane airplane jet ship boat ferry subway motorcycle bike bicycle carriage canoe raft kayak wagon cart sled "
+    "truck trolley tram helicopter scooter gondola yacht sailboat wheelchair"
+)
 # In these one is on top of them.
 SEATS = word_set("bed couch sofa chair seat armchair recliner hammock bunk crib bench lounge futon mattress")
 # Whatever is at a place is not far from it. The last resort, since captions seldom say so.

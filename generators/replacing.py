@@ -8,7 +8,7 @@ with the new word.
 
 from collections.abc import Iterator, Sequence
 
-from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other
+from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other, opposed_beside
 from pairwright.generators.attributes import place as class_of
 from pairwright.generators.box_truth import count_in_doubt
 from pairwright.generators.candidates import Candidates, Slot, adjective_is_said, is_colour
@@ -221,7 +221,7 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
         return False
     if word in _SHADES and is_colour(caption.word(at + 1)):
         return False
-    if of_people and (is_colour(word) or word in _YOUNG):
+    if of_people and (is_colour(word) or (word in _YOUNG and not opposed_beside(word, "teenage", noun))):
         return False
     if at + 1 == phrase.head and not of_people and candidates.is_word(f"{word} {noun}"):
         return False  # a dictionary has the two as one word

@@ -25,61 +25,76 @@ def _table(*lines: str) -> dict[str, tuple[str, ...]]:
 
 
 INSTEAD = _table(
-    "sit: stand|walk|run|jump|swim|kneel", "stand: sit|lie|run|jump|swim|sleep|kneel", "walk: sit|lie|swim|sleep|jump|ride",
-    "run: sit|lie|sleep|swim|graze", "lie: stand|walk|run|jump", "lay: stand|walk|run|jump",
-    "jump: sit|lie|sleep|kneel", "sleep: walk|run|jump|eat", "kneel: run|jump|walk|lie|swim",
-    "squat: stand|run|jump|lie", "rest: run|walk|jump|fight", "crouch: stand|run|jump|lie",
-    "hold: drop|throw|kick|ride|bury", "carry: ride|throw|kick|wash|drive|fly|sell|drop",
-    "wear: throw|wash|sell|buy|drop|fold", "ride: hold|carry|push|pull|wash|feed|lead|fix|chase|drop|watch",
-    "play: watch|sleep|work", "fly: sit|stand|swim|perch|carry|park|walk|crash|drop|fold",
-    "eat: sell|throw|chase|wash|sleep", "drive: push|wash|pull|load|paint",
-    "watch: play|ride|chase|kick|feed|throw|fight", "graze: sleep|run|swim|fight",
-    "ski: snowboard|walk|skateboard|sled|swim", "snowboard: ski|walk|swim", "skateboard: walk|surf|swim|ski|bike",
-    "surf: walk|ski|fish|skateboard", "swim: walk|surf|fly|run|climb", "skate: walk|bike|ski|sit",
-    "make: eat|sell|throw|break", "take: paint|draw|drop|throw", "swing: drop|throw|wash|clean|catch|fix",
-    "hang: fall|stand|lie", "smile: cry|sleep|frown", "laugh: cry|sleep|frown", "pull: push|ride|feed|wash",
-    "push: pull|ride|wash|kick", "prepare: eat|throw|sell|drop", "use: sell|throw|buy|drop|steal",
-    "pose: sleep|run|fight|swim", "cut: throw|wash|sell|bake|drop", "slice: bake|throw|wash|drop",
-    "throw: kick|eat|bury|ride", "toss: kick|eat|bury|ride", "hit: catch|throw|drop|miss", "talk: sleep|swim|ski|surf",
-    "cook: sell|throw|wash|buy", "bake: eat|sell|throw|buy", "cross: block|clean|sweep|paint",
-    "drink: spill|sell|pour", "feed: chase|ride|wash|kick", "read: write|burn|throw|close|sell", "write: read|erase",
-    "serve: catch|eat|drop|cook", "catch: kick|drop|miss|serve", "float: sink", "chase: ride|feed|carry|pet|wash",
-    "lead: chase|ride|follow|push", "follow: lead|push|ride", "kick: catch|hold|throw|carry",
-    "hug: fight|push|chase|kick", "kiss: fight|push|kick|bite", "brush: cut|cover|feed|bite",
-    "wash: paint|throw|sell|eat|ride", "clean: paint|throw|sell|eat|break", "climb: descend|ski|paint",
-    "open: close|lock|shut|paint", "close: open|paint", "enter: leave|exit|pass", "leave: enter|approach|reach",
-    "load: unload|sell|burn", "unload: load|burn", "sail: sink|dock|burn", "work: sleep|dance|swim",
-    "dance: sleep|sit|swim", "wait: sleep|swim|fight|ski|jump", "pass: hit|enter|follow", "turn: crash|park",
-    "land: park|sail|sink", "travel: park|wait|crash|sink", "move: wait|park|sleep", "fall: climb|stand",
+    "sit: stand|walk|run|jump|swim|kneel|travel|race", "stand: sit|lie|run|jump|swim|sleep|kneel",
+    "walk: sit|lie|swim|sleep|jump|ride|drive|ski|skate|feed|wash|hold|carry|chase",
+    "run: sit|lie|sleep|swim|graze|stand|ride|wait", "lie: stand|walk|run|jump|swim|play|graze",
+    "lay: stand|walk|run|jump|swim|play", "jump: sit|lie|sleep|kneel|stand|walk",
+    "sleep: walk|run|jump|eat|play|stand|swim|graze", "kneel: run|jump|walk|lie|swim|stand",
+    "squat: stand|run|jump|lie|walk", "rest: run|walk|jump|fight|play|stand", "crouch: stand|run|jump|lie|walk",
+    "hold: drop|throw|kick|ride|bury|catch|hit|walk|wash|build|sell|buy|push|pull|make",
+    "carry: ride|throw|kick|wash|drive|fly|sell|drop|pull|push|walk|lead", "wear: wash|sell|buy|drop|fold|make",
+    "ride: hold|carry|push|pull|wash|feed|lead|fix|chase|drop|watch|walk|run|paint|load|milk",
+    "play: watch|sleep|work|swim", "fly: sit|stand|swim|perch|carry|park|walk|crash|drop|fold|drive|build",
+    "eat: sell|throw|chase|wash|sleep|cook|prepare|bake|make|buy|serve|sniff",
+    "drive: push|wash|pull|load|paint|walk|park", "watch: play|ride|chase|kick|feed|throw|fight",
+    "graze: sleep|run|swim|fight|lie|jump|play|sit", "ski: snowboard|walk|skateboard|sled|swim|sit|drive",
+    "snowboard: ski|walk|swim|sit", "skateboard: walk|surf|swim|ski|bike|sit|drive",
+    "surf: walk|ski|fish|skateboard|sit", "swim: walk|surf|fly|run|climb", "skate: walk|bike|ski|sit|drive",
+    "make: eat|sell|buy|throw|break|wear", "take: paint|draw|drop|throw|sell|buy",
+    "swing: drop|throw|wash|clean|catch|fix|carry", "hang: fall|stand|lie|sit", "smile: cry|sleep|frown",
+    "laugh: cry|sleep|frown", "pull: push|ride|feed|wash|chase|carry|drive", "push: pull|ride|wash|kick|carry|drive",
+    "prepare: eat|sell|drop|buy|throw", "use: sell|throw|buy|drop|steal|carry|repair|fix|wash|paint|clean",
+    "pose: sleep|run|fight|swim|eat", "cut: throw|wash|sell|bake|drop|eat|decorate|make|paint",
+    "slice: bake|throw|wash|drop|eat", "throw: kick|eat|bury|ride|wash|buy", "toss: kick|eat|bury|ride",
+    "hit: catch|throw|drop|miss", "talk: sleep|dance|fight|cry|sing", "cook: sell|throw|wash|buy|eat|freeze",
+    "bake: eat|sell|throw|buy|decorate", "cross: block|clean|sweep|paint|leave", "drink: spill|sell|pour|swim|buy",
+    "feed: chase|ride|wash|kick|milk|lead|carry", "read: write|burn|throw|close|sell|buy", "write: read|erase",
+    "serve: catch|eat|drop|cook|buy", "catch: kick|drop|miss|serve", "float: sink",
+    "chase: ride|feed|carry|pet|wash|lead", "lead: chase|ride|follow|push|feed|carry|wash|milk",
+    "follow: lead|push|ride|feed", "kick: catch|hold|throw|carry", "hug: fight|push|chase|kick",
+    "kiss: fight|push|kick|bite", "brush: cut|cover|feed|bite", "wash: paint|throw|sell|eat|ride",
+    "clean: paint|throw|sell|eat|break", "climb: descend|ski|paint|leave", "open: close|lock|shut|paint",
+    "close: open|paint", "enter: leave|exit|pass", "leave: enter|approach|reach", "load: unload|sell|burn|wash|paint",
+    "unload: load|burn", "sail: sink|dock|burn", "work: sleep|dance|swim", "dance: sleep|sit|swim",
+    "wait: sleep|swim|fight|ski|jump|run|play|race", "pass: hit|enter|follow", "turn: crash|park",
+    "land: park|sail|sink", "travel: park|wait|crash|sink|sit|stand", "move: wait|park|sleep|sit", "fall: climb|stand",
     "paint: wash|break|sell", "fix: ride|break|sell", "lick: chase|kick|throw", "sniff: chase|kick|ride",
-    "bite: kiss|wash|feed", "chew: chase|throw|wash|drop|bury", "pet: chase|kick", "herd: milk|wash|ride",
-    "pour: drink|freeze|sell", "lift: drop|kick", "drop: catch|hold|lift|carry", "mix: eat|throw|sell",
-    "touch: paint|throw|chase", "point: sleep|swim", "buy: sell|eat|throw", "sell: buy|eat|throw|burn",
-    "wander: sleep|lie|sit|swim", "roam: sleep|lie|sit|swim", "stroll: sit|lie|sleep|swim", "race: rest|sleep|sit|wait",
-    "gallop: stand|lie|sleep|sit", "bathe: sleep|run|fight", "fight: sleep|kiss|hug|graze", "gather: swim|sleep",
-    "lean: jump|run|walk", "perch: fly|swim|walk|fight", "pitch: catch|hit|kick|drop", "bat: pitch|catch",
-    "dive: sleep|sit|stand|walk", "row: push|carry|paint", "paddle: push|carry", "peek: fall|sleep",
-    "relax: run|fight|jump|work|ski", "lounge: run|fight|jump|work", "nap: run|fight|jump|eat", "bend: lie|sleep|swim",
-    "slide: climb|sleep", "show: hide", "display: hide", "decorate: eat|throw|burn", "dry: wash|wet|paint",
-    "grind: miss|sleep", "put: burn", "place: throw|burn", "stop: race|drive|speed", "speed: wait|park|crash",
-    "approach: leave", "wade: fly|sleep|lie", "try: refuse", "attempt: refuse", "come: sleep", "give: steal|throw|hide",
-    "step: sit|lie|sleep|swim", "operate: sell|steal|push", "steer: push|pull|wash", "photograph: chase|ride|kick|paint",
-    "snowmobile: walk|ski|swim", "sled: walk|ski|snowboard|swim", "bike: walk|swim|skateboard|run",
-    "perform: watch", "do: watch", "parasail: swim|ski|walk", "windsurf: swim|walk|ski", "kiteboard: swim|walk|ski",
-    "fish: swim|sleep|ski", "shear: feed|chase|ride", "milk: feed|chase|ride", "tie: cut|burn|lose", "comb: cut|cover",
-    "blend: eat|throw", "peel: eat|throw|cook", "chop: eat|throw|cook", "spray: drink|kick|paint", "listen: sleep|fight",
+    "bite: kiss|wash|feed", "chew: chase|throw|wash|drop|bury", "pet: chase|kick|ride|feed|wash",
+    "herd: milk|wash|ride", "pour: drink|freeze|sell", "lift: drop|kick", "drop: catch|hold|lift|carry",
+    "mix: eat|throw|sell", "touch: paint|throw|chase", "point: sleep|swim", "buy: sell|eat|throw",
+    "sell: buy|eat|throw|burn", "wander: sleep|lie|sit|swim", "roam: sleep|lie|sit|swim", "stroll: sit|lie|sleep|swim",
+    "race: rest|sleep|sit|wait", "gallop: stand|lie|sleep|sit", "bathe: sleep|run|fight",
+    "fight: sleep|kiss|hug|graze", "gather: swim|sleep", "lean: jump|run|walk|swim", "perch: fly|swim|walk|fight",
+    "pitch: catch|hit|kick|drop", "bat: pitch|catch", "dive: sleep|sit|stand|walk", "row: push|carry|paint",
+    "paddle: push|carry", "peek: fall|sleep", "relax: run|fight|jump|work|ski", "lounge: run|fight|jump|work",
+    "nap: run|fight|jump|eat", "bend: lie|sleep|swim", "slide: climb|sleep", "show: hide", "display: hide",
+    "decorate: eat|throw|burn", "dry: wash|wet|paint", "grind: miss|sleep", "put: burn", "place: throw|burn",
+    "stop: race|drive|speed", "speed: wait|park|crash", "approach: leave|exit", "wade: fly|sleep|lie", "try: refuse",
+    "attempt: refuse", "come: sleep", "give: steal|throw|hide", "step: sit|lie|sleep|swim", "operate: sell|steal|push",
+    "steer: push|pull|wash", "photograph: chase|ride|kick|paint", "snowmobile: walk|ski|swim",
+    "sled: walk|ski|snowboard|swim", "bike: walk|swim|skateboard|run", "perform: watch", "do: watch",
+    "parasail: swim|ski|walk", "windsurf: swim|walk|ski", "kiteboard: swim|walk|ski", "fish: swim|sleep|ski",
+    "shear: feed|chase|ride", "milk: feed|chase|ride", "tie: cut|burn|lose", "comb: cut|cover", "blend: eat|throw",
+    "peel: eat|throw|cook", "chop: eat|throw|cook", "spray: drink|kick|paint", "listen: sleep|fight",
     "type: sleep|draw", "study: sleep|burn|throw", "sing: sleep|eat|cry", "celebrate: cry|sleep|fight",
     "cheer: cry|sleep|fight", "splash: sleep|fly", "stretch: run|swim", "yawn: run|eat", "bark: sleep|eat|swim",
     "fetch: drop|hide|eat", "grab: drop|kick|throw", "pick: throw|drop|plant|kick", "plant: pick|cut|eat|burn",
     "balance: fall|sleep", "compete: sleep|rest|eat", "practice: sleep|refuse", "return: miss|catch|drop",
-    "tow: wash|paint|push", "drag: ride|push|wash|kick",
+    "tow: wash|paint|push", "drag: ride|push|wash|kick", "look: climb|jump|fall|sleep|swim|drive|ride",
+    "stare: sleep|climb|jump|swim", "gaze: sleep|climb|jump|swim", "enjoy: sell|refuse|prepare|buy|cook|make",
+    "share: sell|steal|buy|prepare|make|cook", "surround: leave", "reach: sleep|run", "face: leave|chase",
+    "board: leave|exit|paint|wash",
 )  # fmt: skip
 
 # Of things: a vase does not stand up, but it may fall.
 INSTEAD_OF_THINGS = _table(
-    "sit: fall|roll|fly|burn", "stand: fall|roll|burn|fly", "lie: hang|fly|stand|roll", "lay: hang|fly|stand|roll",
-    "rest: fall|fly|roll", "fly: sit|park|crash|burn|lie", "hang: fall|stand|lie", "float: sink|burn|crash",
-    "go: wait|park|crash", "land: park|sink", "drive: park", "travel: park|wait|crash", "move: park|wait",
+    "sit: fall|roll|fly|travel|move|race|drive|hang", "stand: fall|roll|fly|travel|drive", "lie: hang|fly|stand|roll",
+    "lay: hang|fly|stand|roll", "rest: fall|fly|roll", "fly: sit|park|crash|lie|drive|hang|stand",
+    "hang: fall|stand|lie|sit", "float: sink|burn|crash|fly|hang", "go: wait|park|crash|stop", "land: park|sail|sit",
+    "drive: park|wait|sit|stop", "travel: park|wait|crash|stop|sit|stand", "move: park|wait|stop|sit",
+    "ride: park|wait|stop", "pull: wait|stop|park", "head: park|wait|stop", "run: park|wait|sit|stop",
+    "come: park|wait", "turn: park|wait", "pass: park|wait|stop", "cross: block", "wait: travel|race|drive|move",
+    "stop: travel|race|drive", "lean: fall|fly|hang", "sail: dock|sink|burn",
 )  # fmt: skip
 
 # Participles, as written: both may follow "is" or a noun, so each may stand where the other stands.
@@ -94,7 +109,8 @@ PARTICIPLES = _table(
     "opened: closed", "lit: unlit|broken", "broken: repaired|intact", "crowded: empty|deserted", "filled: empty",
     "dressed: undressed", "pulling: waiting|parked|stopped", "passing: parked|stopped|waiting",
     "suspended: lying|standing|falling", "arranged: scattered|hidden", "displayed: hidden|buried|burning",
-    "served: burned|thrown", "grounded: flying", "grazing: sleeping|running|fighting", "hanging: falling|lying|standing",
+    "served: burned|thrown", "grounded: flying", "grazing: sleeping|running|fighting|lying", "flying: parked|sitting", "driven: parked|towed",
+    "covered: uncovered", "painted: unpainted", "rolling: parked|stopped", "hanging: falling|lying|standing",
 )  # fmt: skip
 
 # Verbs whose third person is a thing's plural as well: "boys on skis".
@@ -107,11 +123,10 @@ WITH_OBJECT = word_set(
 )
 # What can be done with whatever the first verb is done with; the pool need not have seen it.
 ALWAYS = _table(
-    "hold: drop|throw", "carry: drop|throw", "wear: throw|wash", "swing: drop|throw|clean", "use: drop|throw",
-    "play: watch", "hit: miss|catch|drop", "read: burn|throw|close", "watch: miss", "serve: drop|catch",
-    "ride: wash|push", "cut: drop|throw", "kick: catch|throw", "throw: drop|kick", "catch: drop|miss|kick",
-    "pull: push", "push: pull", "drive: push|pull|wash", "fly: carry|drop|fold", "cook: throw|burn|sell", "eat: throw|sell",
-    "prepare: throw|sell|drop", "make: throw|sell",
+    "hold: drop", "carry: drop", "wear: wash|fold", "swing: drop", "use: drop", "play: watch", "hit: miss|catch|drop",
+    "read: burn|close", "watch: miss", "serve: drop|catch", "ride: wash|push", "cut: drop", "kick: catch|throw",
+    "throw: drop|kick", "catch: drop|miss|kick", "pull: push", "push: pull", "drive: push|pull|wash", "fly: drop|fold",
+    "cook: sell|burn", "eat: sell|buy", "prepare: sell|drop", "make: sell|buy", "enjoy: sell|refuse", "share: sell|steal",
 )  # fmt: skip
 ALWAYS_WITH = frozenset(
     {(verb, noun) for verb in ("draw", "paint") for noun in ("picture", "photo", "photograph")}
@@ -129,7 +144,22 @@ TOGETHER = frozenset(
         for thing in ("hand", "child", "baby", "girl", "boy", "sign")
     }
     | {(verb, "look") for verb in ("throw", "drop")}
+    | {("make", thing) for thing in ("face", "smile", "gesture", "sign", "phone", "call")}
+    | {("walk", thing) for thing in ("beach", "street")}
+    | {("run", thing) for thing in ("race", "horse", "wave")}
+    | {("hold", "hand")}
+    | {
+        (verb, "wave")
+        for verb in ("kick", "drop", "throw", "wash", "paint", "pull", "push", "serve", "hold", "carry", "walk")
+    }
+    | {("carry", thing) for thing in ("passenger", "load", "people")}
 )
+
+# Said in two words; both give way ("lying down" is not "standing down").
+WITH_PARTICLE = {
+    "down": word_set("sit lie lay kneel crouch squat"), "up": word_set("hold stand sit lift raise"),
+    "around": word_set("walk run wander roam play stand sit lie lay"), "out": word_set("walk"),
+}  # fmt: skip
 
 SAME = tuple(
     frozenset(group.split())

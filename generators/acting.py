@@ -1,0 +1,183 @@
+"""Other deeds: what somebody may do instead of what a caption says.
+
+The tables of `verbs.py` tell which deeds exclude each other. What is written must suit what stands around it: the pool
+has such a verb before such an object or preposition, together with such a thing, and has seen the doer do it.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from pairwright.generators.candidates import Candidates
+from pairwright.generators.captions import Caption, Outcome
+from pairwright.generators.draws import Draws
+from pairwright.generators.language.inflection import inflect
+from pairwright.generators.nouns import FRAMES, GATHERINGS
+from pairwright.generators.phrases import NounPhrase
+from pairwright.generators.placing import VERBS, Slot, before_it, change_of
+from pairwright.generators.verbs import (
+    ALWAYS,
+    ALWAYS_WITH,
+    INSTEAD,
+    INSTEAD_OF_THINGS,
+    PARTICIPLES,
+    SPORTS,
+    TOGETHER,
+    WITH_OBJECT,
+    WITH_PARTICLE,
+    forms_of,
+    same_act,
+)
+from pairwright.generators.wordlists import word_set
+
+_ENDS = frozenset({"", ".", ",", "!", "and", "while", "as", "together"})
+_ADVERBS = frozenset({"next", "close", "far"})
+_POSTURES = frozenset({"sit", "stand", "lie", "lay", "kneel"})
+_WHILE = frozenset({"while", "", "people"})
+_LIGHT = frozenset({"make", "take", "have", "do"})
+_UNMEANT = frozenset({"miss", "lose", "spill", "refuse", "crash", "fall"})  # nobody gets ready to
+_PARTICLES = frozenset({"up", "down", "off", "out", "over", "away", "back"})
+_BEFORE_A_DEED = frozenset({"refuse", "wait", "stop"})
+_AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
+_SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
+
+
+def verbs_of(caption: Caption) -> list[int]:
+    """Return the tokens that are verbs, auxiliaries left out."""
+    return [at for at, token in enumerate(caption.tokens) if token.tag in VERBS and token.lemma not in _AUXILIARIES]
+
+
+def deeds(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
+    """Yield the verbs that others may replace, whatever else stands in the way."""
+    for at in verbs_of(caption):
+        tag, lemma = caption.tag(at), caption.tokens[at].lemma
+        if lemma not in INSTEAD and lemma not in INSTEAD_OF_THINGS and caption.word(at) not in PARTICIPLES:
+            continue
+        doer = _doer(caption, candidates, at)
+        participle = tag in {"VBN", "VBG"} and doer is not None
+        as_written = PARTICIPLES.get(caption.word(at), ()) if participle else ()
+        wanted = [] if tag == "VBN" else [(verb, inflect(verb, tag)) for verb in _verbs(caption, candidates, doer, at)]
+        wanted += [(candidates.lemma_of(form), form) for form in as_written if caption.word(at + 1) not in {"a", "the"}]
+        if wanted:
+            verbs, forms = zip(*wanted, strict=True)
+            end = at + 1 + _has_particle(caption, at)
+            after = caption.starting_at(end)
+            following = caption.head(after) if after is not None else _preposition(caption, end)
+            who = caption.head(doer) if doer is not None else ""
+            yield Slot(at, end, forms, candidates.odds.of_deeds(lemma, verbs, following, who), verbs, doer)
+
+
+def _has_particle(caption: Caption, at: int) -> bool:
+    """Whether a verb is said with another word ("lying down"), which has to go with it."""
+    return caption.tag(at + 1) in {"RP", "RB"} and caption.lemmas[at] in WITH_PARTICLE.get(caption.word(at + 1), ())
+
+
+def _preposition(caption: Caption, at: int) -> str:
+    return caption.word(at) if caption.tag(at) in {"IN", "RP", "TO"} else ""
+
+
+def other_deed(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
+    """Exchange a verb for one that the same one does not do meanwhile."""
+    at, doer = slot.start, slot.doer
+    if caption.tokens[at].lemma in _POSTURES and _others_may(caption, doer):
+        return "true_of_image"
+    reason = "no_candidate"
+    for which in rng.by_weight(range(len(slot.news)), slot.weights):
+        verb, form = slot.lemmas[which], slot.news[which]
+        if not _suits(caption, candidates, slot, (verb, form)):
+            continue
+        if not caption.words.has_any(forms_of(verb) | {form}):
+            return (change_of(caption, at, slot.end, form),)
+        reason = "true_of_image"
+    return reason
+
+
+def _verbs(caption: Caption, candidates: Candidates, doer: NounPhrase | None, at: int) -> Sequence[str]:
+    """Return what the doer may do instead; things do not walk, and of an unknown doer we suppose that it lives."""
+    lemma = caption.tokens[at].lemma
+    unclear = doer is None and (before_it(caption, at) is not None or not _opens_act(caption, at))
+    with_other = caption.tag(at + 1) == "RP" or (caption.tag(at + 1) == "RB" and caption.word(at + 1) in _PARTICLES)
+    if unclear or (with_other and not _has_particle(caption, at)):
+        return ()
+    living = lives(caption, candidates, doer)
+    if lemma in SPORTS and (doer is None or not living) and caption.tag(at) != "VBG":
+        return ()  # "young boys on skis": a thing that was taken for a verb
+    table = INSTEAD if living else INSTEAD_OF_THINGS
+    if caption.tag(at) == "VB" and (not living or lemma in _LIGHT):
+        return ()
+    unmeant = _UNMEANT if caption.tag(at) == "VB" else frozenset()
+    return [verb for verb in table.get(lemma, ()) if not same_act(verb, lemma) and verb not in unmeant]
+
+
+def _doer(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | None:
+    """Return who does it: in "a man in a sweater | holding" not the sweater, in "a bunch of scissors" not the bunch.
+
+    None when the phrase before the verb only tells where, and what is there is not clear.
+    """
+    doer = before_it(caption, at)
+    while doer is not None and not lives(caption, candidates, doer) and caption.tag(doer.start - 1) in {"IN", "TO"}:
+        governed_by = caption.word(doer.start - 1)
+        if governed_by == "of" and caption.word(doer.start - 2) not in _SIDES:
+            return doer
+        whose = caption.ending_at(doer.start - 1)
+        if whose is None or caption.head(whose) in FRAMES - GATHERINGS:
+            return None
+        doer = whose
+    return doer
+
+
+def _opens_act(caption: Caption, at: int) -> bool:
+    """Whether a verb without a doer before it tells what somebody does: not "on | serving tray"."""
+    if caption.tag(at) == "VB":  # "ready to | eat"
+        return caption.word(at - 1) == "to" and caption.tag(at - 2)[:2] in {"VB", "JJ", "RB", "IN"}
+    if caption.tag(at) == "VBG" and caption.tag(at - 1).startswith("NN"):
+        return True
+    return caption.tag(at - 1)[:2] in {"VB", "RB", "CC", "MD", "WP", "WD", "PR"} or caption.word(at - 1) in _WHILE
+
+
+def lives(caption: Caption, candidates: Candidates, doer: NounPhrase | None) -> bool:
+    """Whether somebody does it; of an unknown doer we suppose so."""
+    return doer is None or candidates.is_alive(caption.head(doer)) or caption.head(doer) in GATHERINGS
+
+
+def _others_may(caption: Caption, doer: NounPhrase | None) -> bool:
+    """Whether others of that name may be there, who stand where these sit."""
+    if doer is None or caption.plural(doer) or caption.head(doer) in GATHERINGS:
+        return False
+    return caption.words.several(caption.head(doer))
+
+
+def _suits(caption: Caption, candidates: Candidates, slot: Slot, new: tuple[str, str]) -> bool:
+    """Whether the pool knows a verb, in a form, of such a doer, before what comes next, and beside the rest."""
+    (verb, form), doer = new, slot.doer
+    return (
+        candidates.is_written(form)
+        and _fits_after(caption, candidates, slot, verb, form)
+        and (doer is None or candidates.acts(caption.head(doer), verb, alone=lives(caption, candidates, doer)))
+        and candidates.makes_sense(verb, caption.lemmas[slot.start], caption.contents)
+    )
+
+
+def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form: str) -> bool:
+    """Whether what follows the old verb may follow the new one."""
+    at, old = slot.end, caption.lemmas[slot.start]
+    after, word = caption.starting_at(at), caption.word(at)
+    if after is not None:
+        names = (caption.head(after), caption.noun(after))
+        return all((verb, name) not in TOGETHER for name in names) and (
+            verb in ALWAYS.get(old, ())
+            or (verb, caption.head(after)) in ALWAYS_WITH
+            or candidates.has_object(verb, caption.head(after))
+        )
+    if verb in WITH_OBJECT and not form.endswith("ed"):
+        return False
+    if word in _ADVERBS or word in _ENDS:
+        return True
+    if word == "to" and caption.tag(at + 1) == "VB":
+        return verb in _BEFORE_A_DEED
+    if caption.tag(at) in {"IN", "RP", "TO"}:
+        beyond = caption.starting_at(at + 1)
+        return candidates.goes_with(verb, word) and (
+            beyond is None
+            or caption.tag(beyond.head) not in {"NN", "NNS"}
+            or candidates.together(verb, caption.head(beyond))
+        )
+    return caption.tag(at).startswith("RB")

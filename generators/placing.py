@@ -1,0 +1,285 @@
+"""Other places: what may stand where a caption tells how one thing is to another.
+
+Opposites and other places come from the tables of `relations.py`, ridden things and waters from its smaller ones. What
+is written must suit what stands after it: the pool has such a preposition before such a noun. Nothing is written that a
+caption says of the image, or that its boxes do not refute (`box_truth.py`). Which of several is written, and in which
+place of a caption, goes by what captions have there (`odds.py`).
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pairwright.generators.box_truth import place_in_doubt
+from pairwright.generators.candidates import Candidates
+from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.draws import Draws
+from pairwright.generators.edits import Change
+from pairwright.generators.nouns import FIGURES, OPEN_PLACES, SURROUNDINGS, WORN
+from pairwright.generators.phrases import NounPhrase
+from pairwright.generators.relations import (
+    CARRIERS,
+    ELSEWHERE,
+    ELSEWHERE_OF_BODIES,
+    ELSEWHERE_OF_ROADS,
+    ELSEWHERE_OF_TABLES,
+    ELSEWHERE_OF_WATERS,
+    INSTEAD_OF,
+    NO_PLACE,
+    RIDDEN,
+    ROADS,
+    SEATS,
+    SLOPES,
+    SURFACES,
+    TABLES,
+    UP_AND_DOWN,
+    WATERS,
+    Found,
+)
+from pairwright.generators.verbs import forms_of
+from pairwright.generators.wordlists import word_set
+
+VERBS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
+_GAZING = frozenset({"look", "stare", "gaze", "glance", "peer"})
+_AIMED = word_set("swing look shot glance hit throw")  # nouns of an aim: "a swing at a ball"
+# What can be near or missing, though its name tells too little to be exchanged (`nouns.FRAMES`).
+_NAMED_LOOSELY = word_set(
+    "room area ground person people adult child kid animal vehicle food meal dish player rider crowd team topping store"
+)
+_AWAY = 0.2  # weight of looking away, which captions seldom tell
+_FURTHEST = 3  # tokens between a thing and its relation: "a man who is standing on"
+# Verbs that choose their preposition: "looking at" is no place.
+_BINDING = word_set(
+    "look stare gaze point wave smile bark throw aim glance yell laugh shout shoot arrive kick swing hit lunge "
+    "nibble chew snack graze munch talk speak chat call text play dress cover fill make fall compete participate "
+    "engage run rely depend focus hang wrap surround cut feature specialize drip attach stop turn plug pull prepare get "
+    "take top decorate line load pile pack stuff clothe base split divide arrange put pour spread"
+)
+# ... and those of them that tell nothing but an activity, which may well be in a kitchen.
+_ACTIVITIES = word_set(
+    "smile bark yell laugh shout kick swing hit nibble chew snack graze munch talk speak chat text play compete "
+    "participate run take prepare get fall pose stop turn pull"
+)
+_PLAINLY_PLACES = frozenset({"next to", "near", "beside", "close to", "alongside", "in front of", "behind"})
+MEDIA = word_set(
+    "phone cellphone telephone leash computer laptop tv television line radio diet break trip tour vacation"
+)
+_NO_BODIES = OPEN_PLACES | SURROUNDINGS | SURFACES
+_SIDES_OF_A_TABLE = frozenset({"in front of", "behind"})
+# Whoever sits in front of one of these sits behind it for those who look on.
+_SAT_AT = word_set(
+    "table desk counter bar laptop computer monitor keyboard piano podium microphone grill stove cake pizza plate meal food"
+)
+_ON = frozenset({"on", "on top of", "atop", "upon"})
+_IN = frozenset({"in", "inside", "inside of", "within"})
+_OFF = frozenset(RIDDEN.values())
+_AWAY_FROM = ("away from",)
+
+
+class Slot(NamedTuple):
+    """A place of a caption at which one of several words may be written; all of the same token positions.
+
+    Attributes:
+        start: first token that goes.
+        end: one past the last.
+        news: what may be written.
+        weights: of each, above 0.
+        lemmas: of what may be written where it is a verb; empty for a relation.
+        doer: of a verb, where it is known.
+    """
+
+    start: int
+    end: int
+    news: tuple[str, ...]
+    weights: tuple[float, ...]
+    lemmas: tuple[str, ...] = ()
+    doer: NounPhrase | None = None
+
+
+def places(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
+    """Yield the relations that others may replace, whatever else stands in the way."""
+    for found in caption.relations:
+        wording, after = " ".join(caption.lower[found.start : found.end]), caption.starting_at(found.end)
+        if wording == "at" and after is not None and caption.tokens[found.start - 1].lemma in _GAZING:
+            yield Slot(found.start, found.end, _AWAY_FROM, (_AWAY,))
+        elif (
+            after is not None
+            and wording in _ON
+            and caption.head(after) in RIDDEN
+            and _rides(caption, candidates, found)
+        ):
+            news = RIDDEN[caption.head(after)]
+            yield Slot(found.start, found.end, news, candidates.odds.of_places(wording, news, caption.head(after)))
+        elif after is not None:
+            noun = caption.head(after)
+            news = tuple(dict.fromkeys(_opposites(wording, noun) + _other_places(caption, wording, after)))
+            if news:
+                yield Slot(found.start, found.end, news, candidates.odds.of_places(wording, news, noun))
+
+
+def other_place(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
+    """Exchange the relation of a slot of `places` for one that excludes it."""
+    if slot.news == _AWAY_FROM:
+        said = caption.words.has("away from")
+        return "true_of_image" if said else (change_of(caption, slot.start, slot.end, "away from"),)
+    return (_off_it if slot.news in _OFF else _elsewhere)(caption, candidates, slot, rng)
+
+
+def _rides(caption: Caption, candidates: Candidates, found: Found) -> bool:
+    """Whether somebody who rides is named right before a relation: not "a sticker on a skateboard"."""
+    before = caption.ending_at(found.start)
+    return before is not None and is_named(caption, before) and candidates.is_alive(caption.head(before))
+
+
+def _off_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
+    """Let whoever rides a thing stand by it, or do with it what a rider does not."""
+    after = caption.starting_at(slot.end)
+    if after is None or not caption.is_whole(after) or not ANAPHORS.isdisjoint(caption.lower[after.start : after.end]):
+        return "not_grammatical"
+    if others_there(caption, caption.ending_at(slot.start), after):
+        return "true_of_image"
+    reason, noun = "no_candidate", caption.head(after)
+    for new in rng.by_weight(slot.news, slot.weights):
+        verb = candidates.lemma_of(new) if new.endswith("ing") else ""
+        if verb and not (candidates.is_written(new) and candidates.has_object(verb, noun)):
+            continue
+        if not verb and not candidates.stands_before(new, noun):
+            continue
+        if not (caption.words.has_any(forms_of(verb)) if verb else caption.words.said_of(new, noun)):
+            return (change_of(caption, slot.start, slot.end, new),)
+        reason = "true_of_image"
+    return reason
+
+
+def _opposites(wording: str, noun: str) -> tuple[str, ...]:
+    return UP_AND_DOWN.get(wording, ()) if noun in SLOPES else INSTEAD_OF.get(wording, ())
+
+
+def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
+    """Put a thing elsewhere: on the other side of another, beside what it is on, inside what it is near."""
+    wording = " ".join(caption.lower[slot.start : slot.end])
+    before, after = before_it(caption, slot.start), caption.starting_at(slot.end)
+    if after is None or is_bound(caption, slot.start, slot.end):
+        return "no_edit"
+    noun = caption.head(after)
+    news = rng.by_weight(slot.news, slot.weights)
+    opposites, others = _opposites(wording, noun), _other_places(caption, wording, after)
+    turned = before is not None and (wording == "at" or is_named(caption, after))
+    moved = is_place(caption, slot.start, after) and not (
+        noun in MEDIA or noun in FIGURES or (wording in {"in", "with"} and is_worn(caption, after))
+    )
+    unclear = wording in _SIDES_OF_A_TABLE and noun in _SAT_AT
+    told_apart = not (
+        unclear or (before is not None and may_be_others(caption, before)) or may_be_others(caption, after)
+    )
+    alone = not others_there(caption, before, after)
+    reason = "no_edit"
+    for new in news:
+        if not ((turned and new in opposites) or (moved and new in others)):
+            continue
+        if not ((turned and told_apart and new in opposites) or (moved and alone and new in others)):
+            reason = "true_of_image"
+            continue
+        if not candidates.stands_before(new, noun):
+            reason = "no_candidate" if reason == "no_edit" else reason
+            continue
+        doubted = before is not None and place_in_doubt(caption.words, caption.head(before), new, noun)
+        said = caption.words.has(new) if new in opposites else caption.words.said_of(new, noun)
+        if not doubted and not said:
+            return (change_of(caption, slot.start, slot.end, new),)
+        reason = "true_of_image"
+    return reason
+
+
+def is_worn(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a phrase names what one has on."""
+    return not WORN.isdisjoint((caption.head(phrase), caption.word(phrase.head)))
+
+
+def is_place(caption: Caption, start: int, after: NounPhrase) -> bool:
+    """Whether a relation at token ``start`` tells where something is, and not anything else."""
+    return start > 0 and is_named(caption, after) and caption.is_whole(after)
+
+
+def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[str, ...]:
+    """Return what excludes a wording before such a thing."""
+    noun, inside = caption.head(after), caption.lower[after.start : after.end]
+    wanted = ELSEWHERE.get(wording, ()) + (ELSEWHERE_OF_ROADS.get(wording, ()) if noun in ROADS else ())
+    of_itself = not ANAPHORS.isdisjoint(inside) or noun in NO_PLACE  # "a cap on its head" is nowhere else
+    if noun in WATERS and not of_itself:
+        return wanted + ELSEWHERE_OF_WATERS.get(wording, ())
+    if of_itself or not _NO_BODIES.isdisjoint({noun, *inside}):
+        return wanted
+    wanted += ELSEWHERE_OF_BODIES.get(wording, ())
+    if noun in TABLES:
+        wanted += ELSEWHERE_OF_TABLES.get(wording, ())
+    if noun in SEATS or noun in CARRIERS:  # in and on them is the same
+        if wording in _ON:
+            return tuple(new for new in wanted if new not in _IN)
+        if wording in _IN:
+            return tuple(new for new in wanted if new not in _ON)
+    return wanted
+
+
+def others_there(caption: Caption, before: NounPhrase | None, after: NounPhrase) -> bool:
+    """Whether another thing, or a thing at another place, of the same name may be what is told."""
+    noun = caption.head(after)
+    if not caption.plural(after) and noun not in OPEN_PLACES and caption.words.several(noun):
+        return True
+    return before is not None and not caption.plural(before) and caption.words.several(caption.head(before))
+
+
+def is_bound(caption: Caption, start: int, end: int) -> bool:
+    """Whether a preposition belongs to its verb ("looking at", "made by") and tells no place."""
+    if caption.tag(end - 1) == "RP" or caption.tag(start - 1) == "DT":
+        return True  # "the inside of"
+    if (
+        start
+        and caption.word(start) == "at"
+        and (caption.lemmas[start - 1] in _AIMED or not _GAZING.isdisjoint(caption.lemmas[:start]))
+    ):
+        return True
+    at = start - 1
+    while at > 0 and caption.tag(at) == "RB":
+        at -= 1  # "looking directly at"
+    token = caption.tokens[at] if at >= 0 else None
+    if token is None or token.tag not in VERBS:
+        return False
+    if caption.word(start) == "by" and token.tag in {"VBN", "VBD"}:
+        return True
+    return token.lemma in _BINDING and not _tells_where(caption, (start, end), token.lemma)
+
+
+def _tells_where(caption: Caption, span: tuple[int, int], verb: str) -> bool:
+    """Whether the place is told of a verb that may choose a preposition: "smiling next to", "eating in a kitchen"."""
+    if " ".join(caption.lower[span[0] : span[1]]) in _PLAINLY_PLACES:
+        return verb not in _GAZING
+    after = caption.starting_at(span[1])
+    return verb in _ACTIVITIES and after is not None and caption.head(after) in SURROUNDINGS
+
+
+def before_it(caption: Caption, start: int) -> NounPhrase | None:
+    """Return the thing that a relation is said of: the noun phrase before it, verbs and adverbs between."""
+    at = start
+    while (
+        at > 0
+        and start - at < _FURTHEST
+        and (caption.tag(at - 1)[:2] in {"VB", "RB"} or caption.word(at - 1) in {"that", "who", "which"})
+    ):
+        at -= 1
+    return caption.ending_at(at)
+
+
+def may_be_others(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether another thing of that name could make the opposite true."""
+    return caption.plural(phrase) or phrase.count >= 0 or caption.words.several(caption.head(phrase))
+
+
+def is_named(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a phrase names what can be at a place or missing, be it by a word that tells little of it."""
+    loosely = caption.head(phrase) in _NAMED_LOOSELY or len(phrase.nouns) > 1  # "a stove top"
+    return caption.is_thing(phrase) or (loosely and caption.tag(phrase.head) in {"NN", "NNS"})
+
+
+def change_of(caption: Caption, start: int, end: int, after: str) -> Change:
+    """Return the change that writes words for the tokens ``start`` up to ``end``."""
+    return Change(caption.tokens[start].start, caption.tokens[end - 1].end, after)
