@@ -15,9 +15,7 @@ from pairwright.generators.facts import Fact
 Corners = tuple[float, ...]
 
 
-def facts(
-    things: dict[str, tuple[float, ...]], groups: dict[str, list[tuple[float, ...]]], seed: int = 0
-) -> list[Fact]:
+def facts(things: Mapping[str, Corners], groups: Mapping[str, Sequence[Corners]], seed: int = 0) -> list[Fact]:
     boxes: dict[str, tuple[Box, ...]] = {label: (Box(label, *corners),) for label, corners in things.items()}
     boxes |= {label: tuple(Box(label, *corners) for corners in several) for label, several in groups.items()}
     found = measure_facts(list(things), list(groups), boxes, random.Random(seed))
