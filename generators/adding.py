@@ -12,7 +12,9 @@ contradicts it.
 
 Adding only what is false would make every negative the longer text. So each place also has its true additions, taken
 from the image's other captions and boxes (`presence.py` tells what those prove): `both_sides` gives the two together,
-put in the same place, by the same joint, and with the number of words the same. True things are added at the end of a
+put in the same place, by the same joint, and with the number of words the same. Nor may the words say which is which: a
+thing is only added truly where it would be called absent if nobody had named it (a table in a kitchen never is), and of
+attributes, pairs are taken as often as their reverse. True things are added at the end of a
 caption only, where they belong to the scene ("on a street with a bus"). Where that cannot be, both sides claim no more
 than that a thing is in the picture ("..., with a bus in view"): then another caption or a box proves the true one, and
 the false one is of its kind, in no caption and no box, and not of what goes unsaid in such a scene (a sink in a kitchen).
@@ -26,6 +28,7 @@ from pairwright.generators.attributes import UNTOUCHED, exclude_each_other, oppo
 from pairwright.generators.attributes import place as class_of
 from pairwright.generators.candidates import Candidates, adjective_is_said
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.context import plural_of
 from pairwright.generators.draws import Draws
 from pairwright.generators.edited import BothOutcome
 from pairwright.generators.edits import Change
@@ -61,7 +64,6 @@ _HOLDING = word_set(
     "table desk shelf counter bed couch sofa bench plate bowl tray basket box bag building house church tower tree fence wall "
     "window bus car truck van train boat carriage wagon cart trailer motorcycle sandwich salad coffee cup bathtub fireplace"
 )
-_USUAL = word_set("table field street road park fence sidewalk plate counter")
 _NOTICED = frozenset(ADDABLE)
 _PARTS_OF_NOUNS = frozenset({"JJ", "VB", "HY", "NN", "RB", "RP", "AF"})  # "pick up truck", "sub way"
 _FINITE = frozenset({"is", "are", "was", "were", "has", "have"})
@@ -149,8 +151,8 @@ def _in_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[B
     if not end or not wordings:
         yield "no_edit"
         return
-    present = things_in_view(caption, candidates)
-    for true in sorted(rng.shuffled(present), key=_tells):
+    present = [form for form in things_in_view(caption, candidates) if _might_be_absent(caption, candidates, form)]
+    for true in rng.shuffled(present):
         false = _not_in_view(caption, candidates, true, rng)
         wording = rng.choice(wordings)
         sides = tuple((Change(end, end, wording.format(_as_claimed(form))),) for form in (false, true))
@@ -159,10 +161,16 @@ def _in_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[B
         yield "no_positive"
 
 
-def _tells(form: str) -> int:
-    """Return how far a noun gives itself away: what is in most pictures is seldom the one that is not there."""
-    noun = thing_of(form)
-    return 0 if noun in _NOTICED else 1 + (noun in _USUAL)
+def _might_be_absent(caption: Caption, candidates: Candidates, form: str) -> bool:
+    """Whether a thing that is there would be called absent, as others are, if nobody had spoken of it.
+
+    Without this the two sides would hold different words: what is usual ("a table") is never sure to be absent.
+    """
+    noun, names = thing_of(form), {*form.split(), *thing_of(form).split(), plural_of(thing_of(form))}
+    said = [word for line in caption.words.others if names.isdisjoint(line) for word in line]
+    if noun not in _NOTICED and candidates.belongs_with_any(noun, (*caption.company, *said)):
+        return False
+    return not candidates.is_strange_beside_any(noun, caption.company)
 
 
 def _end(text: str) -> int:
@@ -195,13 +203,15 @@ def _not_in_view(caption: Caption, candidates: Candidates, true: str, rng: Draws
             or (noun not in _NOTICED and candidates.belongs_with_any(noun, (*company, *said)))
         )
 
+    # What is there has to go along with the rest as well, where what is not there does.
+    drawn = candidates.drawn_by_use(near, rng) if candidates.goes_along(thing, company) else ()
     found = [
         *(
             form
             for form in candidates.drawn_by_use(kin, rng)
             if not candidates.is_strange_beside_any(forms[form], company)
         ),
-        *(form for form in candidates.drawn_by_use(near, rng) if candidates.goes_along(forms[form], company)),
+        *(form for form in drawn if candidates.goes_along(forms[form], company)),
     ]
     return next((form for form in found if is_absent(forms[form])), "")
 
@@ -217,7 +227,8 @@ def both_attributes(caption: Caption, candidates: Candidates, rng: Draws) -> Ite
         true = rng.choice(known)
         said = _said_of(caption, candidates, place.phrase)
         untrue = [word for word, _ in _contradicted(caption, candidates, place.phrase, said, rng) if word]
-        false = _of_one_length([word for word in untrue if _excludes(word, true)], true)
+        near = [word for word in untrue if _excludes(word, true) and abs(len(word) - len(true)) <= _LONGER]
+        false = candidates.told_instead(true, near, caption.head(place.phrase), rng)
         yield (place.change(false), place.change(true)) if false else "no_candidate"
 
 
@@ -230,11 +241,6 @@ BOTH_SIDES: dict[str, Callable[[Caption, Candidates, Draws], Iterator[BothOutcom
 def _each(place: Place, words: Iterator[tuple[str, str]]) -> Iterator[Outcome]:
     for word, reason in words:
         yield place.change(word) if word else reason
-
-
-def _of_one_length(words: Sequence[str], like: str) -> str:
-    """Return the word whose length is nearest, the first of equals; empty when there is none."""
-    return min(words, key=lambda word: abs(len(word) - len(like)), default="")
 
 
 def _indefinite(noun: str) -> str:

@@ -1,4 +1,4 @@
-"""What the boxes of an image say against a count or a place that a negative would put in.
+"""What the boxes of an image say against a count or a place that a negative would put in, made by rules or written.
 
 A negative has to be false, and a caption alone may not show it: "two dogs" is said of a picture with three dogs on it
 as well, and "three dogs" would then be true. Where boxes cover a noun, by its own name or by one that captions use for
@@ -13,10 +13,12 @@ Places: only what a flat picture shows, sides and heights, nearness and being in
 them. Lengths are parts of the width and height of the picture.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Final
 
 from pairwright.datasets.records import Box
 from pairwright.generators.context import ImageWords, loosely_same
+from pairwright.generators.phrases import NUMBER_WORDS
 
 MARGIN = 0.02  # by which centres must differ to be on the other side of each other
 CLOSE = 0.1  # what is no further apart is not far
@@ -24,6 +26,42 @@ APART = 0.3  # what is further apart is not near
 MOSTLY = 0.5
 
 Refutes = Callable[[Box, Box], bool]
+_NUMBERS: Final[Mapping[str, int]] = {
+    **{word: number for number, word in enumerate(NUMBER_WORDS, 1)},
+    **{str(number): number for number in range(1, len(NUMBER_WORDS) + 1)},
+    "single": 1, "couple": 2, "pair": 2, "both": 2, "double": 2, "trio": 3,
+}  # fmt: skip
+_SEVERAL: Final = frozenset({"several", "many", "multiple", "numerous", "various", "some", "group", "bunch", "lots"})
+
+
+def number_of(word: str) -> int:
+    """Return the number that a word stands for; 0 for one that counts nothing."""
+    return _NUMBERS.get(word, 0)
+
+
+def is_vague(word: str) -> bool:
+    """Whether a word counts several without saying how many."""
+    return word in _SEVERAL
+
+
+def may_count(words: ImageWords, noun: str, word: str, said: int = 0) -> bool:
+    """Whether there may be as many things as a word says, by boxes, crowds, and the numbers that other captions give.
+
+    Args:
+        words: of the image.
+        noun: lemma of the thing.
+        word: a number, or "several" and the like; another word counts nothing and is never borne out.
+        said: the number that the caption gives; 0 where it gives none.
+    """
+    number = number_of(word)
+    if not number and not is_vague(word):
+        return False
+    if is_vague(word):
+        labels = _labels(words, noun)
+        return not words.crowds.isdisjoint(labels) or sum(words.labels.get(label, 0) for label in labels) > 1
+    same = [other for other, value in _NUMBERS.items() if value == number]
+    told = any(words.said_with(noun, other, elsewhere=True) for other in same)
+    return told or count_in_doubt(words, noun, said, number)
 
 
 def count_in_doubt(words: ImageWords, noun: str, said: int, new: int) -> bool:

@@ -324,6 +324,8 @@ class Candidates:
 
     def _find_sayings(self, candidate: str, instead_of: str) -> tuple[frozenset[str], tuple[str, ...]]:
         forms = self._said_as(candidate)
+        if self._is_bird(candidate) and not self._is_bird(instead_of):
+            forms |= {"bird", "birds"}  # somebody's bird may be another's duck
         if instead_of:
             forms -= loosely_same(instead_of)
         else:
@@ -333,13 +335,16 @@ class Candidates:
             sorted(form for form in forms if " " in form)
         )
 
+    def _is_bird(self, noun: str) -> bool:
+        return self._thesaurus.is_a(noun, "bird", "NOUN")
+
     def is_written(self, form: str) -> bool:
         """Whether captions have the word as it is."""
         return self._pool.form_frequency(form) >= SEEN
 
     def has_posture(self, noun: str) -> bool:
         """Whether sitting and standing are two things for it: people and animals, but not birds."""
-        return self.is_alive(noun) and not self._thesaurus.is_a(noun, "bird", "NOUN")
+        return self.is_alive(noun) and not self._is_bird(noun)
 
     def is_word(self, compound: str) -> bool:
         """Whether the dictionary has the compound as a noun of its own."""
@@ -467,6 +472,19 @@ class Candidates:
         return (word in PLACES or self._pool.frequency(word, "ADJ") >= self._minimum) and (
             self._pool.adjacency(word, noun) >= SEEN
         )
+
+    def told_instead(self, true: str, others: Sequence[str], noun: str, rng: Draws) -> str:
+        """Return one of the words that are not true of a noun, or nothing, so that no word tells which one is true.
+
+        Words are drawn as often as captions say them of such a noun; and as the usual one ("a white toilet") is more often
+        true than false, a pair is taken only with the chance at which its reverse comes up (detailed balance).
+        """
+        often = {word: self._pool.adjacency(word, noun) for word in (*others, true)}
+        drawn = max(
+            (word for word in others if often[word]), key=lambda word: rng.share() ** (1 / often[word]), default=""
+        )
+        total = sum(often.values())
+        return drawn if drawn and rng.share() * (total - often[drawn]) < total - often[true] else ""
 
     def _find_attributes_of(self, noun: str) -> tuple[Attribute, ...]:
         """Return what captions say of such a noun, by classes, and whether it is rare in its class."""

@@ -7,7 +7,7 @@ function of the caption, what is said of its image, and the text; each ends in t
 - First the format is put right: what stands around the sentence is taken off, and the new words are put into the
   source as it was written, so capitals, spaces and the final mark are those of the source.
 - Then the difference has to be one stretch of the asked kind, or one swapped pair. Words that changed in number,
-  article or pronoun because of the edit are allowed and counted (`Checked.mended`); any other mending of the source is
+  article or pronoun because of the edit, and the "and" that becomes a comma where a list grows, are allowed and counted (`Checked.mended`); any other mending of the source is
   not ("silent repairs", The Hard Positive Truth, appendix C.3).
 - Then the words: known ones, no mere rewording in a negative, no other meaning in a positive, nothing that other
   captions or boxes say.
@@ -30,6 +30,7 @@ from pairwright.generators.edit_alignment import Hunk, differences
 from pairwright.generators.edit_kinds import OBJECT, Asked, Stretch
 from pairwright.generators.edit_places import (
     cuts_a_word,
+    grown_list,
     longer_name,
     not_agreement,
     reading_of,
@@ -37,7 +38,7 @@ from pairwright.generators.edit_places import (
     wrong_form,
     wrong_target,
 )
-from pairwright.generators.edit_rebuilding import changes_of_hunk, changes_of_swap, without_final_mark
+from pairwright.generators.edit_rebuilding import changes_of_hunk, changes_of_swap, comma_for_and, without_final_mark
 from pairwright.generators.edit_swap_checks import swap_trouble
 from pairwright.generators.edit_swaps import swapped
 from pairwright.generators.edit_truth import Truth
@@ -191,7 +192,8 @@ class EditChecks:
         if words:
             new = with_words(new, words)
             hunks = differences(source, new)
-        main = the_edit(hunks, source, new)
+        grown = grown_list(hunks, source, new) if asked.form == "add" else None
+        main = grown or the_edit(hunks, source, new)
         if isinstance(main, str):
             return main
         if asked.kind == "hard_positive" and asked.target == OBJECT:
@@ -202,7 +204,9 @@ class EditChecks:
             return reason
         changes = [changes_of_hunk(source, new, hunk, self._is_name) for hunk in (main, *agreeing)]
         agreed = {at for hunk in (main, *agreeing) for _, at in hunk.agreed}
-        return changes, len(agreed | words.keys())
+        if grown:
+            changes.append(comma_for_and(source, hunks[0]))
+        return changes, len(agreed | words.keys()) + bool(grown)
 
     def _one_span(
         self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token], hunk: Hunk

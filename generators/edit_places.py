@@ -48,6 +48,27 @@ def the_edit(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token
     return _whole(main, source, new)
 
 
+def grown_list(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | None:
+    """Return what is added where a list grows at its end, "X and Y" to "X, Y, and Z"; None where none does.
+
+    The comma that stands for "and" then belongs to the list's punctuation (`edit_rebuilding.comma_for_and`).
+    """
+    if len(hunks) < 2:
+        return None
+    first, last = hunks[0], hunks[-1]
+    old = [token.text.lower() for token in source[first.start : last.end]]
+    said = [token.text.lower() for token in new[first.new_start : last.new_end]]
+    kept = old[1:]
+    if not first.start or old[:1] != ["and"] or not kept or said[: 1 + len(kept)] != [",", *kept]:
+        return None
+    added = said[1 + len(kept) :]
+    ands = added[added[:1] == [","] :]
+    if ands[:1] != ["and"] or len(ands) == 1 or "and" in kept or not {",", "and"}.isdisjoint(ands[1:]):
+        return None
+    start = first.new_start + 1 + len(kept)
+    return Hunk(last.end, last.end, start, last.new_end, (), tuple(range(start, last.new_end)), ())
+
+
 def longer_name(hunk: Hunk, source: Sequence[Token]) -> Hunk:
     """Return the hunk with the noun before it, where words behind a noun are new or gone: "laptop | computer"."""
     if (hunk.gone and hunk.new) or not hunk.start or source[hunk.start - 1].tag not in _NOUNS:

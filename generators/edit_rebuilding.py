@@ -40,6 +40,11 @@ def changes_of_hunk(source: Sequence[Token], text: Sequence[Token], hunk: Hunk, 
     return Change(at, at, " " * (new[0].start > before) + words)
 
 
+def comma_for_and(source: Sequence[Token], first: Hunk) -> Change:
+    """Return the change of the "and" at, or right before which, a list's first difference stands, to a comma."""
+    return Change(source[first.start - 1].end, source[first.start].end, ",")
+
+
 def _removal(source: Sequence[Token], hunk: Hunk) -> Change:
     start = source[hunk.start - 1].end if hunk.start else source[0].start
     end = source[hunk.end - 1].end if hunk.start or hunk.end == len(source) else source[hunk.end].start

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from pairwright.generators.box_truth import may_count, place_in_doubt
 from pairwright.generators.captions import Caption
-from pairwright.generators.edit_boxes import may_count, may_stand
 from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, Asked, kinds_of_swap, noun_after
 from pairwright.generators.edit_swaps import Swap
 from pairwright.generators.edit_truth import joins_with_and, says_the_same
@@ -26,7 +26,8 @@ def swap_trouble(caption: Caption, asked: Asked, source: Sequence[Token], new: S
 def _truth(caption: Caption, source: Sequence[Token], swap: Swap, target: str) -> str:
     between = source[slice(*swap.between)]
     if target == OBJECT:
-        if may_stand(_noun_of(source, swap.second), _wording(between), _noun_of(source, swap.first), caption):
+        first, second = _noun_of(source, swap.first), _noun_of(source, swap.second)
+        if place_in_doubt(caption.words, second, _wording(between), first):
             return "true_of_image"
         stays = any(t.tag in {"JJ", "CD"} for t in source[max(0, swap.first[0] - 1) : swap.first[0]])
         return "same_meaning" if between and says_the_same(between) and not stays else ""
@@ -35,7 +36,7 @@ def _truth(caption: Caption, source: Sequence[Token], swap: Swap, target: str) -
     if all(token.tag in _WITHIN or token.pos == "PUNCT" for token in past):
         return "same_meaning"  # both describe one thing
     said = any(
-        caption.words.said_with(*pair, elsewhere=True) or may_count(*pair, caption.words)
+        caption.words.said_with(*pair, elsewhere=True) or may_count(caption.words, *pair)
         for pair in _newly_described(source, swap)
     )
     return "true_of_image" if said else ""

@@ -11,10 +11,10 @@ from itertools import product
 from typing import Final
 
 from pairwright.generators.attributes import PLACES, contrary, exclude_each_other, same_concept
+from pairwright.generators.box_truth import is_vague, may_count, number_of, place_in_doubt
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption
 from pairwright.generators.context import ImageWords, loosely_same, plural_of, words_of
-from pairwright.generators.edit_boxes import is_vague, may_count, may_stand, number_of
 from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, RELATION
 from pairwright.generators.edit_nearness import near, same_forms
 from pairwright.generators.knowledge import Pool, Thesaurus
@@ -137,11 +137,12 @@ class Truth:
         if reading.target == ATTRIBUTE:
             noun = reading.after or reading.before
             said = [token.text.lower() for token in reading.new]
+            counted = max((number_of(token.text.lower()) for token in reading.old), default=0)
             return bool(noun) and any(
-                words.said_with(noun, word, elsewhere=bool(reading.old)) or may_count(noun, word, words)
+                words.said_with(noun, word, elsewhere=bool(reading.old)) or may_count(words, noun, word, counted)
                 for word in said
             )
-        if may_stand(reading.before, _wording(reading.new), reading.after, caption):
+        if place_in_doubt(words, reading.before, _wording(reading.new), reading.after):
             return True
         return any(_relates(line, reading) for line in words.others)
 

@@ -31,7 +31,7 @@ from pairwright.generators.llm_workflow import Workflow
 from pairwright.generators.prompt_files import Prompt, PromptBook
 
 NAME = "llm-negatives"
-VERSION = 2
+VERSION = 3
 AT_ONCE = "negatives-at-once"
 
 Type = Literal[

@@ -28,7 +28,7 @@ from functools import lru_cache
 from pairwright.generators.attributes import OPPOSITE, PLACES, UNTOUCHED
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption
-from pairwright.generators.context import ImageWords, plural_of
+from pairwright.generators.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.nouns import (
     ADDABLE,
     FIGURES,
@@ -231,7 +231,9 @@ def _is_named(caption: Caption, candidates: Candidates, noun: str) -> bool:
     if not candidates.names_of(noun).isdisjoint(own) or not set(noun.split()).isdisjoint(own):
         return True
     return any(
-        (len(word) >= _STEM and noun.startswith(word[:_STEM])) or word.startswith(noun) or _is_slip(word, noun)
+        (len(word) >= _STEM and any(name.startswith(word[:_STEM]) for name in loosely_same(noun)))
+        or word.startswith(noun)
+        or _is_slip(word, noun)
         for word in own
     )
 

@@ -68,6 +68,12 @@ def test_a_quota_that_is_none_is_refused(pool: Path, quota: str) -> None:
         call("generate", "positives", pool, "--out", "p.jsonl", "--quota", quota)
 
 
+@pytest.mark.parametrize("kind", ["negatives", "positives", "conversations"])
+def test_types_that_name_none_are_refused(pool: Path, tmp_path: Path, kind: str) -> None:
+    with pytest.raises(UsageError, match="--types"):
+        call("generate", kind, pool, "--types", " ,", "--out", tmp_path / "n.jsonl")
+
+
 @pytest.mark.parametrize("types", ["shuffle", "replace-object,shuffle"])
 def test_what_is_for_training_only_goes_into_no_benchmark(pool: Path, tmp_path: Path, types: str) -> None:
     with pytest.raises(UsageError, match="for training only"):

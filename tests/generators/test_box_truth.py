@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.records import Box
-from pairwright.generators.box_truth import count_in_doubt, place_in_doubt
+from pairwright.generators.box_truth import count_in_doubt, may_count, place_in_doubt
 from pairwright.generators.context import ImageWords
 from tests.generators.trial import pair_of
 
@@ -82,3 +82,23 @@ def test_of_two_opposite_sides_one_is_always_in_doubt(
     both = words(Box("dog", across[0], down[0], across[1], down[1]), Box("table", far[0], deep[0], far[1], deep[1]))
     for one, other in (("left of", "right of"), ("above", "below"), ("far from", "near")):
         assert place_in_doubt(both, "dog", one, "table") or place_in_doubt(both, "dog", other, "table")
+
+
+@pytest.mark.parametrize(
+    ("word", "said", "boxes", "borne_out"),
+    [
+        ("three", 2, 3, True),
+        ("three", 3, 3, False),
+        ("3", 0, 3, True),
+        ("four", 0, 3, False),
+        ("several", 0, 2, True),
+        ("several", 0, 1, False),
+        ("red", 0, 3, False),
+    ],
+)
+def test_a_written_count_is_held_against_the_same_boxes(word: str, said: int, boxes: int, *, borne_out: bool) -> None:
+    assert may_count(words(*dogs(boxes)), "dog", word, said) is borne_out
+
+
+def test_a_written_count_that_another_caption_gives_is_borne_out() -> None:
+    assert may_count(ImageWords.of(pair_of("two dogs", "three dogs on a bed")), "dog", "three", 2)

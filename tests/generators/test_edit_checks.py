@@ -57,6 +57,20 @@ def check(source: str, text: str, asked: str, *others: str, kind: str = "hard_ne
 
 
 @pytest.mark.parametrize(
+    ("source", "text", "added"),
+    [
+        ("a cat and a dog", "a cat, a dog, and a bird", ", and a bird"),
+        ("a cat and a dog on a bed", "a cat, a dog and a bird on a bed", " and a bird"),
+    ],
+)
+def test_a_list_that_grows_at_its_end_is_an_addition_with_its_comma_mended(source: str, text: str, added: str) -> None:
+    found = check(source, text, "add-object")
+    assert (found.text, found.reason, found.mended) == (text, "", 1)
+    assert [(edit.before, edit.after) for edit in found.edits] == [(" and", ","), ("", added)]
+    assert check(source, "a cat, a dog", "add-object").reason
+
+
+@pytest.mark.parametrize(
     ("source", "text", "asked", "edits"),
     [
         ("A dog on a bed.", "A cat on a bed.", "replace-object", [("dog", "cat")]),

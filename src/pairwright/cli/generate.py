@@ -63,12 +63,12 @@ def negatives(
     out: OutOption,
     method: MethodOption = "rules",
     types: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Of replace-object, replace-attribute, replace-relation, swap-object, swap-attribute, add-object, "
             "add-attribute; all of these when left out. And shuffle, by rules, for training only."
         ),
-    ] = "",
+    ] = None,
     per_type: Annotated[int, typer.Option("--per-type", min=1, help="Negatives of each type a caption.")] = 1,
     both_sides: Annotated[
         bool, typer.Option("--both-sides", help="With rules: a rewritten, true caption beside each negative.")
@@ -127,9 +127,9 @@ def positives(
     out: OutOption,
     method: MethodOption = "rules",
     types: Annotated[
-        str,
+        str | None,
         typer.Option(help="Of replace-object, replace-attribute, replace-relation, swap-object; all when left out."),
-    ] = "",
+    ] = None,
     quota: QuotaOption = "",
     max_word_share: ShareOption = 1.0,
     pool: PoolOption = "",
@@ -172,12 +172,12 @@ def conversations(
         Literal["templates", "llm"], typer.Option(help="templates: turns that captions and boxes prove; llm: ask one.")
     ] = "templates",
     types: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="By templates conversation, brief (both when left out), short, choice; by a model conversation, detail, "
             "reasoning (all when left out)."
         ),
-    ] = "",
+    ] = None,
     vocabulary: Annotated[
         str, typer.Option(help="Labels that your boxes annotate exhaustively, by commas, or coco; needed for 'no'.")
     ] = "",
@@ -234,9 +234,9 @@ def conversations(
     from pairwright.generators.conversations import TYPES as BY_TEMPLATES
     from pairwright.generators.llm_conversations import TYPES as BY_MODEL
 
-    named = tuple(item.strip() for item in types.split(",") if item.strip())
-    wanted = counts_option(counts, named or (BY_MODEL if method == "llm" else BY_TEMPLATES))
-    options = {**_listed("types", types or ",".join(wanted)), **_listed("vocabulary", vocabulary)}
+    named = _listed("types", types)
+    wanted = counts_option(counts, named.get("types") or (BY_MODEL if method == "llm" else BY_TEMPLATES))
+    options = {**(named or _listed("types", ",".join(wanted) or None)), **_listed("vocabulary", vocabulary or None)}
     if wanted and ratios:
         raise UsageError("give --counts or --ratios, not both.")
     filled = {
@@ -343,6 +343,11 @@ def _quota(written: str, types: Sequence[str], made: Sequence[str]) -> dict[str,
     return quota
 
 
-def _listed(name: str, written: str) -> dict[str, Any]:
+def _listed(name: str, written: str | None) -> dict[str, Any]:
+    """Return what a list with commas names, nothing where it is left out."""
+    if written is None:
+        return {}
     items = tuple(item.strip() for item in written.split(",") if item.strip())
-    return {name: items} if items else {}
+    if not items:
+        raise UsageError(f"--{name} {written!r} names none: name some, or leave --{name} out for all.")
+    return {name: items}
