@@ -13,6 +13,7 @@ that know the foreign layouts take no notice of a ``status``. Files are held in 
 """
 
 import ast
+import codecs
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping
@@ -87,7 +88,7 @@ def _format_of(path: Path) -> tuple[Callable[[Path], Iterator[Row]], Callable[[p
 
 def _parsed(data: bytes, place: str) -> Any:
     try:
-        return orjson.loads(data)
+        return orjson.loads(data.removeprefix(codecs.BOM_UTF8))
     except orjson.JSONDecodeError as error:
         raise InputError(f"broken JSON ({error.msg})", where=place, mend="Mend or delete it.") from None
 

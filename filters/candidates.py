@@ -167,8 +167,11 @@ def _checked(given: Mapping[str, Any], place: str) -> dict[str, Any]:
         row[name] = _text(known.pop(name, ""), name, place)
         came_to_nothing = name == "negative" and row["status"] == "rejected"
         if not row[name].strip() and not came_to_nothing:
+            there = ", ".join(sorted(given)) or "none"
             raise _wrong(
-                f"no {name}", place, "Each row needs the texts 'caption' and 'negative' (or 'negative_caption')."
+                f"no {name}",
+                place,
+                f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption'); it has: {there[:200]}.",
             )
     row["edit"] = _edits(known.pop("edit", []), place)
     row["scores"] = _scores(known.pop("scores", {}), place)

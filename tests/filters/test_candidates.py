@@ -80,6 +80,27 @@ def test_only_caption_and_negative_are_needed(tmp_path: Path) -> None:
     assert frame["status"].to_list() == ["kept", "kept"]
 
 
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        ("jsonl", '{"caption": "a", "negative": "b"}'),
+        ("json", '{"0": {"caption": "a", "negative_caption": "b"}}'),
+        ("tsv", "title\tneg_caption\na\t['b']"),
+    ],
+)
+def test_a_byte_order_mark_before_the_first_row_is_overlooked(tmp_path: Path, ending: str, content: str) -> None:
+    path = tmp_path / f"rows.{ending}"
+    path.write_bytes(b"\xef\xbb\xbf" + content.encode())
+    assert read_candidates(path).select("caption", "negative").rows() == [("a", "b")]
+
+
+def test_rows_without_the_texts_are_told_what_they_have(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"image_id": 1, "captions": ["a"]}')
+    with pytest.raises(InputError, match=r"no caption.* it has: captions, image_id"):
+        read_candidates(path)
+
+
 def test_ids_that_were_not_given_follow_from_the_content_and_not_from_the_place() -> None:
     rows = [{"caption": "a dog", "negative": negative} for negative in ("a cat", "a cow", "a cat")]
     ids = frame_of(rows)["id"]

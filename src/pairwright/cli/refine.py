@@ -1,7 +1,7 @@
 """``pairwright refine``: keep the negatives that no text-only attack can tell from the captions."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -9,6 +9,11 @@ from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.reading import JsonOption, SeedOption
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from pairwright.filters.scorers import Corpus
 
 _FEW = 1_000
 
@@ -39,6 +44,17 @@ def refine(
             " choose: of several negatives of a caption and type, the one most like it in length and likelihood; both.",
         ),
     ] = "none",
+    reuse: Annotated[
+        bool,
+        typer.Option(
+            "--reuse",
+            help="First. A negative that a caption of another image says word for word enters as a positive of that"
+            " image too, its caption as the negative.",
+        ),
+    ] = False,
+    decisions: Annotated[
+        Path | None, typer.Option("--decisions", help="Of pairwright review; heeded before all else.")
+    ] = None,
     also: Annotated[str, typer.Option("--also", help=ALSO_HELP)] = "",
     without: Annotated[str, typer.Option("--without", help="Attacks to leave out, such as length,grammar.")] = "",
     by_type: Annotated[
@@ -61,30 +77,25 @@ def refine(
       pairwright refine swap_att.json --corpus captions.jsonl --mend format --out refined.json
       pairwright refine swap_att.json --also llm --model gpt-4o-mini --dry-run --out refined.json
     """
-    from pairwright.datasets.reading import ReadOptions, read_pairs
     from pairwright.filters.candidate_files import read_candidates, write_candidates
-    from pairwright.filters.candidates import FOR_TRAINING, refine_candidates, usable_corpus
+    from pairwright.filters.candidates import FOR_TRAINING, refine_candidates
     from pairwright.filters.choosing import NOT_CHOSEN, chosen
     from pairwright.filters.format import tidied
     from pairwright.filters.general import GeneralOptions
-    from pairwright.filters.groups import corpus_of
     from pairwright.filters.refinement import RefineOptions
     from pairwright.flows.annotation_files import refuse_overwriting
+    from pairwright.flows.reusing import with_reused
 
     added = Also.of(also, asked)
-    refuse_overwriting(out, str(input_), corpus)
+    refuse_overwriting(out, str(input_), corpus, *([str(decisions)] if decisions else []))
     frame = read_candidates(input_)
+    if decisions is not None:
+        frame = _decided(input_, decisions)
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
         note(f"{shuffled:,} SHUFFLE rows are for training only: rejected as {FOR_TRAINING}.")
-    pool = None
-    if corpus:
-        options = ReadOptions(input=corpus, on_error="skip", verify_images="off")
-        given = corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs)
-        pool, captions = usable_corpus(given, frame)
-        if pool.pool:
-            note("Most of --corpus is under test: each row is scored without the captions of its own image.")
-        if captions < _FEW:
-            note(f"Only {captions:,} captions train the scorers; they may see nothing. Give a larger --corpus.")
+    if reuse:
+        frame = with_reused(frame, corpus, note)
+    pool = _corpus(corpus, frame) if corpus else None
     if mend in {"format", "both"}:
         frame = tidied(frame)
     if mend in {"choose", "both"}:
@@ -109,6 +120,39 @@ def refine(
     missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
     if not result["kept"] or not outcome.holds or missed:
         raise typer.Exit(3)
+
+
+def _corpus(corpus: str, frame: "pl.DataFrame") -> "Corpus":
+    from pairwright.datasets.reading import ReadOptions, read_pairs
+    from pairwright.filters.candidates import usable_corpus
+    from pairwright.filters.groups import corpus_of
+
+    options = ReadOptions(input=corpus, on_error="skip", verify_images="off")
+    given = corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs)
+    pool, captions = usable_corpus(given, frame)
+    if pool.pool:
+        note("Most of --corpus is under test: each row is scored without the captions of its own image.")
+    if captions < _FEW:
+        note(f"Only {captions:,} captions train the scorers; they may see nothing. Give a larger --corpus.")
+    return pool
+
+
+def _decided(path: Path, decisions: Path) -> "pl.DataFrame":
+    """Return the rows of a file as reviewers decided on them (``pairwright review --apply``)."""
+    from pairwright.cli.review import tell_uncounted
+    from pairwright.filters.review.applying import apply_to_rows, counted, outcomes
+    from pairwright.filters.review.decisions import read_decisions
+    from pairwright.filters.review.rows import read_rows
+    from pairwright.filters.review.verdicts import judge
+
+    rows = read_rows(path)
+    judged = judge(rows.frame, read_decisions(decisions))
+    tell_uncounted(judged.uncounted)
+    found = outcomes(rows, judged)
+    told = counted(rows.frame, found)
+    many = "1 row was" if told["reviewed"] == 1 else f"{told['reviewed']:,} rows were"
+    note(f"{many} reviewed, {told['fixed']:,} of them fixed.")
+    return apply_to_rows(rows.frame, found)
 
 
 def _note_outcome(result: dict[str, Any], advice: str) -> None:

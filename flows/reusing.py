@@ -1,0 +1,69 @@
+"""``pairwright refine --reuse``: negatives that are true of another image enter as positives of that image too."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import orjson
+import polars as pl
+
+from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.records import Pair
+from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
+from pairwright.filters.reusing import Sayings, mirrored
+from pairwright.filters.validation.by_context import by_context, known_of
+from pairwright.filters.validation.questions import Question
+from pairwright.flows.generating import POOL_CAPTIONS
+from pairwright.generators.edit_checks import EditChecks
+from pairwright.generators.language.general import usable_pool
+from pairwright.generators.language.pool import count
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.triples import Remembering, Triples
+
+
+def with_reused(frame: pl.DataFrame, corpus: str, note: Callable[[str], None]) -> pl.DataFrame:
+    """Return candidate rows, and behind them those that `filters.reusing.mirrored` finds and the context lets stand.
+
+    Args:
+        frame: with the columns of `filters.candidates`.
+        corpus: pairs of further images, read twice; empty: the images of the rows alone.
+        note: told in one line what became of it.
+
+    Raises:
+        InputError: the corpus cannot be read.
+    """
+    sayings = Sayings()
+    for pair in _pairs(frame, corpus):
+        sayings.learn(pair)
+    found = list(mirrored(frame, sayings))
+    if not found:
+        note("No negative is a caption of another image: there is nothing to reuse. A larger --corpus may have some.")
+        return frame
+    known = known_of(_pairs(frame, corpus), {group for group, _ in found})
+    wordnet, tagger = load_wordnet(), Remembering(load_tagger())
+    captions = list(islice((text for each in known.values() for text in each.captions), POOL_CAPTIONS))
+    pool = usable_pool(count(tagger.tag(captions)).frozen(), wordnet)
+    tagger.learn(text for _, row in found for text in (row["caption"], row["negative"]))
+    questions = (
+        (
+            Question(row["id"], row["image"], row["caption"], row["negative"]),
+            group,
+            type_name(row["form"], row["target"]) if row["form"] or row["target"] else "",
+        )
+        for group, row in found
+    )
+    verdicts = list(
+        by_context(questions, known, Triples(EditChecks(wordnet, pool, tagger), tagger, as_given=True), tagger)
+    )
+    taken = [row for (_, row), verdict in zip(found, verdicts, strict=True) if not verdict.reason]
+    note(f"{len(found):,} negatives are a caption of another image; {len(taken):,} enter as positives of it.")
+    given = (orjson.loads(extra) | row for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True))
+    return candidate_frame((f"row {at}", row) for at, row in enumerate([*given, *taken]))
+
+
+def _pairs(frame: pl.DataFrame, corpus: str) -> Iterator[Pair]:
+    for key, image, caption in frame.select("key", "image", "caption").iter_rows():
+        yield Pair(key, caption, image=image)
+    if corpus:
+        for batch in read_pairs(ReadOptions(input=corpus, on_error="skip", verify_images="off")):
+            yield from batch.pairs
