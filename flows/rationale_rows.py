@@ -44,6 +44,15 @@ def read_items(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[I
     """Give the rows of an input as items of a task, in order; ``broken`` counts those that are skipped, by reason.
 
     Raises:
+        UsageError, InputError: as `read_places`.
+    """
+    return (item for item in read_places(task, given, broken) if item is not None)
+
+
+def read_places(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[Item | None]:
+    """Give the rows of an input as items of a task, and None in the place of each that is skipped.
+
+    Raises:
         UsageError: columns for fields that the task does not have.
         InputError: the input cannot be read, or a row of it is broken.
     """
@@ -52,7 +61,11 @@ def read_items(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[I
         known = ", ".join([*task.fields, "label"])
         raise UsageError(f"--columns {unknown[0]}: no field of {task.name}. There are: {known}.")
     raws = _matching_rows(given.path, broken) if task.fields.keys() == MATCHING else None
-    for place, (row, key) in raws if raws is not None else _table_rows(given, broken):
+    for place, raw in raws if raws is not None else _table_rows(given, broken):
+        if raw is None:
+            yield None
+            continue
+        row, key = raw
         named = {name: row[column] for name, column in given.columns.items() if column in row}
         try:
             yield _as_named(task, given.columns).item({**row, **named}, key)
@@ -62,6 +75,7 @@ def read_items(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[I
                     str(fault), where=place, mend="Correct the row, or name your columns with --columns."
                 ) from None
             broken["broken_row"] += 1
+            yield None
 
 
 def _as_named(task: Task, columns: Mapping[str, str]) -> Task:
@@ -74,7 +88,7 @@ def _as_named(task: Task, columns: Mapping[str, str]) -> Task:
     return replace(task, fields=fields, label_columns=(("label",),) if "label" in columns else task.label_columns)
 
 
-def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, Raw]]:
+def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, Raw | None]]:
     located = locate(given.path, given.format)
     for file in located.files:
         for row in READERS[located.format](file):
@@ -85,6 +99,7 @@ def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, R
                 raise row.error()
             else:
                 broken[row.reason] += 1
+                yield row.place, None
 
 
 def _matching_rows(path: str, broken: Counter[str]) -> Iterator[tuple[str, Raw]] | None:

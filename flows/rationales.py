@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pairwright.datasets.errors import UsageError
 from pairwright.datasets.exports.rationales import STUDENT_ROWS, StudentRows
 from pairwright.flows.annotation_files import refuse_overwriting
 from pairwright.flows.rationale_files import check_out, files_of, open_examples
-from pairwright.flows.rationale_rows import TaskInput, read_items
-from pairwright.generators.rationale_outputs import outputs_for
+from pairwright.flows.rationale_rows import TaskInput, read_places
+from pairwright.generators.rationale_outputs import Outputs, outputs_for
 from pairwright.generators.rationale_task_files import open_task
 from pairwright.generators.rationale_tasks import Item, Task
 from pairwright.generators.rationales import Judged, Rationales, Settings, row_key
@@ -118,7 +119,8 @@ def import_rationales(request: RationaleRequest, outputs: Sequence[Path]) -> dic
 
     Args:
         request: task, rows and output; ``settings.label_given`` and ``samples`` have no part in it.
-        outputs: files of `rationale_outputs`, in the order of the rows.
+        outputs: files of `rationale_outputs`, in the order of the rows: of all of them, or of those that are not
+            skipped as broken.
 
     Returns:
         As `Work.result`.
@@ -127,13 +129,26 @@ def import_rationales(request: RationaleRequest, outputs: Sequence[Path]) -> dic
         PairwrightError: what is wrong with the input, the outputs, or how they fit.
     """
     task, work = opened(request, *map(str, outputs)), Work()
-    items = list(read_items(task, request.read, work.broken))
+    places = list(read_places(task, request.read, work.broken))
+    items = [item for item in places if item is not None]
     maker = Rationales(task, request.settings)
     with open_examples(request.out, request.rows) as write:
-        for (item, ordinal), said in zip(numbered(items), outputs_for(len(items), outputs), strict=True):
+        for (item, ordinal), said in zip(numbered(items), _outputs(places, outputs), strict=True):
             judged = maker.judge(item, said.texts, ordinal=ordinal, request=said.file)
             work.add(judged, write(judged.example), said.file)
     return work.result(request.out)
+
+
+def _outputs(places: Sequence[Item | None], paths: Sequence[Path]) -> list[Outputs]:
+    """Return what was said about each row that is there."""
+    there = sum(item is not None for item in places)
+    try:
+        said = outputs_for(len(places), paths)
+    except UsageError:
+        if there == len(places):
+            raise
+        return outputs_for(there, paths)
+    return [each for item, each in zip(places, said, strict=True) if item is not None]
 
 
 def opened(request: RationaleRequest, *outputs: str) -> Task:

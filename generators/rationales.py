@@ -43,7 +43,7 @@ from pairwright.generators.rationale_parsing import (
 from pairwright.generators.rationale_tasks import Item, Task
 
 NAME = "rationales"
-VERSION = 1  # raised when the same rows and answers would give other examples
+VERSION = 2  # raised when the same rows and answers would give other examples
 
 WRONG = "wrong_label"
 INCONSISTENT = "inconsistent"

@@ -281,3 +281,19 @@ def test_recorded_outputs_keep_no_text_of_invented_questions(real_data: Path, tm
     for row in lines(tmp_path / "out.jsonl"):
         assert not any(mark in row["output"] for mark in ("Q:", "\n", "Premise:", "Hypothesis:"))
         assert row["output"].count("So the answer is") == 0
+
+
+@pytest.mark.parametrize("all_rows", [True, False])
+def test_outputs_keep_to_their_rows_when_broken_rows_are_skipped(tmp_path: Path, *, all_rows: bool) -> None:
+    rows = [{"input": "2 and 3?", "label": "5"}, {"label": "9"}, "{", {"input": "3 and 4?", "label": "7"}]
+    texts = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+    (tmp_path / "rows.jsonl").write_text("\n".join(texts))
+    said = [f"It is {label}. So the answer is {label}." for label in ((5, 9, 1, 7) if all_rows else (5, 7))]
+    (tmp_path / "said.json").write_text(json.dumps(said))
+    given = replace(
+        request(tmp_path / "rows.jsonl", tmp_path / "out.jsonl"),
+        read=TaskInput(str(tmp_path / "rows.jsonl"), on_error="skip"),
+    )
+    result = import_rationales(given, [tmp_path / "said.json"])
+    assert (result["rows"], sum(result["broken"].values())) == (2, 2)
+    assert not result["rejected"]
