@@ -44,6 +44,7 @@ from pairwright.generators.nouns import (
     OF_PEOPLE,
     OPEN_PLACES,
     PLURAL_ONLY,
+    SEXED,
     SURROUNDINGS,
     WORN,
 )
@@ -166,7 +167,7 @@ class Candidates:
 
     def for_noun(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         """Return a noun to stand in a place, or an empty string and the reason why there is none."""
-        if slot.noun in OF_PEOPLE and words.has_any(GATHERINGS):
+        if slot.noun in SEXED and words.has_any(GATHERINGS):
             return "", "true_of_image"  # "a couple" may well hold the other one
         return self._first(self._urn(slot.noun), slot, words, rng)
 

@@ -45,7 +45,7 @@ _GROUPS = (
 # What may stand where the first noun stands; not meant the other way round.
 _INSTEAD_OF = (
     "airport: beach|park|farm|stadium", "airplane: kite|bird|balloon|bus|truck|train|boat", "baby: dog|cat", "backpack: umbrella|camera|guitar|box",
-    "bag: box|bucket|bottle|umbrella", "ball: frisbee|kite|balloon|book|umbrella|stick|banana",
+    "bag: box|bucket|bottle|umbrella", "ball: frisbee|kite|balloon|book|umbrella|stick|banana|car|wall|dog",
     "baseball bat: tennis racket|umbrella|broom|guitar", "baseball field: tennis court|beach|street|parking lot",
     "basket: box|bowl|bucket|bag|drawer", "bat: racket|golf club|hockey stick", "bathtub: sink|toilet|bed|fireplace",
     "cake: pizza|sandwich|salad|watermelon|steak", "street corner: beach|field|forest|bridge", "harbor: street|field|desert|parking lot",
@@ -56,7 +56,7 @@ _INSTEAD_OF = (
     "clock face: mirror|painting|flag", "freezer: oven|sink|dishwasher", "living room: kitchen|bathroom|bedroom|office|garage|restaurant",
     "baseball team: soccer team|football team", "soccer team: baseball team|football team", "duck: dog|squirrel|seagull|swan|cat",
     "picture frame: lamp|clock|television", "ram: horse|cow|dog|pig", "ski pole: umbrella|flag|bag|guitar", "coin: ring|key|button",
-    "board: umbrella|bicycle|box|kite|bag|chair", "beach: forest|desert|street|mountain|kitchen|parking lot|airport|farm|stadium|river",
+    "board: umbrella|bicycle|box|kite|bag|chair", "beach: runway|park|forest|desert|street|mountain|kitchen|parking lot|airport|farm|stadium|river",
     "bear: elephant|lion|monkey|zebra", "bed: couch|table|bench|desk|chair|car|suitcase", "beer: wine|coffee|juice|milk",
     "bicycle: motorcycle|car|horse|skateboard", "bike: car|horse|scooter|skateboard",
     "bird: cat|squirrel|dog|butterfly|plane", "birthday cake: pizza|sandwich|salad",
@@ -65,10 +65,10 @@ _INSTEAD_OF = (
     "bread: fruit|rice|cheese|meat", "building: bridge|statue|tree|mountain", "bus: train|truck|boat|airplane|car|motorcycle|horse",
     "cabinet: shelf|bed|couch", "candle: flower|lamp|vase", "cap: scarf|mask|wig",
     "carrot: apple|tomato|potato|banana", "cart: truck|boat|bicycle|car", "cattle: sheep|people|deer",
-    "ceiling: table", "cellphone: camera|book|wallet|laptop|toothbrush",
+    "ceiling: table", "cellphone: camera|book|wallet|laptop|toothbrush|banana|cup", "cell phone: camera|book|laptop|remote control|wallet|banana|cup|toothbrush", "pizza: cake|fruit|soup|bread", "refrigerator: bed|fireplace|television|couch",
     "chair: table|bed|couch|desk|bench|dresser|bookshelf|lamp",
     "cheese: butter|jam|cream|bacon|ham|sausage|chicken|beef|rice|pasta|soup", "city: beach|forest|desert|farm",
-    "clock: mirror|painting|calendar|lamp|flag|television|window", "clock tower: church|bridge|lighthouse|statue|windmill|fountain",
+    "clock: mirror|painting|calendar|lamp|flag|television|window|bell|statue", "clock tower: church|bridge|lighthouse|statue|windmill|fountain",
     "cloud: bird|kite|balloon", "coat: dress|apron|robe", "coffee table: bed|desk|bench",
     "computer: television|printer|lamp", "controller: phone|camera|book|toothbrush", "couch: table|desk|bench",
     "counter: bed|chair|couch|table", "court: beach|field|street|parking lot", "cow: horse|sheep|pig|goat",
@@ -97,15 +97,15 @@ _INSTEAD_OF = (
     "lamb: calf|puppy|piglet", "lamp: clock|vase|television|mirror",
     "laptop: phone|television|camera|printer|radio|book", "laptop computer: book|camera|television|phone",
     "leaf: flower|feather|stone", "luggage: furniture|trash|food|hay|fruit|clothing", "meter: mailbox|bench|tree|statue",
-    "microwave: toaster|blender|coffee maker", "mirror: painting|clock|television|computer|lamp|car",
+    "microwave: toaster|blender|coffee maker", "mirror: painting|clock|television|computer|lamp|car|tree|building",
     "monitor: lamp|printer|speaker|clock", "motorcycle: car|bicycle|horse|truck|boat",
     "mountain: beach|bridge|building|lake|river", "mouth: paw", "necktie: scarf|hat|necklace",
     "newspaper: book|magazine|laptop|phone", "noodle: potato|bean|carrot", "nose: tail|tongue|paw",
     "ocean: desert|forest|field|mountain|street|pool|parking lot", "pan: basket|bottle|cup|box",
     "park: beach|parking lot|zoo|stadium|kitchen|street|forest|desert", "parking lot: beach|field|forest|park",
     "parking meter: fire hydrant|mailbox|bench", "path: beach|river|roof|bridge",
-    "phone: camera|book|wallet|laptop|toothbrush", "pillow: blanket|book|towel|laptop",
-    "plane: train|bus|boat|helicopter|truck|kite|bird|balloon|car", "plant: lamp|clock|book|statue|bottle",
+    "phone: camera|book|wallet|laptop|toothbrush|banana|cup", "hand: pocket|bag|purse|mouth", "knife: pen|brush|phone|bottle", "pillow: blanket|book|towel|laptop",
+    "plane: train|bus|boat|helicopter|truck|kite|bird|balloon|car|motorcycle|bicycle", "plant: lamp|clock|book|statue|bottle",
     "plate: cup|bottle|pot|vase|basket|jar", "platform: roof|beach|bridge|bed", "pole: tree|bench|statue|fence",
     "police officer: firefighter|soldier|farmer", "pool: street|field|parking lot|garden",
     "pot: plate|bottle|box|basket", "produce: candy|furniture|clothing", "puppy: kitten|rabbit|piglet",
@@ -124,7 +124,7 @@ _INSTEAD_OF = (
     "stop sign: traffic light|fire hydrant|billboard", "stove: refrigerator|sink|bathtub|fireplace|bed|couch",
     "street: beach|field|forest|bridge|river|park|parking lot", "street light: tree|flag|clock", "stuffed animal: doll|book|pillow",
     "suit: dress|uniform|costume|robe", "suitcase: box|bicycle|guitar|chair",
-    "surf board: skateboard|bicycle|boat|kayak", "surfboard: skateboard|snowboard|boat|canoe|horse|bicycle|sled", "table: chair|bed|bench|couch|stove|refrigerator|car", "tail: paw|trunk",
+    "surf board: skateboard|bicycle|boat|kayak", "surfboard: skateboard|snowboard|boat|canoe|horse|bicycle|sled", "table: chair|bed|bench|couch|stove|refrigerator|car|boat|truck", "tail: paw|trunk",
     "taxi: bus|truck|motorcycle|ambulance", "teddy bear: doll|toy car|balloon|ball|puppet|cat|dog|book|pillow",
     "television: computer|mirror|painting|clock|fireplace", "tennis ball: frisbee|baseball|balloon",
     "tennis court: beach|baseball field|street|parking lot", "tennis racket: baseball bat|frisbee|umbrella|broom",
@@ -164,7 +164,7 @@ _INSTEAD_OF = (
     "ski slope: beach|street|field", "snow bank: bench|beach|bridge", "city bus: train|boat|truck|taxi",
     "tour bus: train|boat|truck|taxi", "school bus: train|boat|truck|taxi", "passenger train: bus|boat|truck|airplane",
     "fighter jet: helicopter|kite|bird|balloon", "passenger jet: helicopter|bus|train|boat",
-    "gas station: beach|church|farm|park", "game controller: book|banana|toothbrush|camera",
+    "gas station: beach|church|farm|park", "game controller: book|banana|toothbrush|camera|cup|umbrella",
     "wii controller: book|banana|toothbrush|camera", "wii remote: book|banana|toothbrush|camera", "surf: sand|snow|grass",
     "surfer: swimmer|skier|snowboarder|skateboarder|dog", "sticker: button|flower|ribbon", "doorway: tree|car|window|tent",
     "apartment: barn|church|tent|restaurant", "parachute: kite|balloon|bird|airplane", "man: woman|baby", "woman: man|baby",
@@ -273,6 +273,11 @@ OF_PEOPLE = word_set(
     "husband wife brother sister baby infant toddler teenager surfer skier snowboarder skateboarder cyclist "
     "motorcyclist soldier policeman firefighter doctor chef clown farmer batter catcher pitcher umpire player rider "
     "waiter waitress friend student worker officer driver spectator fan pedestrian tourist kid child adult"
+)
+# Of whom "his" or "her" tells which, and of whom a group may hold the other one.
+SEXED = word_set(
+    "man woman boy girl guy lady gentleman male female bride groom king queen mother father son daughter husband wife "
+    "brother sister waiter waitress person people friend child kid adult baby infant toddler"
 )
 GATHERINGS = word_set(
     "people couple group family crowd persons children kids friends others adults pair team them they players guys "

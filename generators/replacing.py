@@ -17,7 +17,7 @@ from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change
 from pairwright.generators.generality import GENERAL, meant_by, other_sex
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE
+from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE, SEXED
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
 
 _CLOSES = frozenset({"", ".", ",", "and", "on", "in", "while", "at"})
@@ -117,7 +117,7 @@ def _is_longer(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> 
 
 def _other_noun(caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: Draws) -> Outcome:
     phrase, start, noun = place
-    if noun in OF_PEOPLE and not GENDERED.isdisjoint(caption.lower):
+    if noun in SEXED and not GENDERED.isdisjoint(caption.lower):
         return "not_grammatical"
     new, reason = candidates.for_noun(_slot(caption, phrase, start, noun), caption.words, rng)
     return (_change(caption, start, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
