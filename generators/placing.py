@@ -52,7 +52,7 @@ _BINDING = word_set(
     "look stare gaze point wave smile bark throw aim glance yell laugh shout shoot arrive kick swing hit lunge "
     "nibble chew snack graze munch talk speak chat call text play dress cover fill make fall compete participate "
     "engage run rely depend focus hang wrap surround cut feature specialize drip attach stop turn plug pull prepare get "
-    "take top decorate line load pile pack stuff clothe base split divide arrange put pour spread"
+    "take top decorate line load pile pack stuff clothe base split divide arrange put pour spread build reflect"
 )
 # ... and those of them that tell nothing but an activity, which may well be in a kitchen.
 _ACTIVITIES = word_set(
@@ -61,7 +61,7 @@ _ACTIVITIES = word_set(
 )
 _PLAINLY_PLACES = frozenset({"next to", "near", "beside", "close to", "alongside", "in front of", "behind"})
 MEDIA = word_set(
-    "phone cellphone telephone leash computer laptop tv television line radio diet break trip tour vacation"
+    "phone cellphone telephone leash computer laptop tv television line radio diet break trip tour vacation mirror reflection"
 )
 _NO_BODIES = OPEN_PLACES | SURROUNDINGS | SURFACES
 _SIDES_OF_A_TABLE = frozenset({"in front of", "behind"})
@@ -101,14 +101,12 @@ def places(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
         wording, after = " ".join(caption.lower[found.start : found.end]), caption.starting_at(found.end)
         if wording == "at" and after is not None and caption.tokens[found.start - 1].lemma in _GAZING:
             yield Slot(found.start, found.end, _AWAY_FROM, (_AWAY,))
-        elif (
-            after is not None
-            and wording in _ON
-            and caption.head(after) in RIDDEN
-            and _rides(caption, candidates, found)
-        ):
-            news = RIDDEN[caption.head(after)]
-            yield Slot(found.start, found.end, news, candidates.odds.of_places(wording, news, caption.head(after)))
+        elif after is not None and wording in _ON and caption.head(after) in RIDDEN:
+            if _rides(caption, candidates, found):
+                news = RIDDEN[caption.head(after)]
+                yield Slot(found.start, found.end, news, candidates.odds.of_places(wording, news, caption.head(after)))
+        elif after is not None and caption.word(after.end) == "from":
+            continue  # "across the street from"
         elif after is not None:
             noun = caption.head(after)
             news = tuple(dict.fromkeys(_opposites(wording, noun) + _other_places(caption, wording, after)))

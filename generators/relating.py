@@ -137,6 +137,7 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
         or not caption.is_whole(after)
         or not (_SOME | _UNCERTAIN).isdisjoint(inside)
         or caption.tag(after.end)[:2] in {"JJ", "RB", "RP"}
+        or (caption.tag(after.start) == "PRP$" and caption.head(after) in NO_PLACE)  # "with his head in his hands"
     ):
         return "not_grammatical"
     if caption.words.has_any(_GONE):

@@ -25,14 +25,14 @@ def _table(*lines: str) -> dict[str, tuple[str, ...]]:
 
 
 INSTEAD = _table(
-    "sit: stand|walk|run|jump|swim|kneel|travel|race", "stand: sit|lie|run|jump|swim|sleep|kneel",
+    "sit: stand|walk|run|jump|kneel|travel|race", "stand: sit|lie|run|jump|swim|sleep|kneel",
     "walk: sit|lie|swim|sleep|jump|ride|drive|ski|skate|feed|wash|hold|carry|chase",
     "run: sit|lie|sleep|swim|graze|stand|ride|wait", "lie: stand|walk|run|jump|swim|play|graze",
     "lay: stand|walk|run|jump|swim|play", "jump: sit|lie|sleep|kneel|stand|walk",
     "sleep: walk|run|jump|eat|play|stand|swim|graze", "kneel: run|jump|walk|lie|swim|stand",
     "squat: stand|run|jump|lie|walk", "rest: run|walk|jump|fight|play|stand", "crouch: stand|run|jump|lie|walk",
     "hold: drop|throw|kick|ride|bury|catch|hit|walk|wash|build|sell|buy|push|pull|make",
-    "carry: ride|throw|kick|wash|drive|fly|sell|drop|pull|push|walk|lead", "wear: wash|sell|buy|drop|fold|make",
+    "carry: ride|throw|kick|wash|drive|fly|sell|drop|pull|push|walk|lead", "wear: wash|sell|buy|drop|fold",
     "ride: hold|carry|push|pull|wash|feed|lead|fix|chase|drop|watch|walk|run|paint|load|milk",
     "play: watch|sleep|work|swim", "fly: sit|stand|swim|perch|carry|park|walk|crash|drop|fold|drive|build",
     "eat: sell|throw|chase|wash|sleep|cook|prepare|bake|make|buy|serve|sniff",
@@ -123,8 +123,8 @@ WITH_OBJECT = word_set(
 )
 # What can be done with whatever the first verb is done with; the pool need not have seen it.
 ALWAYS = _table(
-    "hold: drop", "carry: drop", "wear: wash|fold", "swing: drop", "use: drop", "play: watch", "hit: miss|catch|drop",
-    "read: burn|close", "watch: miss", "serve: drop|catch", "ride: wash|push", "cut: drop", "kick: catch|throw",
+    "hold: drop", "carry: drop", "swing: drop", "use: drop", "play: watch", "hit: miss|catch|drop",
+    "read: burn|close", "watch: miss", "serve: drop|catch", "ride: wash", "cut: drop", "kick: catch|throw",
     "throw: drop|kick", "catch: drop|miss|kick", "pull: push", "push: pull", "drive: push|pull|wash", "fly: drop|fold",
     "cook: sell|burn", "eat: sell|buy", "prepare: sell|drop", "make: sell|buy", "enjoy: sell|refuse", "share: sell|steal",
 )  # fmt: skip

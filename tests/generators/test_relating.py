@@ -7,7 +7,15 @@ from pairwright.generators.attributes import OPPOSED_OF, OPPOSITES, excluded_bes
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from pairwright.generators.relations import ELSEWHERE, ELSEWHERE_OF_BODIES, INSTEAD_OF, NOT_FAR
+from pairwright.generators.relations import (
+    ELSEWHERE,
+    ELSEWHERE_OF_BODIES,
+    ELSEWHERE_OF_ROADS,
+    ELSEWHERE_OF_TABLES,
+    ELSEWHERE_OF_WATERS,
+    INSTEAD_OF,
+    NOT_FAR,
+)
 from pairwright.generators.verbs import ALWAYS, INSTEAD, INSTEAD_OF_THINGS, PARTICIPLES, SAME, same_act
 from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, texts
 
@@ -88,7 +96,9 @@ def test_no_verb_is_set_against_one_for_the_same_act() -> None:
     assert all(len(group) > 0 for group in SAME)
 
 
-def test_owners_trade_what_they_have(pool: PoolStatistics) -> None:
+def test_owners_trade_what_they_have() -> None:
+    said = ["a man in a suit", "a man in a dress", "a woman in a suit", "a woman in a dress"]
+    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
     found = made(pool, "swap-object", "a man in a suit and a woman in a dress")
     assert found == {"a man in a dress and a woman in a suit"}
     assert made(pool, "swap-object", "a man in a suit and a woman in a suit") == set()
@@ -172,8 +182,59 @@ def test_what_is_false_of_any_place_comes_last(caption: str, negative: str) -> N
     assert negative in made(pool, "replace-relation", caption)
 
 
+@pytest.mark.parametrize(
+    ("caption", "negative"),
+    [
+        ("a man on a skateboard", "a man holding a skateboard"),
+        ("a man on a horse", "a man leading a horse"),
+        ("a dog near the water", "a dog in the water"),
+        ("a dog in the kitchen", "a dog outside the kitchen"),
+        ("people sitting at a table", "people sitting on a table"),
+        ("a dog lying down on a bed", "a dog standing on a bed"),
+        ("a man in a hat", "a man without a hat"),
+        ("a little girl", "a teenage girl"),
+    ],
+)
+def test_who_rides_bathes_dwells_or_dines_does_so_no_more(caption: str, negative: str) -> None:
+    said = [
+        "a man holding a skateboard", "a dog in the water", "a dog outside the house", "people sitting on a table", "a teenage boy",
+        "a dog standing on a bed", "a man without a horse", "a man wearing a hat", "a dog in the kitchen",
+    ]  # fmt: skip
+    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    assert negative in made(pool, "replace-relation", caption) | made(pool, "replace-attribute", caption)
+
+
+@pytest.mark.parametrize(
+    ("caption", "still_true"),
+    [
+        ("people on a bus", (" in a bus", " inside a bus")),
+        ("a man riding a wave on a surfboard", (" under a surfboard", " next to a surfboard")),
+        ("a house across the street from a shop", (" along the street", " down the street")),
+        ("a man looking at a dog on a table", (" on a dog", " under a dog")),
+    ],
+)
+def test_what_would_say_the_same_or_nothing_is_not_put_in(caption: str, still_true: tuple[str, ...]) -> None:
+    said = [
+        "a dog in a bus",
+        "a dog inside a bus",
+        "a cat under a surfboard",
+        "a dog down the street",
+        "a cat on a dog",
+    ]
+    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    found = made(pool, "replace-relation", caption)
+    assert not [text for text in found if any(words in text for words in still_true)]
+
+
 def test_every_place_that_is_put_in_is_another_one() -> None:
-    for table in (ELSEWHERE, ELSEWHERE_OF_BODIES, INSTEAD_OF):
+    for table in (
+        ELSEWHERE,
+        ELSEWHERE_OF_BODIES,
+        ELSEWHERE_OF_ROADS,
+        ELSEWHERE_OF_TABLES,
+        ELSEWHERE_OF_WATERS,
+        INSTEAD_OF,
+    ):
         assert all(old not in news and len(set(news)) == len(news) for old, news in table.items())
     beside = {"beside", "next to", "near", "by", "close to", "alongside"}
     assert not [old for old, news in ELSEWHERE_OF_BODIES.items() if old in beside and not beside.isdisjoint(news)]
