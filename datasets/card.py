@@ -7,7 +7,7 @@ known not to be good about it. The metadata names the shards and the type of eac
 
 Manifest members used: ``name``, ``version``, ``created``, ``stages`` (name to unit, candidates, kept, rejected,
 seconds), ``contents`` (`contents.survey`), ``shards`` (`shards.shard_summary`), ``config``, ``environment``,
-``oracle``. Whatever is missing is left out.
+``oracle``, and of a dataset with increments ``build``, ``increments`` and ``audit``. Whatever is missing is left out.
 """
 
 import re
@@ -30,6 +30,8 @@ def card(manifest: Mapping[str, Any]) -> str:
         _sources(manifest),
         _stages(manifest),
         _makers(manifest),
+        _versions(manifest),
+        _audit(manifest),
         _checks(manifest),
         _loading(manifest),
         _limits(manifest),
@@ -128,6 +130,41 @@ def _checks(manifest: Mapping[str, Any]) -> str:
     table = _table(("kept", "judged", "right", "outside the grammar"), rows)
     note = "Judged against the scenes that the images were drawn from: a negative is right when it is false."
     return f"## Checked against the truth\n\n{note} A text outside the grammar counts as wrong.\n\n{table}"
+
+
+def _versions(manifest: Mapping[str, Any]) -> str:
+    increments = manifest.get("increments", [])
+    if not increments:
+        return ""
+    names = ("new", "known", "changed", "removed")
+    rows = [
+        (each["number"], each["created"], *(f"{each['pairs'][name]:,}" for name in names), f"{len(each['shards']):,}")
+        for each in increments
+    ]
+    table = _table(("version", "made", *(f"{name} pairs" for name in names), "new shards"), rows)
+    note = (
+        f"Version {manifest['build']['full']} was built whole. Later pairs were made with its word statistics and refined by "
+        "its scorers; changed and removed ones stay as they were until the next whole build."
+    )
+    return f"## Versions\n\n{note}\n\n{table}"
+
+
+def _audit(manifest: Mapping[str, Any]) -> str:
+    audit = manifest.get("audit") or {}
+    if not audit:
+        return ""
+    rows = [
+        (name, f"{each['accuracy']:.1%}", f"{each['low']:.1%} to {each['high']:.1%}")
+        for name, each in audit["attacks"].items()
+    ]
+    table = _table(("blind attack", "accuracy", "95% interval"), rows)
+    note = (
+        f"How often a rule that sees no image picks the true text, over all {audit['rows']:,} kept hard negatives, held out. "
+        f"Verdict: {audit['verdict']}, where {audit['max']:.0%} is allowed in total and in each type."
+    )
+    worst = [f"- {each['attack']} in {each['of']}: {each['accuracy']:.1%}" for each in audit["breaks"][:5]]
+    told = "\n\nWorst:\n\n" + "\n".join(worst) if worst else ""
+    return f"## Audit\n\n{note}\n\n{table}{told}"
 
 
 def _loading(manifest: Mapping[str, Any]) -> str:

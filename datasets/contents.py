@@ -5,7 +5,7 @@ named as on the command line: ``replace-object``, ``swap-attribute``. Memory doe
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from typing import Any
 
@@ -81,3 +81,23 @@ def survey(samples: Iterable[Sample]) -> dict[str, Any]:
             for o, count in sorted(counts.makers.items(), key=lambda item: astuple(item[0]))
         ],
     }
+
+
+def added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the counts of two sets of samples, each as `survey` gives them, as those of both."""
+    return {name: _sum(one[name], other[name]) for name in one}
+
+
+def _sum(one: Any, other: Any) -> Any:
+    if isinstance(one, list):
+        rows: dict[tuple[tuple[str, Any], ...], int] = {}
+        for row in (*one, *other):
+            name = tuple((key, value) for key, value in row.items() if key != "samples")
+            rows[name] = rows.get(name, 0) + row["samples"]
+        ordered = sorted(rows.items(), key=lambda item: [value for _, value in item[0]])
+        return [{**dict(name), "samples": count} for name, count in ordered]
+    if isinstance(one, Mapping):
+        names = [*one, *sorted(set(other) - set(one))]
+        merged = {name: _sum(one.get(name, 0), other.get(name, 0)) for name in names}
+        return merged if set(one) == set(other) else dict(sorted(merged.items()))
+    return one + other

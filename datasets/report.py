@@ -58,6 +58,8 @@ def report(manifest: Mapping[str, Any], samples: Sequence[Sample] = (), gaps: Se
         section("Stages", "Candidates are kept, or rejected with a reason.", _stages(manifest)),
         section("Texts by type", _types_note(manifest), _types(manifest)),
         section("Before and after refinement", _GAPS_NOTE, _gaps(gaps)),
+        section("Versions", _VERSIONS_NOTE, _versions(manifest)),
+        section("Audit of all versions", _audit_note(manifest), _audit(manifest)),
         section("Checked against the truth", _ORACLE_NOTE, _oracle(manifest)),
         section("Time", "Wall clock by stage.", _times(manifest)),
         section("Samples", f"{len(samples)} drawn by seed and key.", gallery(samples) if samples else ""),
@@ -75,6 +77,42 @@ _ORACLE_NOTE = (
     "Each kept text was judged against the scene that its image was drawn from: negatives have to be false, "
     "positives and turns true. A text outside the grammar counts as wrong."
 )
+
+
+_VERSIONS_NOTE = (
+    "New pairs were made with the word statistics of the last whole build and refined by its scorers. "
+    "Changed and removed pairs stay as they were until the next whole build."
+)
+
+
+def _versions(manifest: Mapping[str, Any]) -> str:
+    names = ("new", "known", "changed", "removed")
+    rows = [
+        f"<tr><td>{each['number']}</td>{''.join(_number(each['pairs'][name]) for name in names)}"
+        f'{_number(len(each["shards"]))}<td class="wide">{escape(each["created"])}</td></tr>'
+        for each in manifest.get("increments", [])
+    ]
+    return _table(("version", *names, "shards", "made"), rows) if rows else ""
+
+
+def _audit_note(manifest: Mapping[str, Any]) -> str:
+    audit = manifest.get("audit") or {}
+    return (
+        f"How often a rule that sees no image picks the true text, over all {audit['rows']:,} kept negatives, held out. "
+        f"Verdict: {audit['verdict']}; {audit['max']:.0%} is allowed in total and in each type."
+        if audit
+        else ""
+    )
+
+
+def _audit(manifest: Mapping[str, Any]) -> str:
+    attacks = (manifest.get("audit") or {}).get("attacks", {})
+    rows = [
+        f'<tr><td>{escape(name)}</td><td class="number">{each["accuracy"]:.1%}</td>'
+        f'<td class="wide">{each["low"]:.1%} to {each["high"]:.1%}</td></tr>'
+        for name, each in attacks.items()
+    ]
+    return _table(("attack", "accuracy", "95% interval"), rows) if rows else ""
 
 
 def _headline(manifest: Mapping[str, Any]) -> str:
@@ -99,7 +137,20 @@ def _number(value: float) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[str]) -> str:
-    numbers = {"candidates", "made", "kept", "rejected", "right", "outside"}
+    numbers = {
+        "candidates",
+        "made",
+        "kept",
+        "rejected",
+        "right",
+        "outside",
+        "accuracy",
+        "new",
+        "known",
+        "changed",
+        "removed",
+        "shards",
+    }
     classes = ["number" if name in numbers else "wide" if name == head[-1] else "name" for name in head]
     cells = "".join(f'<th class="{css}">{escape(name)}</th>' for css, name in zip(classes, head, strict=True))
     return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'

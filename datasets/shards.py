@@ -188,7 +188,12 @@ def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None) -> S
     found = sorted(path.name for path in folder.glob("*.tar") if _NUMBERED.fullmatch(path.name))
     if written is None:
         written = [scan_shard(folder / name) for name in found]
-    shards = sorted(written, key=lambda shard: shard.name)
+    shards = _write_side_files(folder, written, found)
+    return ShardSet(folder, shards, brace_pattern(folder, len(shards)))
+
+
+def _write_side_files(folder: Path, written: Sequence[ShardInfo], found: list[str]) -> tuple[ShardInfo, ...]:
+    shards = tuple(sorted(written, key=lambda shard: shard.name))
     _check_names(folder, found, [shard.name for shard in shards])
     filled = [shard for shard in shards if shard.count]  # a shard whose images were all unusable has no extension
     for shard in filled:
@@ -197,7 +202,35 @@ def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None) -> S
     write_text(folder / SUMS, "".join(f"{shard.sha256}  {shard.name}\n" for shard in shards))
     sizes = {shard.name: shard.count for shard in shards}
     write_bytes(folder / SIZES, orjson.dumps(sizes, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    return ShardSet(folder, tuple(shards), brace_pattern(folder, len(shards)))
+    return shards
+
+
+def continue_shards(folder: Path, before: Path, image_ext: str) -> tuple[ShardSet, int]:
+    """Write ``sizes.json`` and ``SHA256SUMS`` over finished shards and new ones that shall stand beside them.
+
+    Args:
+        folder: with the new shards, numbered after the others; both files are written here.
+        before: the finished folder; its shards are not read again.
+        image_ext: of its images.
+
+    Returns:
+        All shards, as of ``before``, and the number of new samples.
+
+    Raises:
+        StorageError: a gap in the numbers, or what tells of ``before`` is missing or torn.
+        InputError: new shards with another image extension.
+    """
+    try:
+        sizes = orjson.loads((before / SIZES).read_bytes())
+        lines = (before / SUMS).read_text(encoding="utf-8").splitlines()
+        sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+        old = [ShardInfo(n, sizes[n], (before / n).stat().st_size, sums[n], image_ext) for n in sorted(sums)]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{before}: {SIZES} or {SUMS} does not tell its shards ({error}). Build it again.") from None
+    names = sorted(path.name for path in folder.glob("*.tar") if _NUMBERED.fullmatch(path.name))
+    new = [scan_shard(folder / name) for name in names]
+    shards = _write_side_files(folder, [*old, *new], sorted([*sums, *names]))
+    return ShardSet(before, shards, brace_pattern(before, len(shards))), sum(shard.count for shard in new)
 
 
 def _check_names(folder: Path, found: list[str], named: list[str]) -> None:

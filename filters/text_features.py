@@ -27,12 +27,19 @@ if TYPE_CHECKING:
 LONGEST_RUN = 3
 LETTERS = (2, 3, 4)
 LEAST_ROWS = 2
+VIEWS = ("format", "words", "letters")
 
 
 def word_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
     """Return the differing runs of words, float64 (n, features)."""
+    return _often(_word_runs(positives, negatives)[0])
+
+
+def _word_runs(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", IntArray, Vocabulary]:
+    # All differing runs; the packed ids of each column, and the words that the ids stand for.
     tokens = [words(text) for text in (*positives, *negatives)]
-    flat, lengths = Vocabulary.of(tokens).encode(tokens)
+    vocabulary = Vocabulary.of(tokens)
+    flat, lengths = vocabulary.encode(tokens)
     framed, owner = _framed(flat, lengths)
     features, owners = [framed], [owner]
     for longer in range(1, LONGEST_RUN):
@@ -41,12 +48,17 @@ def word_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Dif
         features.append(np.where(inside, run, -1))
         owners.append(owner[: len(run)])
     feature, text = np.concatenate(features), np.concatenate(owners)
-    _, number = np.unique(feature[feature >= 0], return_inverse=True)
-    return _often(_differences(number, text[feature >= 0], len(positives)))
+    codes, number = np.unique(feature[feature >= 0], return_inverse=True)
+    return _differences(number, text[feature >= 0], len(positives)), codes, vocabulary
 
 
 def letter_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
     """Return the differing runs of characters inside words, float64 (n, features)."""
+    return _often(_letter_runs(positives, negatives)[0])
+
+
+def _letter_runs(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
+    # All differing runs, and the characters of each column.
     tokens = [words(text) for text in (*positives, *negatives)]
     vocabulary = Vocabulary.of(tokens)
     flat, lengths = vocabulary.encode(tokens)
@@ -62,7 +74,37 @@ def letter_differences(positives: Sequence[str], negatives: Sequence[str]) -> "D
     owner = np.repeat(np.repeat(np.arange(len(positives)), np.diff(apart.indptr)), times)
     step = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
     feature = spelled[np.repeat(start[apart.indices], times) + step]
-    return _often(_summed(feature, owner, np.repeat(apart.data, times), len(positives)))
+    return _summed(feature, owner, np.repeat(apart.data, times), len(positives)), list(numbers)
+
+
+def named_differences(view: str, positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
+    """Return all differing features of a view, rare ones too, and what each column stands for.
+
+    Args:
+        view: one of `VIEWS`.
+        positives: n texts.
+        negatives: n texts.
+
+    Returns:
+        float64 (n, features) and a name a column: a run of words joined by spaces (``<s>`` and ``</s>`` are the ends of
+        the text), a run of characters, or the number of a mark of format. A name means the same in any set of rows.
+    """
+    if view == "format":
+        return format_differences(positives, negatives), [str(number) for number in range(len(_FORMAT))]
+    if view == "letters":
+        matrix, runs = _letter_runs(positives, negatives)
+        return matrix, runs[: matrix.shape[1]]
+    matrix, codes, vocabulary = _word_runs(positives, negatives)
+    spelled = ["<unknown>", "<s>", "</s>", *vocabulary.words]
+    return matrix, [_spelled(int(code), spelled) for code in codes]
+
+
+def _spelled(code: int, names: Sequence[str]) -> str:
+    run: list[str] = []
+    while code:
+        run.append(names[code & ((1 << ID_BITS) - 1)])
+        code >>= ID_BITS
+    return " ".join(reversed(run))
 
 
 _FORMAT = tuple(

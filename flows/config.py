@@ -64,6 +64,9 @@ class BuildConfig(Section):
     refine: RefineSection | None = None
     rationales: RationalesSection | None = None
     shards: ShardsSection = ShardsSection()
+    incremental: bool = Field(
+        default=False, description="make what is new since the last version, and append it; --full builds all anew"
+    )
     part_size: int = Field(5_000, ge=1, description="pairs a part; the unit of work and of resuming")
     workers: int = Field(0, ge=0, description="processes; 0: one a core. The output does not depend on it")
     tagger: str = Field("", description="a spaCy pipeline; empty: the best that is installed")

@@ -95,13 +95,16 @@ def _absolute(out: str) -> Path:
 
 
 @flow(name="pairwright-scheduled-build", flow_run_name="{out}", persist_result=False)
-async def scheduled_build(config: str, out: str, workers: int | None = None) -> dict[str, Any]:
+async def scheduled_build(
+    config: str, out: str, workers: int | None = None, *, incremental: bool | None = None
+) -> dict[str, Any]:
     """Build what a config file says, as it stands now.
 
     Args:
         config: path of the YAML file.
         out: the build directory; what stands there and still fits is not made again.
         workers: processes; the config's when left out.
+        incremental: append what is new since the last version; as the config says when left out.
 
     Returns:
         The counts of each stage, as the manifest has them.
@@ -111,8 +114,8 @@ async def scheduled_build(config: str, out: str, workers: int | None = None) -> 
     lines = Lines()
     with _said(lines):
         loaded = load_config(Path(config))
-        if workers:
-            loaded = loaded.model_copy(update={"workers": workers})
+        given = {"workers": workers or None, "incremental": incremental}
+        loaded = loaded.model_copy(update={name: value for name, value in given.items() if value is not None})
         lines.note(f"Building {loaded.name} in {out} ...")
         manifest = await build_in_flow(loaded, _absolute(out), lines)
     shards = manifest["shards"]

@@ -57,16 +57,22 @@ class Timetable:
 
 @dataclass(frozen=True)
 class Served:
-    """What is served: the config file, the build directory, and how many processes build."""
+    """What is served: the config file, the build directory, how many processes build, and whether only what is new."""
 
     config: Path
     out: Path
     workers: int | None = None
+    incremental: bool | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of the flow."""
-        return {"config": str(self.config.resolve()), "out": str(self.out.resolve()), "workers": self.workers}
+        return {
+            "config": str(self.config.resolve()),
+            "out": str(self.out.resolve()),
+            "workers": self.workers,
+            "incremental": self.incremental,
+        }
 
 
 def serve(served: Served, timetable: Timetable, *, port: int, told: Callable[[str], None]) -> None:

@@ -1,7 +1,8 @@
 """What Prefect's page tells of a build, beside its tasks: artifacts.
 
-While it runs, a progress bar over stages and their parts. At its end a table of the stages, a table of the types of
-texts, the dataset card, and links to report and card. Each has a key that begins with the dataset's name, so that the
+While it runs, a progress bar over stages and their parts. At its end a table of the stages, one of the types of texts,
+of an increment the audit of all versions, the dataset card, and links to report and card. Each has a key that begins
+with the dataset's name, so that the
 page shows its history over the runs of a schedule. Outside of a flow nobody is told.
 """
 
@@ -60,6 +61,9 @@ class Story:
         await acreate_table_artifact(_stage_rows(manifest), self.key("stages"), f"Stages of {self._name}, in order")
         if manifest["types"]:
             await acreate_table_artifact(_type_rows(manifest), self.key("types"), f"Types of texts in {self._name}")
+        if manifest.get("audit"):
+            said = f"Audit of {self._name}, all versions: {manifest['audit']['verdict']}"
+            await acreate_table_artifact(_audit_rows(manifest), self.key("audit"), said)
         await acreate_markdown_artifact(_body(out / "README.md"), self.key("card"), f"Dataset card of {self._name}")
         for what in ("report.html", "README.md"):
             place = (out / what).absolute()
@@ -96,6 +100,13 @@ def _type_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
         {"type": name, "made": told["made"], "kept": told["kept"], "rejected": _reasons(told["rejected"])}
         for name, told in manifest["types"].items()
+    ]
+
+
+def _audit_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    attacks = manifest["audit"]["attacks"].items()
+    return [
+        {"attack": name, **{key: round(told[key], 4) for key in ("accuracy", "low", "high")}} for name, told in attacks
     ]
 
 

@@ -8,22 +8,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import orjson
 import polars as pl
 
 from pairwright import __version__
-from pairwright.datasets.atomic import write_bytes, write_text
+from pairwright.datasets.atomic import write_text
 from pairwright.datasets.card import card
 from pairwright.datasets.contents import survey
 from pairwright.datasets.masking import publishable
 from pairwright.datasets.report import Gaps, write_report
 from pairwright.datasets.report_gallery import choose
 from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import find_shards, read_shard
+from pairwright.datasets.shards import read_shard
 from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.engine import total
 from pairwright.flows.receipts import Receipt, source_hash
+from pairwright.flows.versions import number_of_full, write_version
 
 Truth = Callable[[Path], Mapping[str, Any]]
 
@@ -40,6 +40,7 @@ FOLDERS = (
     "rationales",
     "rejected",
     "shards",
+    "frozen",
 )
 _LOOKED_AT, _SHOWN = 5_000, 24  # samples that the report's gallery chooses from, and shows
 PACKAGES = ("faiss-cpu", "numpy", "pillow", "polars", "prefect", "spacy")
@@ -68,18 +69,33 @@ def sweep_receipts(out: Path, done: Mapping[str, Sequence[Receipt]]) -> None:
 
 
 def finish_build(
-    config: BuildConfig, out: Path, done: Mapping[str, Sequence[Receipt]], truth: Truth | None
+    config: BuildConfig, out: Path, done: Mapping[str, Sequence[Receipt]], truth: Truth | None, state: str
 ) -> dict[str, Any]:
-    """Write card, report and manifest, in this order, and return the manifest."""
-    manifest = _manifest(config, done)
+    """Write card, report and manifest, in this order, and return the manifest; ``state`` is that of the input when it was read."""
+    manifest = manifest_of(config, done)
+    number, parts = number_of_full(out, manifest), done["pairs"][0].facts["parts"]
+    manifest["build"] = {
+        "number": number,
+        "kind": "full",
+        "full": number,
+        "parts": parts,
+        "full_parts": parts,
+        "input": state,
+    }
     if truth:
         manifest["oracle"] = truth(out)
-    manifest["contents"] = survey(_samples(out))
-    write_text(out / "README.md", card(manifest))
-    shown = choose(islice(_samples(out), _LOOKED_AT), _SHOWN, config.seed)
-    write_report(out / "report.html", manifest, shown, _gaps(out) if config.refine else ())
-    write_bytes(out / "manifest.json", orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    manifest["contents"] = survey(samples_in(out))
+    write_pages(config, manifest, [out], out)
+    write_version(out, manifest)
     return manifest
+
+
+def write_pages(config: BuildConfig, manifest: Mapping[str, Any], roots: Sequence[Path], out: Path) -> None:
+    """Write card and report into ``out``; samples and gaps come from all ``roots``, those to show from the first."""
+    write_text(out / "README.md", card(manifest))
+    samples = (sample for root in roots for sample in samples_in(root))
+    shown = choose(islice(samples, _LOOKED_AT), _SHOWN, config.seed)
+    write_report(out / "report.html", manifest, shown, _gaps(roots) if config.refine else ())
 
 
 def stages_told(done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
@@ -87,7 +103,8 @@ def stages_told(done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
     return {stage: _stage(receipts) for stage, receipts in done.items()}
 
 
-def _manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
+def manifest_of(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
+    """Return the manifest of what was done, without the contents of the shards."""
     stages = stages_told(done)
     return {
         "name": config.name,
@@ -95,9 +112,9 @@ def _manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> dic
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "config": publishable(config.model_dump(mode="json")),
         "stages": stages,
-        "types": _types(stages),
+        "types": types_told(stages),
         "shards": dict(done["sizes"][0].facts),
-        "cost": _cost(stages),
+        "cost": cost_told(stages),
         "files": {
             output.path: {"bytes": output.bytes, "sha256": output.sha256}
             for receipts in done.values()
@@ -113,7 +130,7 @@ def _manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> dic
     }
 
 
-def _cost(stages: Mapping[str, Any]) -> dict[str, Any]:
+def cost_told(stages: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the answers of models cost that the texts rest on; ``usd`` is None where a price is unknown."""
     bills = [told["facts"]["llm"]["in_all"] for told in stages.values() if "llm" in told["facts"]]
     costs = [bill["cost"] for bill in bills]
@@ -124,15 +141,16 @@ def _cost(stages: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _samples(out: Path) -> Iterator[Sample]:
-    for shard in find_shards(out / "shards"):
+def samples_in(out: Path) -> Iterator[Sample]:
+    """Yield the samples of a build's shards, if it has any."""
+    for shard in sorted((out / "shards").glob("*.tar")):
         yield from read_shard(shard)
 
 
-def _gaps(out: Path) -> list[Gaps]:
+def _gaps(roots: Sequence[Path]) -> list[Gaps]:
     """Return the gaps of the refined negatives: before, all that entered; after, those that stayed."""
-    kept = _scores(sorted((out / "annotations").glob("*.parquet")))
-    gone = _scores(sorted((out / "rejected").glob("refine-*.parquet")))
+    kept = _scores([path for root in roots for path in sorted((root / "annotations").glob("*.parquet"))])
+    gone = _scores([path for root in roots for path in sorted((root / "rejected").glob("refine-*.parquet"))])
     return [
         Gaps(name.removesuffix("_gap"), [*kept.get(name, []), *gone.get(name, [])], kept.get(name, []))
         for name in sorted({*kept, *gone})
@@ -148,7 +166,7 @@ def _scores(paths: Sequence[Path]) -> dict[str, list[float]]:
     return found
 
 
-def _types(stages: Mapping[str, Any]) -> dict[str, Any]:
+def types_told(stages: Mapping[str, Any]) -> dict[str, Any]:
     """Return what became of each type of text, refinement included: made, kept, rejected by reason."""
     types: dict[str, Any] = {}
     for stage, told in stages.items():

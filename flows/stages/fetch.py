@@ -23,10 +23,17 @@ from pairwright.indexes.fetching import fetch_images
 DOWNLOADS = "downloads"
 
 
-def fetch_chosen(
-    root: Path, parts: list[str], section: FetchSection, choice: Choice, exclude: tuple[str, ...]
+def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments
+    root: Path,
+    parts: list[str],
+    section: FetchSection,
+    choice: Choice,
+    exclude: tuple[str, ...],
+    home: Path | None = None,
 ) -> Outcome:
     """Fetch what the chosen pairs name by URL. The unit is a pair; one with a local image is kept as it is.
+
+    Pairs that are added to those of the build directory ``home`` enter its table of images: it names both.
 
     Raises:
         InputError: when fewer than the asked share of the URLs, or no pair at all, has its image afterwards.
@@ -38,7 +45,8 @@ def fetch_chosen(
         local += [pair.key for pair in pairs if not is_url(pair.image)]
         batches.append(Batch([pair for pair in pairs if is_url(pair.image)], []))
     told = fetch_images(batches, root / DOWNLOADS, _options(section), exclusion=read_exclusions(exclude))
-    if told.fetched < section.min_success * told.pairs or not (told.fetched or local):
+    none = not (told.fetched or local or home)
+    if told.fetched < section.min_success * told.pairs or none:
         raise InputError(
             f"{told.fetched} of {told.pairs} images came ({_told(told.rejected)})",
             where=str(root / DOWNLOADS / "rejected.parquet"),
@@ -48,8 +56,9 @@ def fetch_chosen(
         "key", (pl.lit(f"{DOWNLOADS}/") + pl.col("image")).alias("image"), "width", "height"
     )
     table = pl.concat([copies, pl.DataFrame({"key": local}, schema={"key": pl.String})], how="diagonal").sort("key")
+    before = [pl.read_parquet(fetched_path(home))] if home else []
     with replacing(fetched_path(root)) as temporary:
-        table.write_parquet(temporary)
+        pl.concat([*before, table], how="diagonal").sort("key").write_parquet(temporary)
     rejected = rejected_path(root, "fetch", "all")
     REJECTS.write(REJECTS.read(root / DOWNLOADS / "rejected.parquet"), rejected)
     tars = sorted({split_locator(image)[0] for image in copies["image"]})

@@ -28,7 +28,9 @@ from pairwright.indexes.sidecar import SIDECAR, IndexOptions
 PRECOMPUTED = "precomputed"
 
 
-def build_index(root: Path, parts: list[str], section: IndexSection, source: str, seed: int) -> Outcome:
+def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
+    root: Path, parts: list[str], section: IndexSection, source: str, seed: int, like: Path | None = None
+) -> Outcome:
     """Fit or load the encoder and build the FAISS index.
 
     The unit is a pair. A pair whose vector equals an earlier one's, or nearly, is found with it; one that has no vector
@@ -40,13 +42,15 @@ def build_index(root: Path, parts: list[str], section: IndexSection, source: str
         section: of the config.
         source: the input's path; the folder of vectors when they are there already.
         seed: of the build.
+        like: the folder of an index whose encoder is used as it is; a new one is made without.
     """
     folder = root / "index"
     rejects: list[Reject] = []
     info = index_pairs(
         lambda: read_pair_parts(root, parts),
         folder,
-        encoder=_encoder(section, seed),
+        encoder=None if like else _encoder(section, seed),
+        like=like,
         vectors=PrecomputedPairs(Path(source)) if section.encoder == PRECOMPUTED else None,
         modalities=section.modalities,
         options=IndexOptions(
@@ -84,11 +88,21 @@ def retrieve_state(section: RetrieveSection) -> str:
     return named_state(named)
 
 
-def retrieve_pairs(root: Path, parts: list[str], section: RetrieveSection, device: str) -> Outcome:
+def retrieve_pairs(
+    root: Path, parts: list[str], section: RetrieveSection, device: str, home: Path | None = None
+) -> Outcome:
     """Search the index with every query and choose the pairs that are hit.
 
     Writes every hit, the pairs with all that found them, the coverage by concept as a table and as a page, and the
     chosen keys; pairs that no query reached, or that are excluded, are rejected rows.
+
+    Args:
+        root: the folder of the index and of the parts.
+        parts: of the pairs.
+        section: of the config.
+        device: of the encoder.
+        home: a build directory to whose pairs these are added. They compete with what was found there (`better_hits`),
+            and the keys that were chosen there stay among the chosen ones.
     """
     opened = open_index_folder(root / "index", device=device)
     queries = read_queries(Path(section.queries))
@@ -101,18 +115,21 @@ def retrieve_pairs(root: Path, parts: list[str], section: RetrieveSection, devic
     found = retrieve(
         opened.index, vectors if vectors is not None else opened.encoder, queries, _options(section), guard
     )
-    keys = set(found.pairs["key"])
-    if not keys:
+    folder = root / "retrieval"
+    found.write_hits(folder / "hits.parquet")
+    keys, stay = set(found.pairs["key"]), set[str]()
+    if home:
+        before = pl.read_parquet(home / "retrieval" / "hits.parquet")
+        keys = set(better_hits(pl.read_parquet(folder / "hits.parquet"), before, section)["key"])
+        stay = set(pl.read_parquet(chosen_path(home))["key"])
+    if not keys and not home:
         raise InputError(
             "no query found a pair", where=section.queries, mend="Lower `min_score` under retrieve, or ask otherwise"
         )
-    folder = root / "retrieval"
-    folder.mkdir(parents=True, exist_ok=True)
-    found.write_hits(folder / "hits.parquet")
     tables = {
         folder / "pairs.parquet": found.pairs,
         folder / "coverage.parquet": found.coverage,
-        chosen_path(root): pl.DataFrame({"key": sorted(keys)}),
+        chosen_path(root): pl.DataFrame({"key": sorted({*keys, *stay})}, schema={"key": pl.String}),
     }
     for path, frame in tables.items():
         with replacing(path) as temporary:
@@ -127,6 +144,25 @@ def retrieve_pairs(root: Path, parts: list[str], section: RetrieveSection, devic
     outputs = [*tables, folder / "hits.parquet", folder / "coverage.html", *rejected]
     counts = Counts("pair", len(keys) + sum(reasons.values()), len(keys), reasons)
     return Outcome(outputs, counts, facts)
+
+
+def better_hits(hits: pl.DataFrame, before: pl.DataFrame, section: RetrieveSection) -> pl.DataFrame:
+    """Return the ``hits`` that would have been among the best of those ``before``; columns as `Retrieval.write_hits`."""
+    unit = ["mode", "query"] if section.per == "query" else ["mode", "concept"]
+    places = before.group_by("key", *unit).agg(pl.col("score").max())
+    hits = hits.join(_bar(places, unit, section.k), on=unit, how="left", maintain_order="left")
+    hits = hits.filter(pl.col("bar").is_null() | (pl.col("score") > pl.col("bar"))).drop("bar")
+    if section.cap is None:
+        return hits
+    concepts = before.group_by("key", "concept").agg(pl.col("score").max())
+    hits = hits.join(_bar(concepts, ["concept"], section.cap), on=["concept"], how="left", maintain_order="left")
+    return hits.filter(pl.col("bar").is_null() | (pl.col("score") > pl.col("bar"))).drop("bar")
+
+
+def _bar(places: pl.DataFrame, unit: list[str], full: int) -> pl.DataFrame:
+    """Return the lowest score that was taken, of the units that took as many as they may."""
+    bars = places.group_by(unit).agg(pl.len().alias("n"), pl.col("score").min().alias("bar"))
+    return bars.filter(pl.col("n") >= full).drop("n")
 
 
 class _Pool:

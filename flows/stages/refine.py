@@ -6,6 +6,7 @@ says. SHUFFLE rows, which are for training and betray themselves, pass by it.
 """
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.groups import corpus_of, pair_group
 from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
-from pairwright.filters.scorers import Corpus
 from pairwright.flows.layout import annotations_path, candidates_path, pairs_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import RefineSection
@@ -33,27 +33,39 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
     counted as kept; ``for_training`` among the facts is their number. What else those stages made
     (a generator may make several kinds) is kept as it is, but for hard positives whose negatives all go.
     """
+    pairs = [pair for part in parts for pair in PAIRS.read(pairs_path(root, part))]
+    corpus = corpus_of(pairs, pool=True)
+
+    def judge(rows: pl.DataFrame) -> Refinement:
+        if section.method == "reference":
+            return refine_rows(rows, corpus, reference_options(section, seed))
+        return refine_generally(rows, corpus, general_options(section, seed))
+
+    return refine_with(root, stages, parts, {pair.key: pair_group(pair) for pair in pairs}, judge)
+
+
+def refine_with(
+    root: Path,
+    stages: list[str],
+    parts: list[str],
+    groups: Mapping[str, str],
+    judge: Callable[[pl.DataFrame], Refinement],
+) -> Outcome:
+    """Refine as `refine_negatives`, by a judge of one's own.
+
+    Args:
+        root: the build directory.
+        stages: whose candidates are judged.
+        parts: of the pairs.
+        groups: key of each pair to its group.
+        judge: given the frame of `rows_to_judge`.
+    """
     files = [(stage, part) for stage in stages for part in parts]
     rows = {file: ANNOTATIONS.read(candidates_path(root, *file)) for file in files}
-    groups, corpus = _pool(root, parts)
-    negatives = [row for file in files for row in rows[file] if row.kind == "hard_negative"]
+    every = [row for file in files for row in rows[file]]
+    negatives = [row for row in every if row.kind == "hard_negative"]
     entering = [row for row in negatives if row.form not in TRAINING_FORMS]
-    beside = {row.id: row.text for file in files for row in rows[file] if row.kind == "hard_positive"}
-    outcome = _refined(
-        pl.DataFrame(
-            {
-                "id": [row.id for row in entering],
-                "group": [groups[row.key] for row in entering],
-                "positive": [beside.get(row.positive_id, row.source_text) for row in entering],
-                "negative": [row.text for row in entering],
-                "type": [type_of(row) for row in entering],
-            },
-            schema=dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String),
-        ),
-        corpus,
-        section,
-        seed,
-    )
+    outcome = judge(rows_to_judge(every, groups))
     judged = {row.id: row for row in _judged(entering, outcome)}
     outputs = []
     removed: dict[tuple[str, str], list[Annotation]] = {}
@@ -74,16 +86,33 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
     return Outcome(outputs, Counts("negative", len(negatives), kept, dict(sorted(reasons.items()))), facts)
 
 
-def _refined(rows: pl.DataFrame, corpus: Corpus, section: RefineSection, seed: int) -> Refinement:
-    if section.method == "reference":
-        return refine_rows(rows, corpus, RefineOptions(cells=section.cells, by_type=section.by_type, seed=seed))
-    options = GeneralOptions(target=section.target, min_keep=section.min_keep, by_type=section.by_type, seed=seed)
-    return refine_generally(rows, corpus, options)
+def rows_to_judge(rows: Sequence[Annotation], groups: Mapping[str, str]) -> pl.DataFrame:
+    """Return the hard negatives among ``rows`` as attacks take them: id, group, positive, negative, type.
+
+    SHUFFLE rows are left out. The hard positives that negatives name are to be among ``rows``.
+    """
+    beside = {row.id: row.text for row in rows if row.kind == "hard_positive"}
+    entering = [row for row in rows if row.kind == "hard_negative" and row.form not in TRAINING_FORMS]
+    return pl.DataFrame(
+        {
+            "id": [row.id for row in entering],
+            "group": [groups[row.key] for row in entering],
+            "positive": [beside.get(row.positive_id, row.source_text) for row in entering],
+            "negative": [row.text for row in entering],
+            "type": [type_of(row) for row in entering],
+        },
+        schema=dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String),
+    )
 
 
-def _pool(root: Path, parts: list[str]) -> tuple[dict[str, str], Corpus]:
-    pairs = [pair for part in parts for pair in PAIRS.read(pairs_path(root, part))]
-    return {pair.key: pair_group(pair) for pair in pairs}, corpus_of(pairs, pool=True)
+def reference_options(section: RefineSection, seed: int) -> RefineOptions:
+    """Return the options of Algorithm 1."""
+    return RefineOptions(cells=section.cells, by_type=section.by_type, seed=seed)
+
+
+def general_options(section: RefineSection, seed: int) -> GeneralOptions:
+    """Return the options of the general refinement."""
+    return GeneralOptions(target=section.target, min_keep=section.min_keep, by_type=section.by_type, seed=seed)
 
 
 def _judged(rows: list[Annotation], outcome: Refinement) -> list[Annotation]:

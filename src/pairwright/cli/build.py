@@ -24,6 +24,12 @@ def build(
     no_prefect: Annotated[
         bool, typer.Option("--no-prefect", help="Do the same work without Prefect: starts at once.")
     ] = False,
+    incremental: Annotated[
+        bool | None,
+        typer.Option(
+            "--incremental/--full", help="Append what is new since the last version, or build all; else as CONFIG says."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell what models would be asked, at which cost; build nothing.")
     ] = False,
@@ -53,6 +59,7 @@ def build(
     Examples:
       pairwright build build.yaml
       pairwright build build.yaml --out /data/birds --workers 8
+      pairwright build build.yaml --incremental
     """
     from pairwright.flows.config import load_config
 
@@ -63,8 +70,8 @@ def build(
         _cancel(load_config(config), out, as_json=as_json)
         return
     loaded = _limited(load_config(config), max_cost, max_requests)
-    if workers:
-        loaded = loaded.model_copy(update={"workers": workers})
+    given = {"workers": workers, "incremental": incremental}
+    loaded = loaded.model_copy(update={name: value for name, value in given.items() if value is not None})
     folder = out or Path("build") / loaded.name
     progress = BuildProgress()
     progress.note(f"Building {loaded.name} in {folder}{starting(no_prefect)} ...")

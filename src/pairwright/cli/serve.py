@@ -22,6 +22,10 @@ def serve(
         Literal["skip", "wait"],
         typer.Option("--late", help="A run whose time comes while the one before still runs: left out, or waits."),
     ] = "skip",
+    incremental: Annotated[
+        bool | None,
+        typer.Option("--incremental/--full", help="Each run appends what is new, or builds all; else as CONFIG says."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Build directory; build/NAME when left out.")] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; the output is the same.")] = None,
     port: Annotated[
@@ -36,6 +40,7 @@ def serve(
     Examples:
       pairwright serve build.yaml --cron "0 2 * * *" --timezone Europe/Berlin
       pairwright serve build.yaml --interval 6h --late wait
+      pairwright serve build.yaml --cron "0 2 * * *" --incremental
     """
     from pairwright.flows.config import load_config
     from pairwright.flows.serving import Served, Timetable
@@ -43,7 +48,7 @@ def serve(
 
     timetable = Timetable(cron=cron, interval=_seconds(interval) if interval else 0.0, timezone=timezone, late=late)
     folder = out or Path("build") / load_config(config).name
-    run(Served(config, folder, workers), timetable, port=port, told=note)
+    run(Served(config, folder, workers, incremental), timetable, port=port, told=note)
 
 
 def _seconds(written: str) -> float:

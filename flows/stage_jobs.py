@@ -1,0 +1,150 @@
+"""How the stages of a build become jobs: what a full build (`build.py`) and an incremental one (`increment.py`) share."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pairwright.flows.config import BuildConfig
+from pairwright.flows.engine import Engine
+from pairwright.flows.generations import choice_of, generations
+from pairwright.flows.inputs import tagger_state, wordnet_state
+from pairwright.flows.layout import part_name
+from pairwright.flows.llm import asking_of
+from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint, receipt_path
+from pairwright.flows.sections import RationalesSection, ShardsSection
+from pairwright.flows.stages.ask import AskingStage, has_failed_rows
+from pairwright.flows.stages.generate import Generation, generate_part
+from pairwright.flows.stages.rationales import STAGE as RATIONALES
+from pairwright.flows.stages.rationales import RationaleStage
+from pairwright.flows.stages.shards import Packing, part_state, plan_shards, write_one_shard
+from pairwright.flows.stages.tag import tag_part
+from pairwright.generators.llm.budget import Bill
+from pairwright.generators.rationales import Settings
+from pairwright.generators.registry import asks_model, generator_identity
+
+
+@dataclass(frozen=True)
+class StageJobs:
+    """The stages of one build: what each runs, and on whose output it depends.
+
+    Attributes:
+        config: what to build.
+        engine: runs the jobs; its root is the folder that they write into.
+        home: the build directory, where answers of models are kept.
+        retry_failed: ask models anew about the rows that they failed at.
+        bill: what models were paid.
+    """
+
+    config: BuildConfig
+    engine: Engine
+    home: Path
+    retry_failed: bool = False
+    bill: Bill = field(default_factory=Bill)
+
+    async def tag(self, pairs: Receipt, parts: Sequence[str]) -> tuple[Receipt, ...]:
+        """Tag the captions of each part."""
+        config = self.config
+        state = tagger_state(config.tagger)
+        content = {output.path: output.sha256 for output in pairs.outputs}
+        jobs = [
+            # Each part by itself: what is appended to the input leaves the parts before it tagged.
+            self.job(
+                "tag",
+                part,
+                [],
+                tag_part,
+                part,
+                config.tagger,
+                config.input.explode,
+                state=f"{state} {content[f'pairs/{part}.parquet']}",
+            )
+            for part in parts
+        ]
+        return await self.engine.stage(jobs)
+
+    async def generate(self, this: Generation, parts: Sequence[str], inputs: Sequence[Receipt]) -> tuple[Receipt, ...]:
+        """Let a generator annotate the pairs of each part."""
+        state = f"{generator_identity(this.generator)} {wordnet_state()}"
+        if not asks_model(this.generator):
+            return await self.each(this.stage, parts, inputs, generate_part, this, state=state)
+        retry = self.retry_failed and has_failed_rows(self.engine.root, this.stage)
+        asking = asking_of(self.config.llm, self.home, self.bill, seed=self.config.seed, retry_failed=retry)
+        stage = AskingStage(this, asking, self.engine.progress, self.engine.stop)
+        if asking.retry_failed:
+            receipt_path(self.engine.root, this.stage, "all").unlink(missing_ok=True)
+        shown = Packing((), ShardsSection(images=bool(this.options.get("see_image"))), this.choice)
+        images = [part_state(self.engine.root, part, shown)[1] for part in parts]
+        settings = [repr(this), asking.shape(), list(parts), state, images]
+        job = Job(this.stage, "all", stage, (list(parts),), fingerprint(this.stage, "all", settings, inputs), here=True)
+        return await self.engine.stage([job])
+
+    async def rationales(
+        self, section: RationalesSection, parts: Sequence[str], inputs: Sequence[Receipt]
+    ) -> tuple[Receipt, ...]:
+        """Ask why the negatives of ``parts`` do not fit their images."""
+        config, root = self.config, self.engine.root
+        retry = self.retry_failed and has_failed_rows(root, RATIONALES)
+        asking = asking_of(config.llm, self.home, self.bill, seed=config.seed, retry_failed=retry)
+        made = tuple(this.stage for this in generations(config))
+        settings = Settings(seed=config.seed, **section.model_dump())
+        stage = RationaleStage(made, settings, choice_of(config), asking, self.engine.progress, self.engine.stop)
+        if asking.retry_failed:
+            receipt_path(root, RATIONALES, "all").unlink(missing_ok=True)
+        told = [repr(settings), made, choice_of(config), asking.shape(), list(parts)]
+        job = Job(RATIONALES, "all", stage, (list(parts),), fingerprint(RATIONALES, "all", told, inputs), here=True)
+        return await self.engine.stage([job])
+
+    async def shards(self, parts: Sequence[str], inputs: Sequence[Receipt], first: int = 0) -> tuple[Receipt, ...]:
+        """Pack the pairs of ``parts`` into shards, numbered from ``first``."""
+        config = self.config
+        stages = tuple(this.stage for this in generations(config))
+        packing = Packing(stages, config.shards, choice_of(config), config.rationales is not None)
+        states = {part: part_state(self.engine.root, part, packing) for part in parts}
+        plan = plan_shards([(part, states[part][0]) for part in parts], config.shards.samples)
+        jobs = [
+            self.job(
+                "shards",
+                part_name(number),
+                inputs,
+                write_one_shard,
+                number,
+                slices,
+                packing,
+                state=" ".join(states[piece.part][1] for piece in slices),
+            )
+            for number, slices in enumerate(plan, first)
+        ]
+        return await self.engine.stage(jobs)
+
+    async def whole(
+        self, stage: str, inputs: Sequence[Receipt], run: Callable[..., Outcome], *args: object, state: str = ""
+    ) -> Receipt:
+        """Run a stage of one job."""
+        (receipt,) = await self.engine.stage([self.job(stage, "all", inputs, run, *args, state=state)])
+        return receipt
+
+    async def each(
+        self,
+        stage: str,
+        parts: Sequence[str],
+        inputs: Sequence[Receipt],
+        run: Callable[..., Outcome],
+        *args: object,
+        state: str = "",
+    ) -> tuple[Receipt, ...]:
+        """Run a stage of one job a part."""
+        jobs = [self.job(stage, part, inputs, run, part, *args, state=state) for part in parts]
+        return await self.engine.stage(jobs)
+
+    def job(
+        self,
+        stage: str,
+        part: str,
+        inputs: Sequence[Receipt],
+        run: Callable[..., Outcome],
+        *args: object,
+        state: str = "",
+    ) -> Job:
+        """Return a job, with its fingerprint."""
+        # The arguments are frozen sections of the config and names, whose repr says all of them.
+        return Job(stage, part, run, args, fingerprint(stage, part, [repr(args), state], inputs))

@@ -1,0 +1,126 @@
+"""Stages of an incremental build that a full one has not, or has in another way.
+
+``freeze``   what judged the last full build is fitted and saved, once
+``refine``   new negatives are judged by what is frozen
+``audit``    every blind attack on all kept negatives, old and new
+``sizes``    the new shards are counted with those that stand
+"""
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+import polars as pl
+
+from pairwright.datasets.atomic import write_bytes
+from pairwright.datasets.shards import continue_shards, shard_summary
+from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+from pairwright.filters.appended import Appended, Carried, append_by_cells, append_generally
+from pairwright.filters.audit.verdict import audit
+from pairwright.filters.evidence import Texts
+from pairwright.filters.frozen import Frozen
+from pairwright.filters.groups import corpus_of, pair_group
+from pairwright.filters.refinement import Refinement
+from pairwright.flows.layout import annotations_path, candidates_path, pairs_path
+from pairwright.flows.receipts import Counts, Outcome
+from pairwright.flows.sections import RefineSection
+from pairwright.flows.stages.refine import general_options, reference_options, refine_with, rows_to_judge
+from pairwright.flows.versions import AUDIT
+
+FROZEN = "frozen"
+MOST = 0.55
+
+
+def freeze(root: Path, stages: list[str], parts: list[str], section: RefineSection) -> Outcome:
+    """Fit what judges later rows, on the captions and candidates of the last full build; the unit is a caption.
+
+    Args:
+        root: the build directory.
+        stages: whose candidates were refined.
+        parts: of the full build.
+        section: of the config; classifiers are fitted for the general method.
+    """
+    pairs = [pair for part in parts for pair in PAIRS.read(pairs_path(root, part))]
+    corpus = corpus_of(pairs, pool=True)
+    entering = None
+    if section.method == "general":
+        files = [candidates_path(root, stage, part) for stage in stages for part in parts]
+        rows = rows_to_judge(
+            [row for file in files for row in ANNOTATIONS.read(file)], {p.key: pair_group(p) for p in pairs}
+        )
+        columns = (rows[name].to_list() for name in ("positive", "negative", "group", "type"))
+        entering = Texts(*columns)
+    outputs = Frozen.of(corpus, entering).save(root / FROZEN)
+    captions = len(corpus.captions)
+    facts = {"negatives": len(entering.types) if entering else 0}
+    return Outcome(outputs, Counts("caption", captions, captions), facts)
+
+
+def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
+    root: Path,
+    home: Path,
+    stages: list[str],
+    parts: list[str],
+    full: list[str],
+    section: RefineSection,
+    seed: int,
+    carried: Carried,
+) -> Outcome:
+    """Refine the hard negatives of new pairs against what is frozen; as `refine.refine_negatives`.
+
+    Args:
+        root: where the new parts stand.
+        home: the build directory.
+        stages: whose candidates are refined.
+        parts: the new ones.
+        full: those of the last full build.
+        section: of the config.
+        seed: of the build.
+        carried: what earlier increments left (`appended.Appended`); what this one leaves stands among the facts.
+    """
+    frozen = Frozen.load(home / FROZEN)
+    corpus = corpus_of(pair for part in full for pair in PAIRS.read(pairs_path(home, part)))
+    left: dict[str, Any] = {"carried": carried}
+
+    def judge(rows: pl.DataFrame) -> Refinement:
+        if section.method == "reference":
+            found: Appended = append_by_cells(rows, frozen, corpus, reference_options(section, seed))
+        else:
+            found = append_generally(rows, frozen, corpus, general_options(section, seed), carried)
+        left["carried"] = found.carried
+        return found.refinement
+
+    pairs = (pair for part in parts for pair in PAIRS.read(pairs_path(root, part)))
+    outcome = refine_with(root, stages, parts, {pair.key: pair_group(pair) for pair in pairs}, judge)
+    return Outcome(outcome.outputs, outcome.counts, {**outcome.facts, **left})
+
+
+def audit_union(  # noqa: PLR0913, PLR0917 - a job's arguments
+    root: Path, home: Path, stages: list[str], old: list[str], new: list[str], seed: int
+) -> Outcome:
+    """Attack all kept hard negatives, those that stand and the new ones; the unit is a negative.
+
+    SHUFFLE rows, which are for training, take no part.
+    """
+    places = [*((home, part) for part in old), *((root, part) for part in new)]
+    pairs = [pair for place, part in places for pair in PAIRS.read(pairs_path(place, part))]
+    kept = [
+        row
+        for stage in stages
+        for place, part in places
+        for row in ANNOTATIONS.read(annotations_path(place, stage, part))
+        if row.status == "kept"
+    ]
+    rows = rows_to_judge(kept, {pair.key: pair_group(pair) for pair in pairs})
+    told = audit(rows, corpus_of(pairs, pool=True), most=MOST, seed=seed).as_json() if rows.height else {}
+    write_bytes(root / AUDIT, orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    shown = ("rows", "verdict", "max", "attacks", "by_type", "breaks", "identical", "repeated", "format_leaks")
+    counts = Counts("negative", rows.height, rows.height)
+    return Outcome([root / AUDIT], counts, {"audit": {name: told[name] for name in shown if name in told}})
+
+
+def join_shards(root: Path, home: Path, image_ext: str) -> Outcome:
+    """Write ``sizes.json`` and the check sums over the shards that stand and the new ones; the unit is a new sample."""
+    written, new = continue_shards(root / "shards", home / "shards", image_ext)
+    outputs = sorted(path for path in (root / "shards").iterdir() if path.suffix != ".tar" and path.name[0] != ".")
+    return Outcome(outputs, Counts("sample", new, new), shard_summary(written))
