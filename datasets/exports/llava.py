@@ -82,7 +82,9 @@ def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
     """
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from None
+    except ValueError as error:
         raise StorageError(f"{path}: not a readable JSON file ({error}). Export it again.") from None
     if not isinstance(rows, list):
         raise StorageError(f"{path}: not a JSON list. Export it again.")

@@ -249,3 +249,15 @@ def test_a_password_in_the_base_url_is_not_shown(run: Run, monkeypatch: pytest.M
     assert "host/v1" in shown
     assert "hush" not in shown
     assert "sk-secret" not in shown
+
+
+def test_files_of_conversations_are_exported_and_verified(run: Run, tmp_path: Path) -> None:
+    said = [{"from": "human", "value": "What is it?"}, {"from": "gpt", "value": "A dog."}]
+    (tmp_path / "c.json").write_text(json.dumps([{"id": "1", "conversations": said}]))
+    run("export", "c.json", "--to", "parquet", "--out", "c.parquet")
+    run("export", "c.parquet", "--to", "llava", "--out", "back.json")
+    assert json.loads(run("verify", "back.json", "--json").stdout)["ok"]
+    (tmp_path / "bad.json").write_text(json.dumps([{"id": "1", "conversations": said[:1]}]))
+    assert run("verify", "bad.json", ok=False).returncode == 1
+    assert "input itself" in run("export", "c.json", "--to", "llava", "--out", "c.json", ok=False).stderr
+    assert "not to hf" in run("export", "c.json", "--to", "hf", "--out", "hub", ok=False).stderr

@@ -71,6 +71,8 @@ def export(
     if to != "triplets" and (max_tokens or tokenizer):
         raise UsageError(f"--max-tokens and --tokenizer are for --to triplets. Leave them out for {to}.")
     options = replace(NO_OPTIONS, seed=seed, max_tokens=max_tokens or 0, tokenizer=tokenizer)
+    if out.exists() and input_.exists() and out.samefile(input_):
+        raise UsageError(f"{out}: is the input itself. Write to another file.")
     of_talks = input_.suffix.lower() in ENDINGS and input_.is_file() and decisions is None and rationales is None
     if of_talks and to not in LAYOUTS and input_.suffix.lower() != ".parquet":
         raise UsageError(f"{input_}: a file of conversations goes to {', '.join(sorted(LAYOUTS))}, not to {to}.")
