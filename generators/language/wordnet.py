@@ -14,6 +14,7 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -48,6 +49,8 @@ class WordNet:
         self._colour = graph.number("color")
         self._broad = lru_cache(maxsize=65536)(self._is_broad)
         self._co_hyponyms = lru_cache(maxsize=4096)(self._find_co_hyponyms)
+        self._meant = lru_cache(maxsize=65536)(self._find_meant)
+        self._above = lru_cache(maxsize=65536)(self._find_above)
 
     def __reduce__(self) -> tuple[object, tuple[Path]]:
         return _cached, (self._path,)
@@ -100,9 +103,8 @@ class WordNet:
 
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
         """Return whether a counting sense of ``lemma`` lies under (or is) a counting sense of ``kind``."""
-        kinds = set(self._senses.counting(self._graph.number(kind), pos))
-        starts = self._senses.counting(self._graph.number(lemma), pos)
-        return any(synset in kinds for start in starts for synset, _ in self._graph.walk(start, "up"))
+        kinds = self._meant(kind, pos)
+        return any(not self._above(start).isdisjoint(kinds) for start in self._meant(lemma, pos))
 
     def related(self, a: str, b: str, pos: str) -> bool:
         """Return whether the two are the same word, synonyms, or one is a kind of the other."""
@@ -111,6 +113,13 @@ class WordNet:
     def count(self, lemma: str, pos: str) -> int:
         """Return how often the lemma was tagged in WordNet's sense-tagged texts; 0 for most words."""
         return sum(self._graph.counts(self._graph.number(lemma), pos))
+
+    def _find_meant(self, lemma: str, pos: str) -> tuple[int, ...]:
+        return tuple(self._senses.counting(self._graph.number(lemma), pos))
+
+    def _find_above(self, synset: int) -> frozenset[int]:
+        """Return the synsets above one, itself among them."""
+        return frozenset(above for above, _ in self._graph.walk(synset, "up"))
 
     def _closure(self, lemma: str, pos: str, relation: str) -> set[str]:
         starts = self._senses.counting(self._graph.number(lemma), pos)
@@ -130,7 +139,7 @@ class WordNet:
         steps: dict[int, int] = {}
         for synset, distance in near:
             for member in self._graph.members(synset):
-                if keep is not None and not keep(self._graph.encoded(member).decode()):
+                if keep is not None and not keep(self._graph.spelling(member)):
                     continue
                 if pos == "ADJ" or self._senses.means(member, pos, synset):
                     steps.setdefault(member, distance)
@@ -149,7 +158,7 @@ class WordNet:
         return sorted(nearest.items(), key=lambda item: (item[1], item[0]))
 
     def _is_broad(self, synset: int) -> bool:
-        return sum(1 for _ in self._graph.walk(synset, "down")) > _BROAD
+        return next(islice(self._graph.walk(synset, "down"), _BROAD, None), None) is not None
 
     def _near_adjectives(self, word: int, start: int) -> list[tuple[int, int]]:
         """Return the satellites that share a head with ``start``; of a colour, the other colours."""

@@ -56,6 +56,7 @@ class WordGraph:
         self._edges = {name: _views(arrays, f"{name}_at", name) for name in ("up", "down", "similar")}
         self._antonym_at, *self._antonym = _views(arrays, "antonym_at", "antonym_from", "antonym_to", "antonym_sense")
         self.number = lru_cache(maxsize=20_000)(self._find_number)  # a search in 150,000 spellings
+        self.spelling = lru_cache(maxsize=20_000)(self._find_spelling)
         (self.domain,) = _views(arrays, "domain")  # of each synset: its place in LEXICAL_DOMAINS
 
     def _find_number(self, lemma: str) -> int:
@@ -67,6 +68,10 @@ class WordGraph:
     def encoded(self, word: int) -> bytes:
         """Return the spelling of a lemma, encoded."""
         return self._blob[self._lemma_at[word] : self._lemma_at[word + 1]]
+
+    def _find_spelling(self, word: int) -> str:
+        """Return the spelling of a lemma."""
+        return self.encoded(word).decode()
 
     def words(self, words: Iterable[int]) -> list[str]:
         """Return the spellings of lemmas, each once, in order."""
@@ -107,12 +112,20 @@ class WordGraph:
 
     def walk(self, start: int, relation: str, steps: int = sys.maxsize) -> Iterator[tuple[int, int]]:
         """Yield each synset within ``steps`` with its distance, nearest first, ``start`` itself at 0."""
+        starts, targets = self._edges[relation]
         seen, layer, distance = {start}, [start], 0
-        while layer and distance <= steps:
-            yield from ((synset, distance) for synset in layer)
-            reached = dict.fromkeys(target for synset in layer for target in self.next(synset, relation))
-            layer = [synset for synset in reached if synset not in seen]
-            seen.update(layer)
+        while layer:
+            for synset in layer:
+                yield synset, distance
+            if distance == steps:
+                return
+            reached = []
+            for synset in layer:
+                for target in targets[starts[synset] : starts[synset + 1]]:
+                    if target not in seen:
+                        seen.add(target)
+                        reached.append(target)
+            layer = reached
             distance += 1
 
 
