@@ -16,6 +16,7 @@ from pairwright.generators.placing import VERBS, Slot, before_it, change_of
 from pairwright.generators.verbs import (
     ALWAYS,
     ALWAYS_WITH,
+    GROUNDED,
     INSTEAD,
     INSTEAD_OF_THINGS,
     PARTICIPLES,
@@ -34,6 +35,7 @@ _POSTURES = frozenset({"sit", "stand", "lie", "lay", "kneel"})
 _WHILE = frozenset({"while", "", "people"})
 _LIGHT = frozenset({"make", "take", "have", "do"})
 _UNMEANT = frozenset({"miss", "lose", "spill", "refuse", "crash", "fall"})  # nobody gets ready to
+_AIR = frozenset({"air", "sky", "midair"})
 _PARTICLES = frozenset({"up", "down", "off", "out", "over", "away", "back"})
 _BEFORE_A_DEED = frozenset({"refuse", "wait", "stop"})
 _AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
@@ -150,6 +152,7 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, new: tuple[str,
     (verb, form), doer = new, slot.doer
     return (
         candidates.is_written(form)
+        and (verb not in GROUNDED or _AIR.isdisjoint(caption.lower[slot.end :]))
         and _fits_after(caption, candidates, slot, verb, form)
         and (doer is None or candidates.acts(caption.head(doer), verb, alone=lives(caption, candidates, doer)))
         and candidates.makes_sense(verb, caption.lemmas[slot.start], caption.contents)

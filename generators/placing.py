@@ -20,9 +20,13 @@ from pairwright.generators.relations import (
     CARRIERS,
     ELSEWHERE,
     ELSEWHERE_OF_BODIES,
+    ELSEWHERE_OF_ENCLOSED,
+    ELSEWHERE_OF_GROUNDS,
     ELSEWHERE_OF_ROADS,
     ELSEWHERE_OF_TABLES,
     ELSEWHERE_OF_WATERS,
+    ENCLOSED,
+    GROUNDS,
     INSTEAD_OF,
     NO_PLACE,
     RIDDEN,
@@ -52,7 +56,7 @@ _BINDING = word_set(
     "look stare gaze point wave smile bark throw aim glance yell laugh shout shoot arrive kick swing hit lunge "
     "nibble chew snack graze munch talk speak chat call text play dress cover fill make fall compete participate "
     "engage run rely depend focus hang wrap surround cut feature specialize drip attach stop turn plug pull prepare get "
-    "take top decorate line load pile pack stuff clothe base split divide arrange put pour spread build reflect"
+    "take top decorate line load pile pack stuff clothe base split divide arrange put pour spread build reflect embed"
 )
 # ... and those of them that tell nothing but an activity, which may well be in a kitchen.
 _ACTIVITIES = word_set(
@@ -202,6 +206,10 @@ def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[st
     """Return what excludes a wording before such a thing."""
     noun, inside = caption.head(after), caption.lower[after.start : after.end]
     wanted = ELSEWHERE.get(wording, ()) + (ELSEWHERE_OF_ROADS.get(wording, ()) if noun in ROADS else ())
+    if noun in GROUNDS:
+        wanted += ELSEWHERE_OF_GROUNDS.get(wording, ())
+    if noun in ENCLOSED:
+        wanted += ELSEWHERE_OF_ENCLOSED.get(wording, ())
     of_itself = not ANAPHORS.isdisjoint(inside) or noun in NO_PLACE  # "a cap on its head" is nowhere else
     if noun in WATERS and not of_itself:
         return wanted + ELSEWHERE_OF_WATERS.get(wording, ())

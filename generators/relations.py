@@ -208,6 +208,10 @@ ELSEWHERE_OF_WATERS = {
 # Whoever is at one is not on it.
 ELSEWHERE_OF_TABLES = {"at": ("on",), "around": ("on",)}
 TABLES = word_set("table desk counter bar countertop podium")
+# Whatever is on one is not off it, though it may be near it for all that a viewer can tell.
+ELSEWHERE_OF_GROUNDS = {"on": ("off",), "on top of": ("off",)}
+GROUNDS = word_set("road street track court field runway trail path highway sidewalk railroad railway tarmac pavement")
+ELSEWHERE_OF_ENCLOSED = {"in": ("outside",), "inside": ("outside",), "within": ("outside",)}
 # Who is in one is not outside it, whether captions tell of anybody there or not.
 ENCLOSED = word_set(
     "kitchen bathroom bedroom room restroom house home building office store shop restaurant garage city town village park "

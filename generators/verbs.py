@@ -37,9 +37,9 @@ INSTEAD = _table(
     "play: watch|sleep|work|swim", "fly: sit|stand|swim|perch|carry|park|walk|crash|drop|fold|drive|build",
     "eat: sell|throw|chase|wash|sleep|cook|prepare|bake|make|buy|serve|sniff",
     "drive: push|wash|pull|load|paint|walk|park", "watch: play|ride|chase|kick|feed|throw|fight",
-    "graze: sleep|run|swim|fight|lie|jump|play|sit", "ski: snowboard|walk|skateboard|sled|swim|sit|drive",
-    "snowboard: ski|walk|swim|sit", "skateboard: walk|surf|swim|ski|bike|sit|drive",
-    "surf: walk|ski|fish|skateboard|sit", "swim: walk|surf|fly|run|climb", "skate: walk|bike|ski|sit|drive",
+    "graze: sleep|run|swim|fight|lie|jump|play|sit", "ski: snowboard|walk|skateboard|sled|swim|drive",
+    "snowboard: ski|walk|swim", "skateboard: walk|surf|swim|ski|bike|drive",
+    "surf: walk|ski|fish|skateboard|sit", "swim: walk|surf|fly|run|climb", "skate: walk|bike|ski|drive",
     "make: eat|sell|buy|throw|break|wear", "take: paint|draw|drop|throw|sell|buy",
     "swing: drop|throw|wash|clean|catch|fix|carry", "hang: fall|stand|lie|sit", "smile: cry|sleep|frown",
     "laugh: cry|sleep|frown", "pull: push|ride|feed|wash|chase|carry|drive", "push: pull|ride|wash|kick|carry|drive",
@@ -64,7 +64,7 @@ INSTEAD = _table(
     "mix: eat|throw|sell", "touch: paint|throw|chase", "point: sleep|swim", "buy: sell|eat|throw",
     "sell: buy|eat|throw|burn", "wander: sleep|lie|sit|swim", "roam: sleep|lie|sit|swim", "stroll: sit|lie|sleep|swim",
     "race: rest|sleep|sit|wait", "gallop: stand|lie|sleep|sit", "bathe: sleep|run|fight",
-    "fight: sleep|kiss|hug|graze", "gather: swim|sleep", "lean: jump|run|walk|swim", "perch: fly|swim|walk|fight",
+    "fight: sleep|kiss|hug|graze", "gather: swim|sleep", "lean: jump|walk|swim", "perch: fly|swim|walk|fight",
     "pitch: catch|hit|kick|drop", "bat: pitch|catch", "dive: sleep|sit|stand|walk", "row: push|carry|paint",
     "paddle: push|carry", "peek: fall|sleep", "relax: run|fight|jump|work|ski", "lounge: run|fight|jump|work",
     "nap: run|fight|jump|eat", "bend: lie|sleep|swim", "slide: climb|sleep", "show: hide", "display: hide",
@@ -88,13 +88,13 @@ INSTEAD = _table(
 
 # Of things: a vase does not stand up, but it may fall.
 INSTEAD_OF_THINGS = _table(
-    "sit: fall|roll|fly|travel|move|race|drive|hang", "stand: fall|roll|fly|travel|drive", "lie: hang|fly|stand|roll",
-    "lay: hang|fly|stand|roll", "rest: fall|fly|roll", "fly: sit|park|crash|lie|drive|hang|stand",
+    "sit: travel|move|race|drive|hang", "stand: fall|travel|drive", "lie: hang|stand",
+    "lay: hang|stand", "rest: fall|hang", "fly: sit|park|crash|lie|drive|stand",
     "hang: fall|stand|lie|sit", "float: sink|burn|crash|fly|hang", "go: wait|park|crash|stop", "land: park|sail|sit",
     "drive: park|wait|sit|stop", "travel: park|wait|crash|stop|sit|stand", "move: park|wait|stop|sit",
     "ride: park|wait|stop", "pull: wait|stop|park", "head: park|wait|stop", "run: park|wait|sit|stop",
     "come: park|wait", "turn: park|wait", "pass: park|wait|stop", "cross: block", "wait: travel|race|drive|move",
-    "stop: travel|race|drive", "lean: fall|fly|hang", "sail: dock|sink|burn",
+    "stop: travel|race|drive", "lean: fall|hang", "sail: dock|sink|burn",
 )  # fmt: skip
 
 # Participles, as written: both may follow "is" or a noun, so each may stand where the other stands.
@@ -155,6 +155,8 @@ TOGETHER = frozenset(
     | {("carry", thing) for thing in ("passenger", "load", "people")}
 )
 
+# Done on something, and not in the air.
+GROUNDED = word_set("walk stand sit kneel lie lay run swim park perch graze sleep ride drive")
 # Said in two words; both give way ("lying down" is not "standing down").
 WITH_PARTICLE = {
     "down": word_set("sit lie lay kneel crouch squat"), "up": word_set("hold stand sit lift raise"),
