@@ -62,7 +62,7 @@ _INSTEAD_OF = (
     "bird: cat|squirrel|dog|butterfly|plane", "birthday cake: pizza|sandwich|salad",
     "blanket: pillow|laptop|newspaper", "boat: bus|truck|car|train", "bottle: cup|bowl|vase|plate|box",
     "bowl: cup|bottle|basket|box|jar", "box: bag|basket|suitcase|bucket", "branch: roof|rock|fence|pole|wire",
-    "bread: fruit|rice|cheese|meat", "building: bridge|statue|tree|mountain", "bus: train|truck|boat|airplane|car|motorcycle|horse",
+    "bread: fruit|rice|cheese|meat", "building: bridge|statue|mountain|tent", "bus: train|truck|boat|airplane|car|motorcycle|horse",
     "cabinet: shelf|bed|couch", "candle: flower|lamp|vase", "cap: scarf|mask|wig",
     "carrot: apple|tomato|potato|banana", "cart: truck|boat|bicycle|car", "cattle: sheep|people|deer",
     "ceiling: table", "cellphone: camera|book|wallet|laptop|toothbrush|banana|cup", "cell phone: camera|book|laptop|remote control|wallet|banana|cup|toothbrush", "pizza: cake|fruit|soup|bread", "refrigerator: bed|fireplace|television|couch",
