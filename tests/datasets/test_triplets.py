@@ -108,7 +108,7 @@ def test_triplets_are_made_of_any_file_of_conversations(tmp_path: Path) -> None:
 def test_a_file_of_conversations_goes_to_parquet_and_back(tmp_path: Path) -> None:
     said = [{"from": "human", "value": "<image>\nWhat is it?"}, {"from": "gpt", "value": 'A dög, "Rex".'}]
     alone = [{"from": "human", "value": "Is it day?"}, {"from": "gpt", "value": "Yes."}] * 2
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"id": "1", "image": "coco/1.jpg", "conversations": said},
         {"id": "2", "conversations": alone},
     ]
