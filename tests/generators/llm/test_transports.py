@@ -404,8 +404,8 @@ def test_headers_of_every_answer_are_told_to_the_limiter(transport: str) -> None
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait until the server has seen it; at most 10 s."""
-    async with asyncio.timeout(10):
+    """Wait until the server has seen it; at most two minutes."""
+    async with asyncio.timeout(120):
         while not holds():  # noqa: ASYNC110 - the server's counts have no event
             await asyncio.sleep(0.01)
 
@@ -436,11 +436,14 @@ def test_being_called_off_leaves_no_task_and_no_connection(transport: str) -> No
 
 def test_connections_are_used_again_and_as_many_as_the_ceiling_says(transport: str) -> None:
     async def main() -> dict[str, Any]:
-        async with listening(App(Script(latency_ms=2000))) as server:  # longer than a busy machine takes to send 150
+        async with listening(App(Script(latency_ms=400))) as server:
             settings = LLMSettings.from_env({}, base_url=server.url, transport=transport, max_concurrency=150)
             async with open_model(settings) as model:
-                asks = (model.ask(Request((Message("user", str(number)),), "m")) for number in range(300))
-                await asyncio.gather(*asks)
+                for _ in range(20):  # a busy machine needs more than one, since the ceiling is come to by answers
+                    asks = (model.ask(Request((Message("user", str(number)),), "m")) for number in range(700))
+                    await asyncio.gather(*asks)
+                    if server.stats()["in_flight_max"] >= 150:
+                        break
             return server.stats()
 
     stats = asyncio.run(main())
