@@ -160,6 +160,25 @@ def test_runs_whose_time_comes_too_early_are_left_out_and_the_end_is_clean(confi
 
 
 @pytest.mark.slow
+def test_with_late_wait_runs_whose_time_comes_too_early_run_one_after_the_other(config: Path) -> None:
+    port = free_port()
+    with serving(config, port, "--interval", "1s", "--late", "wait") as process:
+        for _ in range(2):
+            wait_for(process, "Built night: 9 samples")
+        runs = runs_of(port)
+        process.send_signal(signal.SIGTERM)
+        wait_for(process, "Ended.")
+        assert process.wait(PATIENCE) == 0
+    assert not any(run["state_type"] == "CANCELLED" for run in runs)
+    assert any(run["state_name"] == "AwaitingConcurrencySlot" for run in runs)
+    took_place = [run for run in runs if run["state_type"] in {"RUNNING", "COMPLETED"}]
+    spans = [(run["start_time"], run["end_time"]) for run in sorted(took_place, key=lambda run: run["start_time"])]
+    assert len(spans) >= 2
+    assert all(datetime.fromisoformat(end) <= datetime.fromisoformat(start) for (_, end), (start, _) in pairwise(spans))
+    assert not answers(port)
+
+
+@pytest.mark.slow
 def test_a_schedule_that_was_killed_in_a_run_takes_its_processes_along_and_goes_on_when_served_again(
     config: Path,
 ) -> None:
