@@ -136,8 +136,8 @@ def once(facts: Sequence[Fact]) -> set[tuple[object, ...]]:
     """Return what facts tell, near relatives as one.
 
     That a label is there, how many there are, and that it is there rather than another are one; where one stands to
-    another and the other to it; which of two is larger and which smaller; what somebody does and to what. That there is
-    more of one than of another is none where both are counted.
+    another and the other to it; which of two is larger and which smaller; what somebody does and to what; which half
+    several are in, and how many of them. That there is more of one than of another is none where both are counted.
     """
     counted = {fact.about for fact in facts if fact.wordings is questions.HOW_MANY}
     return {
@@ -152,6 +152,11 @@ def _told(fact: Fact) -> tuple[object, ...]:
     for family, wordings in RELATED.items():
         if fact.wordings in wordings:
             return family, (fact.about[0] if family == "there" else about), fact.fields.get("action", "")
+    axis = {questions.LEFT_OR_RIGHT: 0, questions.UPPER_OR_LOWER: 1}.get(fact.wordings)
+    if fact.wordings is questions.HOW_MANY_IN_HALF:
+        axis = int(fact.fields["half"] in {"upper", "lower"})
+    if axis is not None:
+        return "half", about, axis
     return fact.wordings, about, *(fact.fields.get(name, "") for name in ("side", "extent", "first", "half"))
 
 
