@@ -64,7 +64,8 @@ def plan_judging(request: JudgingRequest, asking: Asking) -> StagePlan:
     """
     asking.settings()  # what cannot work is told first
     questions = read_questions(request.questions, request.images)
-    references = [question.reference for question in questions]
+    # As long as the reference and yet another text: of two equal answers both orders are one request.
+    references = [f"{question.reference}." for question in questions]
     answers = {name: read_answers(Path(name), questions) if _is_file(name) else references for name in request.models}
     judge = _judge(asking, questions, answers)
     return plan_maker(judge, sample_of(judge.pairs, seed=asking.seed), load_tagger(), asking, asking.seed)

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from pairwright.cli.main import app
 from pairwright.datasets.errors import PairwrightError

@@ -259,7 +259,8 @@ def test_a_student_is_asked_for_label_and_rationale_by_their_prefixes(tmp_path: 
         rows.append({**common, "objective": "rationale", "input": "what colour is it ?", "output": "red blue"})
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     folder = student(tmp_path / "student")
-    network, words = tiny_models.student(), tiny_models.tokenizer()
+    network: Any = tiny_models.student()
+    words = tiny_models.tokenizer()
 
     def said(text: str) -> str:
         ids = torch.tensor([words(text)["input_ids"]])
