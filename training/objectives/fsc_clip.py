@@ -24,8 +24,8 @@ class Local:
         patches: float (b, p, d), the image's patches after the projection.
         tokens: float (b, 1 + k, w, d), token by token the caption and its negatives, in the order of
             ``Embedded.negatives``.
-        tokens_mask: bool (b, 1 + k, w), False at padding. Marks of start and end count in the authors' code, and
-            may be left out here.
+        tokens_mask: bool (b, 1 + k, w), False at padding. The paper does not say whether marks count; in the
+            authors' code that of the end does and that of the start does not, as in `models.clip.Clip.token_mask`.
     """
 
     patches: Tensor
