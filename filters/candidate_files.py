@@ -42,10 +42,15 @@ def read_candidates(path: Path) -> pl.DataFrame:
         InputError: the file is missing or a place in it is wrong.
         UsageError: the ending of ``path`` names no format.
     """
+    return candidate_frame(given_rows(path))
+
+
+def given_rows(path: Path) -> Iterator[Row]:
+    """Return the rows of a file as they are, unchecked, each with its place for messages; errors as `read_candidates`."""
     read, _ = _format_of(path)
     if not path.is_file():
         raise InputError("no such file", where=str(path), mend="Check the path.")
-    return candidate_frame(read(path))
+    return read(path)
 
 
 def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False) -> int:

@@ -87,10 +87,10 @@ def _checked(each: Written, triples: Triples, tagger: Remembering) -> Fixed:
         return Fixed(read.text, read.type, read.edits)
     if read.reason in _REFUSED:
         return Fixed(each.text, each.type, reason=read.reason)
-    return Fixed(_formatted(each.text, each.caption), each.type)
+    return Fixed(formatted(each.text, each.caption), each.type)
 
 
-def _formatted(text: str, caption: str) -> str:
+def formatted(text: str, caption: str) -> str:
     """Return a text with the first capital and the final mark of its caption, which would give it away."""
     bare, ending = text.rstrip(_MARKS), caption[len(caption.rstrip(_MARKS)) :]
     return (bare[:1].upper() if caption[:1].isupper() else bare[:1]) + bare[1:] + ending

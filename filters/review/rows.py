@@ -36,12 +36,14 @@ class ReviewRows:
         others: id of a row to the other captions of its image.
         images: tells where the image of a row lies.
         decisions: where decisions stand when nobody names a file.
+        positives: whether the candidates are hard positives (`positives.py`), to be true; else negatives.
     """
 
     frame: pl.DataFrame
     others: Mapping[str, tuple[str, ...]]
     images: Locators
     decisions: Path
+    positives: bool = False
 
     def entering(self) -> pl.DataFrame:
         """Return the rows that are reviewed, with a column ``type``."""
@@ -78,10 +80,10 @@ def _of_file(path: Path, image_root: str) -> ReviewRows:
     frame = read_candidates(path)
     roots = [Path(image_root)] if image_root else [path.parent, Path.cwd()]
     beside = path.with_name(f"{path.name}.decisions.jsonl")
-    return ReviewRows(frame, _said_of_images(frame), Folders(roots), beside)
+    return ReviewRows(frame, said_of_images(frame), Folders(roots), beside)
 
 
-def _said_of_images(frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:
+def said_of_images(frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:
     """Return what else is said of each row's image: its own ``captions``, and captions of other rows of the image."""
     said: defaultdict[str, dict[str, None]] = defaultdict(dict)
     rows = [

@@ -35,7 +35,7 @@ class ReviewSession:
             raise UsageError("A reviewer needs a name: --reviewer NAME.")
         entering = rows.entering()
         if not len(entering):
-            raise UsageError("There is nothing to review: no row of the input is a kept negative.")
+            raise UsageError("There is nothing to review: no row of the input is kept.")
         order = review_order(entering["id"].to_list(), entering["type"].to_list(), seed)
         self.reviewer, self.of = reviewer, len(entering)
         self._all, self._log = rows, log
@@ -50,7 +50,7 @@ class ReviewSession:
         """Return how far the review is.
 
         Returns:
-            ``reviewer``, ``rows`` (to be reviewed), ``of`` (rows of the input that could be), ``decided`` (of the rows),
+            ``reviewer``, ``positives`` (whether candidates are to be true), ``rows`` (to be reviewed), ``of`` (rows of the input that could be), ``decided`` (of the rows),
             ``counts`` (decision to number), ``marks`` (one letter a row: the first of its decision, ``-`` for none),
             ``next`` (the first undecided row; the number of rows when there is none).
         """
@@ -59,6 +59,7 @@ class ReviewSession:
         counts = Counter(filter(None, words))
         return {
             "reviewer": self.reviewer,
+            "positives": self._all.positives,
             "rows": len(self),
             "of": self.of,
             "decided": counts.total(),
@@ -125,7 +126,7 @@ class ReviewSession:
             raise UsageError(f"{word!r} is no decision. It is one of: {', '.join(WORDS)}.")
         text = " ".join(text.split()) if word == "fix" else ""
         if word == "fix":
-            _check_fix(text, row, self._all.others.get(row["id"], ()))
+            _check_fix(text, row, () if self._all.positives else self._all.others.get(row["id"], ()))
         self._log.append(Decision(row["id"], self.reviewer, word, row["negative"], text))
 
     def undo(self) -> int | None:

@@ -67,7 +67,10 @@ function listed(counts) {
 }
 
 function showStanding() {
-  const { counts, decided, rows, of } = standing;
+  const { counts, decided, rows, of, positives } = standing;
+  if (positives) {
+    $("hint").textContent = "Keep: the candidate is as true of the image as the caption, and it reads well. Reject: it may be false, or is no sentence.";
+  }
   $("reviewer").textContent = standing.reviewer;
   const all = rows < of ? ` (a sample of ${of.toLocaleString("en")})` : "";
   $("counts").textContent = `${decided.toLocaleString("en")} of ${rows.toLocaleString("en")} decided${all}: ${listed(counts)}`;

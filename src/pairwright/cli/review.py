@@ -54,6 +54,9 @@ def review(
     only_kept: Annotated[
         bool, typer.Option("--only-kept", help="With --apply: leave rejected rows out of --out.")
     ] = False,
+    positives: Annotated[
+        bool, typer.Option("--positives", help="Judge the rows' hard positives, which are to be true; files only.")
+    ] = False,
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="To listen at; 0: a free one.")] = 0,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")] = False,
     as_json: JsonOption = False,
@@ -67,12 +70,14 @@ def review(
       pairwright review build/birds --sample 200 --reviewer ann
       pairwright review build/birds --report build/birds/review/decisions.jsonl
       pairwright review negatives.jsonl --apply negatives.jsonl.decisions.jsonl --out reviewed.jsonl
+      pairwright review positives.jsonl --positives --reviewer ann
     """
+    from pairwright.filters.review.positives import read_positives
     from pairwright.filters.review.rows import read_rows
     from pairwright.flows.annotation_files import refuse_overwriting
 
     _check(out, report, apply_, sample=sample, narrowed=only_reviewed or only_kept)
-    rows = read_rows(input_, image_root)
+    rows = read_positives(input_, image_root) if positives else read_rows(input_, image_root)
     if report is not None:
         _report(rows, report, reviewer, as_json=as_json)
     elif apply_ is not None and out is not None:
@@ -141,7 +146,7 @@ def _report(rows: "ReviewRows", path: Path, reviewer: str, *, as_json: bool) -> 
     told = review_report(rows.entering(), judged)
     lines: list[str] = []
     for title, table in report_tables(told):
-        lines += [title, *columns(table), ""]
+        lines += [title.replace("negatives", "positives") if rows.positives else title, *columns(table), ""]
     bad = told["bad"]
     if bad["seen"] or bad["unsure"]:
         lines.append(
@@ -160,13 +165,15 @@ def _applied(
     from pairwright.filters.candidate_files import check_ending, write_candidates
     from pairwright.filters.review.applying import apply_to_rows, counted, outcomes
     from pairwright.filters.review.decisions import read_decisions
+    from pairwright.filters.review.positives import take_fixes, write_positives
     from pairwright.filters.review.verdicts import judge
 
     check_ending(out)
     judged = judge(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
     tell_uncounted(judged.uncounted)
-    found = outcomes(rows, judged, only_reviewed=only_reviewed)
-    write_candidates(apply_to_rows(rows.frame, found), out, only_kept=only_kept)
+    check, write = (take_fixes, write_positives) if rows.positives else (None, write_candidates)
+    found = outcomes(rows, judged, only_reviewed=only_reviewed, check=check)
+    write(apply_to_rows(rows.frame, found), out, only_kept=only_kept)
     return {**counted(rows.frame, found), "uncounted": judged.uncounted, "out": str(out)}
 
 

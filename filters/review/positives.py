@@ -1,0 +1,92 @@
+"""Hard positives under review, on their own: rows whose ``positive`` is to be as true of the image as the caption.
+
+The candidate of such a row is its positive; everything else of a review stays as it is. A negative that a row holds
+besides is not shown, and is written back. What a reviewer writes instead of a positive is taken on trust, with the
+first capital and the final mark of its caption: who sees the image knows what is true of it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import polars as pl
+
+from pairwright.datasets.atomic import write_text
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.records import compact_json
+from pairwright.filters.candidate_files import given_rows
+from pairwright.filters.candidates import candidate_frame, candidate_rows
+from pairwright.filters.review.fixes import Fixed, Written, formatted
+from pairwright.filters.review.images import Folders
+from pairwright.filters.review.rows import ReviewRows, said_of_images
+from pairwright.generators.edit_checks import sameness
+
+_WAS: Final = "before_review"  # in ``extra``: what the columns held that the review uses otherwise
+
+
+def read_positives(path: Path, image_root: str = "") -> ReviewRows:
+    """Return the rows of a file as a review of their positives has them; rows without one are not reviewed.
+
+    Args:
+        path: .jsonl, SugarCrepe .json or .parquet.
+        image_root: as of `rows.read_rows`.
+
+    Raises:
+        InputError: the file is missing, a place in it is wrong, or no row has a positive.
+        UsageError: the ending of ``path`` names no format.
+    """
+    frame = candidate_frame((place, _turned(row)) for place, row in given_rows(path))
+    if not (frame["status"] == "kept").any():
+        raise InputError("no row that is not rejected has a positive", where=str(path), mend="Give hard positives.")
+    roots = [Path(image_root)] if image_root else [path.parent, Path.cwd()]
+    beside = path.with_name(f"{path.name}.positives.decisions.jsonl")
+    return ReviewRows(frame, said_of_images(frame), Folders(roots), beside, positives=True)
+
+
+def write_positives(frame: pl.DataFrame, path: Path, *, only_kept: bool = False) -> int:
+    """Write rows of `read_positives` as they came, with what became of them; return how many.
+
+    Raises:
+        UsageError: ``path`` is no .jsonl.
+    """
+    if path.suffix.lower() != ".jsonl":
+        raise UsageError(f"{path}: reviewed positives are written as .jsonl. Name the file so.")
+    rows = list(_as_they_came(frame))
+    kept = [row for row in rows if row["status"] == "kept" or not only_kept]
+    write_text(path, "".join(compact_json(row) + "\n" for row in kept))
+    return len(kept)
+
+
+def take_fixes(written: Sequence[Written]) -> list[Fixed]:
+    """Return what texts that reviewers wrote come to; one that says what the caption says is no positive of it."""
+    return [
+        Fixed(
+            formatted(each.text, each.caption),
+            each.type,
+            reason="identical" if sameness(each.text) == sameness(each.caption) else "",
+        )
+        for each in written
+    ]
+
+
+def _turned(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    positive = row.get("positive") or row.get("positive_caption") or ""
+    names = ("negative", "negative_caption", "positive_caption", "status", "reason")
+    was = {name: row[name] for name in names if row.get(name) is not None}
+    rest = {name: value for name, value in row.items() if name not in {*names, "positive"}}
+    status: dict[str, Any] = {"status": "rejected"}
+    if positive:
+        status = {name: was[name] for name in ("status", "reason") if name in was}
+    return {**rest, **status, "negative": positive, _WAS: was}
+
+
+def _as_they_came(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True):
+        whole = orjson.loads(extra) | row
+        was = whole.pop(_WAS)
+        whole["positive"] = whole.pop("negative")
+        if not whole["positive"]:  # it was not reviewed
+            whole |= {"status": was.get("status", "kept"), "reason": was.get("reason", "")}
+        whole |= {name: was[name] for name in ("negative", "negative_caption") if name in was}
+        yield whole
