@@ -28,6 +28,7 @@ from pairwright.generators.attributes import UNTOUCHED, exclude_each_other, oppo
 from pairwright.generators.attributes import place as class_of
 from pairwright.generators.candidates import Candidates, adjective_is_said
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.claims import CLAIMS, SAID_BY_CLAIMS
 from pairwright.generators.context import plural_of
 from pairwright.generators.draws import Draws
 from pairwright.generators.edited import BothOutcome
@@ -56,9 +57,6 @@ _WHERE = word_set(
     "on in at near by beside behind under over along across through down outside inside against above below"
 )
 _SIDES = word_set("front top side back middle left right next close inside outside")
-# What claims that a thing is in the picture and nothing more; ours.
-_CLAIMS = (", with {} in view", ", with {} in the scene", ", and {} can be seen")
-_SAID_BY_CLAIMS = frozenset({"view", "scene", "seen"})
 # Beside, in or on these another thing may be said to be by "with"; of other things it would be a part.
 _HOLDING = word_set(
     "table desk shelf counter bed couch sofa bench plate bowl tray basket box bag building house church tower tree fence wall "
@@ -100,7 +98,7 @@ def add_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator
 def _absent_from_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Claim at the end of a caption that the picture has a thing that it has not."""
     end = _end(caption.pair.caption)
-    wordings = [text for text in _CLAIMS if _SAID_BY_CLAIMS.isdisjoint({*text.split()} & {*caption.words.own})]
+    wordings = _wordings(caption)
     beside = rng.shuffled(caption.things)[:_LOOKED_AT] if end and wordings else []
     for phrase in beside:
         nouns = candidates.addable_beside(caption.head(phrase), rng)
@@ -147,7 +145,7 @@ def both_objects(caption: Caption, candidates: Candidates, rng: Draws) -> Iterat
 def _in_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[BothOutcome]:
     """Claim at the end of a caption that a thing is in the picture, wherever: one that is not and one that is."""
     end = _end(caption.pair.caption)
-    wordings = [text for text in _CLAIMS if _SAID_BY_CLAIMS.isdisjoint({*text.split()} & {*caption.words.own})]
+    wordings = _wordings(caption)
     if not end or not wordings:
         yield "no_edit"
         return
@@ -171,6 +169,11 @@ def _might_be_absent(caption: Caption, candidates: Candidates, form: str) -> boo
     if noun not in _NOTICED and candidates.belongs_with_any(noun, (*caption.company, *said)):
         return False
     return not candidates.is_strange_beside_any(noun, caption.company)
+
+
+def _wordings(caption: Caption) -> list[str]:
+    """Return the claims of which the caption does not say the same word ("a view of a street, with a dog in view")."""
+    return [text for text in CLAIMS if SAID_BY_CLAIMS.isdisjoint({*text.split()} & {*caption.words.own})]
 
 
 def _end(text: str) -> int:

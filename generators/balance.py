@@ -19,6 +19,7 @@ from typing import Any
 
 from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation
+from pairwright.generators.claims import claimed
 from pairwright.generators.tally import Tally
 
 BINS = 10
@@ -100,11 +101,11 @@ class Verdict:
 
 
 def new_word(row: Annotation) -> str:
-    """Return what the edit put in, lower-case without its article; empty for a swap or shuffle, which put in nothing."""
+    """Return what the edit put in, lower-case without its article or claim; empty for a swap or shuffle, which put in nothing."""
     if row.form in {"swap", "shuffle"} or not row.edits:
         return ""
     longest = max((edit.after for edit in row.edits), key=len)  # beside it stand articles and verbs that agree with it
-    words = longest.lower().strip(" ,").split()
+    words = claimed(longest.lower().strip(" ,")).split()
     while len(words) > 1 and words[0] in {"a", "an", "with", "and"}:
         words = words[1:]
     return " ".join(words)

@@ -177,3 +177,15 @@ def test_the_word_of_an_edit_is_not_the_article_that_was_mended_for_it() -> None
     given_ = row(0, "owl")
     mended = Edit("a", "an", (0, 1), (0, 2))
     assert new_word(replace(given_, edits=(mended, *given_.edits))) == "owl"
+
+
+def test_the_word_of_a_claim_is_what_is_claimed() -> None:
+    for text in (
+        ", with a cat in view",
+        ", WITH A CAT IN THE SCENE",
+        ", and a cat can be seen",
+        " with a cat",
+        "a cat",
+    ):
+        edits = (Edit("", text, (5, 5), (5, 5 + len(text))),)
+        assert new_word(replace(row(0, "x"), form="add", edits=edits)) == "cat"
