@@ -2,7 +2,7 @@
 
 Verbs and prepositions give way to what leaves no room for the original ("on a bench" against "beside a bench", "riding a
 horse" against "leading a horse"): `placing.py` and `acting.py` tell by what. Among all that a caption offers, one is
-drawn such that words come in about as often as they go out (`odds.py`).
+drawn by the odds of captions, so that words come in as often as they go out where there is a choice (`odds.py`).
 
 Last come two rewordings that are false of whatever place or thing, and therefore not to be used more than needed:
 taking a thing away ("without") and putting it "far from" where it is.
