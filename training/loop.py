@@ -25,6 +25,7 @@ from torch import nn
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.training.curves import write_curves
 from pairwright.training.folder import Asked, claim, describe
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.log import BoardLog, CsvLog, Row
@@ -312,6 +313,7 @@ class _Trainer:
                 load_trained(self.model, self.run.out / "best.safetensors")
             save_model(self.method.finished(self.model), folder)
             write_text(self.run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
+            write_curves(self.run.out)
         self.accelerator.wait_for_everyone()
         return report
 

@@ -42,3 +42,4 @@ def test_a_run_tells_of_its_steps_and_ends_with_a_report(run: Run, tmp_path: Pat
     assert "step 2  epoch 1.00  loss" in done.stderr
     assert f"{report['cut']} texts were longer than the model reads" in done.stderr
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
+    assert "<figure" in (tmp_path / "run" / "report.html").read_text()
