@@ -315,6 +315,8 @@ def _attribute_places(caption: Caption) -> list[Place]:
         and phrase.nouns[0] > 0
         and phrase.nouns[0] == (max(phrase.determiner, phrase.count) + 1 or phrase.start)
         and heads.count(caption.head(phrase)) == 1
+        # "the street is empty" describes it already
+        and not (caption.word(phrase.end) in _FINITE and caption.tag(phrase.end + 1) in {"JJ", "RB"})
         and phrase.nouns[0] - 1 not in caption.parts
         and caption.tag(phrase.nouns[0] - 1)[:2] not in _PARTS_OF_NOUNS
     ]
