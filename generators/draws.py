@@ -83,7 +83,9 @@ class Draws:
         seen: set[str] = set()
         whole, last = sums[-1], len(words) - 1
         for _ in range(2 * most):
-            word = words[bisect(sums, self.share() * whole, 0, last)]
+            # `share`, written out: most draws are made here.
+            self._state = state = (self._state * _MULTIPLIER + _INCREMENT) & _STATES
+            word = words[bisect(sums, (state >> _DROPPED) * _STEP * whole, 0, last)]
             if word not in seen:
                 yield word
                 seen.add(word)
