@@ -11,7 +11,7 @@ from pairwright.generators.language.inflection import article
 from pairwright.generators.prompt_files import Prompt, PromptBook
 
 BOOK = PromptBook()
-BY_IMAGE = {"judge"}
+JUDGING = {"judge", "judge-answers"}  # what to weigh is told; an example would lean to a side
 EDITING = [p.name for p in BOOK.listing() if p.name.endswith("-compose") or p.name.startswith(("swap-", "positive-"))]
 TYPES = (
     "replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute", "add-object",
@@ -83,7 +83,7 @@ def check_edit(source: str, form: str, change: dict[str, str]) -> None:
 def test_there_are_enough_and_none_says_the_same_twice(name: str) -> None:
     questions = [message.text for message in BOOK.get(name).messages[1::2]]
     assert len(set(questions)) == len(questions)
-    if name in BY_IMAGE:  # a demonstration would need an image of its own
+    if name in JUDGING:
         assert not questions
     else:
         assert len(questions) >= (3 if name in {"conversation", "detail", "reasoning"} else 7)
