@@ -63,6 +63,7 @@ _HOLDING = word_set(
     "window bus car truck van train boat carriage wagon cart trailer motorcycle sandwich salad coffee cup bathtub fireplace"
 )
 _NOTICED = frozenset(ADDABLE)
+_SCENES = SURROUNDINGS | FIGURES
 _PARTS_OF_NOUNS = frozenset({"JJ", "VB", "HY", "NN", "RB", "RP", "AF"})  # "pick up truck", "sub way"
 _FINITE = frozenset({"is", "are", "was", "were", "has", "have"})
 _NATURAL = word_set("water ocean sea snow sand river lake pond wave air cloud grass field dirt rock beach")
@@ -113,7 +114,7 @@ def _joins(caption: Caption, candidates: Candidates, place: Place, noun: str) ->
         return candidates.is_like(noun, head)
     if candidates.is_alive(head) or head in _HOLDING:
         return candidates.goes_well(noun, head)
-    return head in SURROUNDINGS | FIGURES
+    return head in _SCENES
 
 
 def add_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
@@ -283,7 +284,7 @@ def _joint(caption: Caption, phrase: NounPhrase) -> str:
 def _leads_on(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether where a phrase is comes after it; "a girl | in a shirt" would put the shirt on what is added."""
     following = caption.starting_at(phrase.end + 1)
-    return following is not None and (caption.head(following) in SURROUNDINGS | FIGURES)
+    return following is not None and caption.head(following) in _SCENES
 
 
 def _is_indefinite(caption: Caption, phrase: NounPhrase) -> bool:

@@ -66,6 +66,7 @@ UNSAID = 0.02  # share of a word's captions in which a thing is, above which it 
 KNOWN = 100  # captions that have a thing, for what is not said of it to tell anything
 TRIED = 12  # candidates looked at in one place
 
+_PEOPLE = OF_PEOPLE | GATHERINGS
 _ANYBODY = ("man", "woman", "person")  # what one of them does, another may do
 _ANY_ANIMAL = ("dog", "cat", "horse", "cow", "sheep", "elephant", "bear")
 _ANIMALS = (
@@ -517,7 +518,7 @@ class Candidates:
 
     def acts(self, noun: str, verb: str, *, alone: bool) -> bool:
         """Whether captions say that the noun does it; where both stand in one caption will do for the living."""
-        doers = (noun, *(_ANYBODY if noun in OF_PEOPLE | GATHERINGS else _ANY_ANIMAL if alone else ()))
+        doers = (noun, *(_ANYBODY if noun in _PEOPLE else _ANY_ANIMAL if alone else ()))
         seen = any(self._pool.adjacency(doer, verb) >= SEEN for doer in doers)
         return seen or (alone and self._pool.cooccurrence(noun, verb) >= SEEN)
 
@@ -637,7 +638,7 @@ class Candidates:
 
     def _is_alive(self, noun: str) -> bool:
         """Whether a noun is a person or an animal in every sense that counts: a bat and a mug are not."""
-        if noun in OF_PEOPLE | GATHERINGS:
+        if noun in _PEOPLE:
             return True
         kinds = [kind for kind in ("person", "animal", "artifact", "food") if self._thesaurus.is_a(noun, kind, "NOUN")]
         return bool(kinds) and not {"artifact", "food"}.intersection(kinds)

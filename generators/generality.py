@@ -50,6 +50,7 @@ _YOUNG = word_set("child kid")
 _MIXED = word_set("couple family crowd children kids everyone boys girls boy girl child kid")
 _SEXED = _MALE | _FEMALE | word_set("bride groom king queen mother father son daughter husband wife brother sister")
 _NO_SEX = word_set("baby infant toddler teenager fan")
+_TOLD = _SEXED | _NO_SEX
 _ENOUGH = 2  # captions
 
 
@@ -66,7 +67,7 @@ def other_sex(caption: Caption, phrase: NounPhrase) -> str:
     """
     head, words = caption.head(phrase), caption.words
     people = [each for each in caption.phrases if caption.head(each) in OF_PEOPLE]
-    if head in _SEXED | _NO_SEX or len(people) != 1 or not GENDERED.isdisjoint(caption.lower):
+    if head in _TOLD or len(people) != 1 or not GENDERED.isdisjoint(caption.lower):
         return ""
     others = [line for line in words.others if not (_MALE | _FEMALE).isdisjoint(line)]
     female = not _FEMALE.isdisjoint(words.all)

@@ -34,6 +34,7 @@ from pairwright.generators.placing import (
 from pairwright.generators.relations import FAR, HOLDERS, NO_PLACE, NOT_FAR, NOT_HELD, Found
 from pairwright.generators.wordlists import word_set
 
+_NEVER_FAR = MEDIA | FIGURES | NO_PLACE
 _WITH_A_WAY = word_set("look stare gaze glance climb crawl")
 _HAVING = {"with": ("without",), "has": ("lacks", "is without"), "have": ("lack", "are without")}
 # Whoever is said to wear or hold a thing, or what to be full of it, has it.
@@ -178,7 +179,7 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
         return "no_edit"
     noun, before = caption.head(after), before_it(caption, found.start)
     inside = {noun, *caption.lower[after.start : after.end]}
-    if before is None or not is_named(caption, before) or noun in MEDIA | FIGURES | NO_PLACE or is_worn(caption, after):
+    if before is None or not is_named(caption, before) or noun in _NEVER_FAR or is_worn(caption, after):
         return "no_edit"
     if not ANAPHORS.isdisjoint(inside) or not (_stands_alone(caption, after) or _is_telegram(caption, before)):
         return "not_grammatical"

@@ -20,6 +20,7 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE, SEXED
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
 
+_PEOPLE = OF_PEOPLE | GATHERINGS
 _CLOSES = frozenset({"", ".", ",", "and", "on", "in", "while", "at"})
 MANY = 20  # any number that is not two
 _GOVERNS = frozenset({"IN", "TO", "VBG", "VBZ", "VBP", "VBD", "VB"})
@@ -216,7 +217,7 @@ def _is_list(caption: Caption, at: int) -> bool:
 def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int) -> bool:
     """Whether a token describes the head: "red" of a bus, but not of the Red Sox, of red wine or of a person."""
     word, noun = caption.word(at), caption.head(phrase)
-    of_people = noun in OF_PEOPLE | GATHERINGS
+    of_people = noun in _PEOPLE
     if word in UNTOUCHED or caption.tag(phrase.head).startswith("NNP"):
         return False
     if word in _SHADES and is_colour(caption.word(at + 1)):
