@@ -239,6 +239,9 @@ def told_of(manifest: Mapping[str, Any]) -> str:
     pairs, audit = last["pairs"], manifest["audit"]
     line = f"Version {last['number']}: {pairs['new']:,} new pairs in {len(last['shards']):,} new shards"
     line += told_of_old(pairs, last["stages"]["pairs"]["rejected"])
+    failed = sum(stage["facts"].get("llm", {}).get("failed", 0) for stage in last["stages"].values())
+    if failed:
+        line += f"; a model failed at {failed:,} rows ({INCREMENTS}/{last['number']:04d}/failed), --full asks again"
     if audit.get("breaks"):
         worst = audit["breaks"][0]
         line += f"; the audit finds the union hackable ({worst['attack']} in {worst['of']}: {worst['accuracy']:.1%})"

@@ -80,7 +80,8 @@ def _stage(before: Mapping[str, Any], new: Mapping[str, Any] | None) -> dict[str
     if "carried" in more:
         facts["carried"] = more["carried"]
     if "llm" in more:
-        facts["llm"] = {**more["llm"], "in_all": _sum(facts["llm"]["in_all"], more["llm"]["in_all"])}
+        one, other = facts["llm"], more["llm"]  # rows that failed now are named in the increment's own folder
+        facts["llm"] = {**other, "failed": one["failed"], "in_all": _sum(one["in_all"], other["in_all"])}
     return {**before, **{name: _sum(before[name], new[name]) for name in counts}, "facts": facts}
 
 

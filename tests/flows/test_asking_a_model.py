@@ -381,3 +381,22 @@ def test_conversations_that_a_method_does_not_make_are_refused(section: dict[str
     config = {"name": "x", "input": {"path": "x"}, "llm": {"model": "m"}, "conversations": section}
     with pytest.raises(ConfigError, match="conversations"):
         parse_config(config, where="t")
+
+
+def test_an_increment_asks_about_new_pairs_alone_and_the_bill_is_of_all(server: Server, captions: Path) -> None:
+    out, rows = captions.parent / "build", captions.read_text().splitlines(keepends=True)
+    captions.write_text("".join(rows[:7]))
+    first = built(captions, out, incremental=True, shards={"images": False})
+    asked = server.stats()["requests"]
+    captions.write_text("".join(rows))
+    second = built(captions, out, incremental=True, shards={"images": False})
+    assert server.stats()["requests"] - asked == len(rows) - 7
+    one, both = (manifest["stages"]["shorten"]["facts"]["llm"]["in_all"] for manifest in (first, second))
+    assert both["answers"] == second["cost"]["requests"] > one["answers"]
+    assert both["cost"] > one["cost"]
+    (failed,) = (out / "increments" / "0002" / "failed").iterdir()
+    assert "injected" in failed.read_text()
+    assert second["increments"][0]["stages"]["shorten"]["facts"]["llm"]["failed"] == len(
+        failed.read_text().splitlines()
+    )
+    assert second["contents"]["samples"] == len(rows)
