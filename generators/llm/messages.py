@@ -56,6 +56,15 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a text stands in a chat: the message's number, from 0, and the letters ``[start, end)`` of its text."""
+
+    message: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """The JSON schema that an answer has to fit. ``schema`` must not be changed afterwards.
 
@@ -84,6 +93,8 @@ class Request:
         sample: which of several answers to the same request, from 0.
         row: the user's row, as named in errors; it does not shape the answer.
         expects: an answer of the usual kind and length, by which a plan reckons; it does not shape the answer.
+        documents: where the texts stand that the model is given to read (`documents`). Servers are not told; a local
+            model may read by them. Not in the key, since the messages hold the texts themselves.
     """
 
     messages: tuple[Message, ...]
@@ -93,6 +104,7 @@ class Request:
     sample: int = 0
     row: str = ""
     expects: str = ""
+    documents: tuple[Place, ...] = ()
 
     def key(self, endpoint: str) -> str:
         """Return the cache key, 32 hex digits; see `pairwright.generators.llm.keys` for what is in it.
