@@ -33,6 +33,7 @@ from pairwright.training.methods.method import Method, Ready
 from pairwright.training.methods.methods import method_of
 from pairwright.training.models.checkpoints import load_trained, save_trained
 from pairwright.training.models.clip import Clip
+from pairwright.training.models.mllm import FocalLensMllm
 from pairwright.training.models.trained import share
 from pairwright.training.ranks import Ranks
 from pairwright.training.recipe import Recipe, StepByStepMethod
@@ -226,7 +227,7 @@ class _Trainer:
         norm = self.accelerator.clip_grad_norm_(trained, self.recipe.optimizer.clip or math.inf)
         self.stepping.step()
         self.optimizer.zero_grad(set_to_none=True)
-        if isinstance(self.model, Clip) and self.model.network.logit_scale.requires_grad:
+        if isinstance(self.model, Clip | FocalLensMllm):
             self.model.limit_scale()
         self.progress.step += 1
         self.progress.loader = self.loader.state_dict()

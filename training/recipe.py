@@ -92,6 +92,18 @@ class FocalLensClipMethod(_Strict):
     both_ways: bool = Field(default=False, description="Answers also find their image and instruction.")
 
 
+class FocalLensMllmMethod(_Strict):
+    """The same with a language model, whose state behind image and instruction finds the answer."""
+
+    kind: Literal["focallens-mllm"]
+    target: str = Field(
+        "", description="CLIP that embeds the answers; empty: --model is a FocalLens-MLLM, with its own."
+    )
+    turns: int = Field(0, ge=0, description="Of a sample in a batch, at most; 0: all.")
+    types: tuple[str, ...] = Field((), description="Of conversations; empty: all.")
+    both_ways: bool = Field(default=False, description="Answers also find their image and instruction.")
+
+
 class LlavaMethod(_Strict):
     """A vision tower, a projection and a language model; the loss is on answers and stop marks."""
 
@@ -122,6 +134,7 @@ Method = (
     | FscClipMethod
     | ReactMethod
     | FocalLensClipMethod
+    | FocalLensMllmMethod
     | LlavaMethod
     | StepByStepMethod
 )

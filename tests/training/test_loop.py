@@ -22,6 +22,7 @@ from pairwright.training.methods.contrastive import Contrastive  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
 from pairwright.training.models.focallens import FocalLensClip  # noqa: E402
 from pairwright.training.models.llava import Llava  # noqa: E402
+from pairwright.training.models.mllm import FocalLensMllm  # noqa: E402
 from pairwright.training.models.opening import open_model  # noqa: E402
 from pairwright.training.models.rationales import Student  # noqa: E402
 from pairwright.training.models.react import ReactClip  # noqa: E402
@@ -63,6 +64,12 @@ def log(out: Path) -> list[dict[str, str]]:
         return [{name: value for name, value in row.items() if name not in SPEED} for row in csv.DictReader(file)]
 
 
+def shown(given: Given, folder: Path) -> str:
+    """Return a LLaVA."""
+    words = f"method.language={language(folder / 'language')}"
+    return run("llava-align", *given, folder / "llava", words).model
+
+
 @pytest.mark.parametrize("recipe", PAIRS)
 def test_a_recipe_of_pairs_runs_and_leaves_a_clip(given: Given, tmp_path: Path, recipe: str) -> None:
     report = run(recipe, *given, tmp_path / "run")
@@ -73,7 +80,7 @@ def test_a_recipe_of_pairs_runs_and_leaves_a_clip(given: Given, tmp_path: Path, 
 
 
 def test_every_recipe_of_ours_is_run_here() -> None:
-    others = {"react", "focallens-clip", "llava-align", "llava-instruct", "step-by-step"}
+    others = {"react", "focallens-clip", "focallens-mllm", "llava-align", "llava-instruct", "step-by-step"}
     assert set(names()) == {*PAIRS, *others}
 
 
@@ -111,6 +118,33 @@ def test_llava_learns_to_show_and_then_to_answer(given: Given, tmp_path: Path) -
         run("llava-align", *given, tmp_path / "three")
     with pytest.raises(UsageError, match=r"leave out method\.language"):
         run("llava-instruct", given.data, shown.model, tmp_path / "four", speaks)
+
+
+def test_focallens_mllm_begins_with_a_llava_and_can_be_gone_on_with(given: Given, tmp_path: Path) -> None:
+    llava = shown(given, tmp_path)
+    aim = f"method.target={given.model}"
+    first = run("focallens-mllm", given.data, llava, tmp_path / "first", aim, "schedule.steps=12", "log_every=4")
+    losses = [float(row["loss"]) for row in log(tmp_path / "first")]
+    assert losses[-1] < losses[0]
+    model = open_model(first.model)
+    assert isinstance(model, FocalLensMllm)
+    before, after = open_model(llava).state_dict(), model.llava.state_dict()
+    still = {name for name, one in before.items() if torch.equal(one, after[name])}
+    assert still == {name for name in before if name.startswith("vision.") or name == "language.lm_head.weight"}
+    assert equal(dict(model.target.state_dict()), dict(Clip.load(given.model).state_dict()))
+    second = run("focallens-mllm", given.data, first.model, tmp_path / "second")
+    assert second.trained == first.trained
+
+
+def test_focallens_mllm_says_what_it_cannot_begin_with(given: Given, tmp_path: Path) -> None:
+    llava = shown(given, tmp_path)
+    with pytest.raises(UsageError, match=r"is a clip; this recipe begins with a llava"):
+        run("focallens-mllm", *given, tmp_path / "one", f"method.target={given.model}")
+    with pytest.raises(UsageError, match=r"name it, --set method\.target=PATH"):
+        run("focallens-mllm", given.data, llava, tmp_path / "two")
+    first = run("focallens-mllm", given.data, llava, tmp_path / "three", f"method.target={given.model}")
+    with pytest.raises(UsageError, match=r"leave out method\.target"):
+        run("focallens-mllm", given.data, first.model, tmp_path / "four", f"method.target={given.model}")
 
 
 @pytest.mark.parametrize("objectives", ["multi-task", "single-task", "label"])

@@ -18,6 +18,7 @@ from pairwright.training.loading.pairs import Pairs
 from pairwright.training.loading.texts import TextOptions
 from pairwright.training.methods.method import Ready
 from pairwright.training.models.clip import Clip, ClipOutput
+from pairwright.training.models.llava import Llava
 from pairwright.training.models.lora import add_lora, merge_lora
 from pairwright.training.models.opening import open_model
 from pairwright.training.models.react import ReactClip
@@ -98,12 +99,12 @@ def texts_for(clip: Clip, model: str, recipe: Recipe) -> TextOptions:
     return TextOptions(model, most)
 
 
-def images_for(clip: Clip, recipe: Recipe) -> ImageOptions:
-    """Return how images become pixels for a CLIP."""
+def images_for(model: Clip | Llava, recipe: Recipe) -> ImageOptions:
+    """Return how images become pixels for a model."""
     mean, deviation = (
-        cast("tuple[float, float, float]", tuple(of)) for of in (clip.pixels.mean, clip.pixels.deviation)
+        cast("tuple[float, float, float]", tuple(of)) for of in (model.pixels.mean, model.pixels.deviation)
     )
-    return ImageOptions(clip.pixels.size, recipe.batches.crop, recipe.batches.mirror, mean, deviation)
+    return ImageOptions(model.pixels.size, recipe.batches.crop, recipe.batches.mirror, mean, deviation)
 
 
 def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:

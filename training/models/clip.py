@@ -110,9 +110,7 @@ class Clip(nn.Module):
 
     def limit_scale(self) -> None:
         """Hold the scale between 1 and `MOST_SCALE`; to be called after each step that trains it (CLIP, section 2.5)."""
-        with torch.no_grad():
-            # Clamped in place, not in `scale`: there the gradient would vanish at the limit for good.
-            self.network.logit_scale.clamp_(0.0, torch.tensor(MOST_SCALE).log().item())
+        hold_scale(self.network.logit_scale)
 
     def encode_images(self, images: Tensor) -> Tensor:
         """Return one unit row an image, float32 (b, d), of images (b, 3, h, w) as `pixels` says.
@@ -221,6 +219,14 @@ class Clip(nn.Module):
         # 2 is what old configs say, wrongly: the mark is then the highest number.
         ends: Tensor = texts if end == 2 else (texts == end).int()
         return ends.argmax(dim=1)
+
+
+def hold_scale(logarithm: nn.Parameter) -> None:
+    """Hold the logarithm of a scale that is trained between those of 1 and `MOST_SCALE`; a frozen one stays."""
+    if logarithm.requires_grad:
+        with torch.no_grad():
+            # Clamped in place, not where it is read: there the gradient would vanish at the limit for good.
+            logarithm.clamp_(0.0, torch.tensor(MOST_SCALE).log().item())
 
 
 def _unit(rows: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ CLIP's embedding: here by one linear map. The temperature starts at CLIP's and i
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from torch.nn import functional
 from pairwright.datasets.errors import UsageError
 from pairwright.training.models.anyres import Grid
 from pairwright.training.models.checkpoints import begin_saving, fill, read_added, read_description, save_added
-from pairwright.training.models.clip import Clip, ClipOutput
+from pairwright.training.models.clip import Clip, ClipOutput, hold_scale
 from pairwright.training.models.llava import IMAGE, Llava
 
 
@@ -114,6 +114,17 @@ class FocalLensMllm(nn.Module):
         with torch.no_grad():  # T of eq. 5.1 is frozen
             rows = self.target.encode_texts(outputs)
         return ClipOutput(self.encode_images(images, texts, text_mask, grids=grids), rows, self.scale)
+
+    def limit_scale(self) -> None:
+        """Hold the temperature as `Clip.limit_scale` does; to be called after each step."""
+        hold_scale(self.logit_scale)
+
+    def unread(self) -> list[nn.Parameter]:
+        """Return the layer from states to words, which nothing here reads; none where the words' embeddings are it."""
+        language: Any = self.llava.language
+        out, words = language.get_output_embeddings(), language.get_input_embeddings()
+        shared = {id(one) for one in words.parameters()}
+        return [] if out is None else [one for one in out.parameters() if id(one) not in shared]
 
     def added(self) -> dict[str, Tensor]:
         """Return the head's weights and the temperature's."""

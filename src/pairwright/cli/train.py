@@ -22,8 +22,8 @@ def train(
         str,
         typer.Argument(
             metavar="RECIPE",
-            help="clip, negclip, hp-hn, fsc-clip, react, focallens-clip, llava-align, llava-instruct, step-by-step; "
-            "or a YAML file.",
+            help="clip, negclip, hp-hn, fsc-clip, react, focallens-clip, focallens-mllm, llava-align, llava-instruct, "
+            "step-by-step; or a YAML file.",
         ),
     ],
     *,
