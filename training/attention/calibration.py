@@ -1,0 +1,80 @@
+"""Relevance as attention less its positional bias, and the shares of attention that follow from it (000, chapter 3).
+
+Attn(x, k) = rel(x) + bias(k) (eq. 3.2). A dummy document of no relevance, put in the place of document k, measures
+bias(k) (eq. 3.3); the difference is the *calibrated attention* of the document at k, its relevance but for a constant
+(eq. 3.4). The log-linear form (eq. B.1) does the same with logarithms.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pairwright.datasets.errors import UsageError
+
+Form = Literal["linear", "log-linear"]
+FloatArray = npt.NDArray[np.float64]
+
+TEMPERATURE = 5e-5
+_LEAST = 1e-30  # attention that a float32 cannot hold counts as this, so that it has a logarithm
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How attention is calibrated.
+
+    Attributes:
+        form: of the model of attention, linear (eq. 3.2) or log-linear (eq. B.1).
+        temperature: t of eq. 3.5, above 0; None: 5e-5 (appendix B.2), and 1 for the log-linear form, whose relevance is
+            a logarithm and for which no t is given: shares are then in proportion to attention over bias.
+        dummy: the document that bias is measured with; empty: a neutral one, as long as the prompt's documents.
+        first_layer: where attention begins to be rescaled; None: with the last half of the layers.
+
+    Raises:
+        UsageError: for a temperature that is not above 0.
+    """
+
+    form: Form = "linear"
+    temperature: float | None = None
+    dummy: str = ""
+    first_layer: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.temperature is not None and not self.temperature > 0:
+            raise UsageError(f"temperature {self.temperature}: give one above 0, as {TEMPERATURE}.")
+
+    @property
+    def t(self) -> float:
+        """The temperature that is used."""
+        if self.temperature is not None:
+            return self.temperature
+        return TEMPERATURE if self.form == "linear" else 1.0
+
+
+def relevance(attention: FloatArray, baseline: FloatArray, form: Form = "linear") -> FloatArray:
+    """Return the calibrated attention of each document, float64 (documents,), known but for a constant.
+
+    Args:
+        attention: float64 (documents,), Attn(x_k, k), each 0-1.
+        baseline: float64 (documents,), Attn(dummy, k).
+        form: linear or log-linear.
+    """
+    if form == "linear":
+        return attention - baseline
+    return np.asarray(np.log(np.maximum(attention, _LEAST)) - np.log(np.maximum(baseline, _LEAST)))
+
+
+def shares(relevances: FloatArray, tokens: tuple[int, ...], temperature: float) -> FloatArray:
+    """Return logarithms of each document's share of the attention on all documents (eq. 3.5, 3.6).
+
+    The softmax is about mean attention a token, so a longer document's share grows with its tokens.
+
+    Args:
+        relevances: float64 (documents,).
+        tokens: of each document, 1 or more.
+        temperature: above 0.
+    """
+    raw = relevances / temperature + np.log(np.asarray(tokens, dtype=np.float64))
+    raw = raw - raw.max()
+    return np.asarray(raw - np.log(np.exp(raw).sum()))

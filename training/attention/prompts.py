@@ -1,0 +1,131 @@
+"""Prompts that hold documents: where each stands, the question before and behind them (000, section 3.2).
+
+A prompt is text and the place of each document in it, so that documents can be put in and exchanged without the rest
+changing, and their tokens be found by what the tokenizer says of each token's letters.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import median_low
+from typing import Any
+
+from pairwright.datasets.errors import UsageError
+from pairwright.training.attention.registry import Layout
+
+TASK = (
+    "Write a high-quality answer for the given question using only the provided search results "
+    "(some of which might be irrelevant)."
+)
+_FILLER = (
+    "This is a passage that stands here for its length alone and says nothing about any person, any place or any event "
+    "that a question could be about"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A text with documents in it.
+
+    Attributes:
+        text: all of it, as the model is to read it.
+        spans: letters ``[start, end)`` of each document; in order, disjoint.
+        marks: whether the tokenizer is to add its marks of beginning and end; a chat template has written them itself.
+    """
+
+    text: str
+    spans: tuple[tuple[int, int], ...]
+    marks: bool = True
+
+    @property
+    def documents(self) -> list[str]:
+        """The texts of the documents."""
+        return [self.text[start:end] for start, end in self.spans]
+
+    def holding(self, documents: Sequence[str]) -> "Prompt":
+        """Return the same prompt with other documents, as many as it has."""
+        text, spans, last = "", [], 0
+        for document, (start, end) in zip(documents, self.spans, strict=True):
+            text += self.text[last:start]
+            spans.append((len(text), len(text) + len(document)))
+            text, last = text + document, end
+        return replace(self, text=text + self.text[last:], spans=tuple(spans))
+
+    def with_dummy(self, position: int, dummy: str) -> "Prompt":
+        """Return the same prompt with ``dummy`` instead of the document at ``position``, from 0."""
+        documents = self.documents
+        documents[position] = dummy
+        return self.holding(documents)
+
+
+def question_prompt(question: str, documents: Sequence[str]) -> Prompt:
+    """Return the prompt of section 3.2: task, question, numbered documents, question again."""
+    text = f"{TASK}\n\nQuestion: {question}\n\nSearch results:\n"
+    spans = []
+    for number, document in enumerate(documents, 1):
+        text += f"Document [{number}] "
+        spans.append((len(text), len(text) + len(document)))
+        text += f"{document}\n"
+    return Prompt(f"{text}\nQuestion: {question}\nAnswer:", tuple(spans))
+
+
+def as_chat(prompt: Prompt, tokenizer: Any) -> Prompt:
+    """Return the prompt as a user's turn of a chat; as it is, when the tokenizer has no template.
+
+    Raises:
+        UsageError: when the template changes the text within, so that the documents' places are lost.
+    """
+    if not getattr(tokenizer, "chat_template", None):
+        return prompt
+    turn = [{"role": "user", "content": prompt.text}]
+    text: str = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+    at = text.find(prompt.text)
+    if at < 0:
+        raise UsageError("the chat template changes the text of a turn, so documents cannot be found in it.")
+    return Prompt(text, tuple((at + start, at + end) for start, end in prompt.spans), marks=False)
+
+
+def dummy_like(documents: Sequence[str]) -> str:
+    """Return a document that tells nothing, as many words long as the middle one of ``documents``.
+
+    Attention a token falls with a document's length, so a dummy of another length would measure that as well.
+    """
+    words = max(1, median_low(len(document.split()) for document in documents))
+    filler = _FILLER.split()
+    return " ".join(filler[place % len(filler)] for place in range(words)).capitalize() + "."
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """A prompt as a model reads it.
+
+    Attributes:
+        ids: of all its tokens.
+        layout: which of them are which document's.
+    """
+
+    ids: tuple[int, ...]
+    layout: Layout
+
+
+def tokens_of(prompt: Prompt, tokenizer: Any) -> Tokens:
+    """Return the prompt's tokens, and which belong to which document.
+
+    A token that holds a letter of a document belongs to it; one that holds letters of two belongs to the first.
+
+    Raises:
+        UsageError: when the tokenizer does not tell which letters a token holds, or a document has no token.
+    """
+    if not getattr(tokenizer, "is_fast", False):
+        raise UsageError(
+            f"{type(tokenizer).__name__} tells no offsets of tokens. Use a fast tokenizer (tokenizer.json)."
+        )
+    read = tokenizer(prompt.text, add_special_tokens=prompt.marks, return_offsets_mapping=True, verbose=False)
+    offsets = [(place, start, end) for place, (start, end) in enumerate(read["offset_mapping"]) if end > start]
+    spans: list[tuple[int, int]] = []
+    for first, behind in prompt.spans:
+        taken = spans[-1][1] if spans else 0
+        inside = [place for place, start, end in offsets if place >= taken and start < behind and end > first]
+        if not inside:
+            raise UsageError(f"document {len(spans) + 1} has no token: {prompt.text[first:behind][:40]!r}")
+        spans.append((inside[0], inside[-1] + 1))
+    return Tokens(tuple(read["input_ids"]), Layout(tuple(spans), len(read["input_ids"])))
