@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.exports import (
+    croissant,
     hugging_face,
     llava,
     negclip,
@@ -48,6 +49,7 @@ FORMATS: dict[str, ExportFormat] = {
     "rationales": ExportFormat(rationales.write, (".jsonl", ""), "tasks with rationales, as a student trains on them"),
     "parquet": ExportFormat(parquet.write, (".parquet",), "one row a pair, texts in nested columns"),
     "hf": ExportFormat(hugging_face.write, ("",), "a folder for the Hugging Face Hub: card and shards"),
+    "croissant": ExportFormat(croissant.write, ("",), "shards and their description for machines (MLCommons)"),
     "webdataset": ExportFormat(webdataset_folder.write, ("",), "shards, sizes.json and check sums"),
 }
 

@@ -1,0 +1,101 @@
+"""Exports opened by the libraries that they are for, each in a process of its own with caches of its own."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.datasets.exports.source import from_records
+from pairwright.datasets.exports.table import export
+from tests.datasets.way_out import image_files
+
+CROISSANT = """
+import json, sys
+import mlcroissant
+dataset = mlcroissant.Dataset(jsonld=sys.argv[1])
+def plain(value):
+    if isinstance(value, dict):
+        return {name.rpartition("/")[2]: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    if isinstance(value, bytes):
+        return value.decode()
+    return list(value.size) if hasattr(value, "getpixel") else int(value) if hasattr(value, "dtype") else value
+names = [record_set.uuid for record_set in dataset.metadata.record_sets]
+read = {name: [plain(row) for row in dataset.records(name)] for name in names}
+print(json.dumps({"errors": sorted(dataset.metadata.issues.errors), **read}))
+"""
+
+HUGGING_FACE = """
+import json, sys
+from datasets import load_dataset
+rows = load_dataset(sys.argv[1], split="train")
+first = rows[0]
+print(json.dumps({"rows": len(rows), "json": [row["json"] for row in rows], "size": list(first["jpg"].size)}))
+"""
+
+
+def needed(package: str) -> pytest.MarkDecorator:
+    missing = importlib.util.find_spec(package) is None
+    return pytest.mark.skipif(missing, reason=f"{package} is not installed (`make full`)")
+
+
+def read_by(program: str, path: Path, cache: Path) -> dict[str, Any]:
+    """Run a program in a folder of its own, where the name `datasets` is Hugging Face's."""
+    cache.mkdir()
+    env = {
+        **os.environ,
+        "CROISSANT_CACHE": str(cache / "croissant"),
+        "HF_HOME": str(cache),
+        "HF_HUB_OFFLINE": "1",
+    }
+    command = [sys.executable, "-c", program, str(path)]
+    done = subprocess.run(command, cwd=cache, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    read: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return read
+
+
+@needed("mlcroissant")
+def test_mlcroissant_validates_the_description_and_reads_texts_and_images_by_it(tmp_path: Path) -> None:
+    pairs, annotations = image_files(tmp_path / "pool", 12)
+    export(from_records(pairs, annotations), "croissant", tmp_path / "out")
+    read = read_by(CROISSANT, tmp_path / "out" / "croissant.json", tmp_path / "cache")
+    assert read["errors"] == []
+    rows = {row["key"]: row for row in read["samples"]}
+    assert [row["key"] for row in read["samples"]] == [pair.key for pair in pairs]
+    for pair in pairs:
+        texts = [one.text for one in annotations if one.key == pair.key and one.kind == "hard_negative"]
+        assert rows[pair.key]["caption"] == pair.caption
+        assert [one["text"] for one in rows[pair.key]["hard_negatives"]] == texts
+        assert rows[pair.key]["provenance"]["license"] == pair.license
+    assert {row["key"] for row in read["images"]} == set(rows)
+    assert all(row["image"] == [32, 24] for row in read["images"])
+
+
+@needed("mlcroissant")
+def test_texts_without_images_are_described_too(tmp_path: Path) -> None:
+    pairs, annotations = image_files(tmp_path / "pool", 3)
+    alone = [replace(pair, image="") for pair in pairs]
+    export(from_records(alone, annotations), "croissant", tmp_path / "out")
+    read = read_by(CROISSANT, tmp_path / "out" / "croissant.json", tmp_path / "cache")
+    assert read["errors"] == []
+    assert [row["caption"] for row in read["samples"]] == [pair.caption for pair in alone]
+    assert "images" not in read
+
+
+@needed("datasets")
+def test_load_dataset_opens_the_folder_for_the_hub(tmp_path: Path) -> None:
+    pairs, annotations = image_files(tmp_path / "pool", 12)
+    export(from_records(pairs, annotations), "hf", tmp_path / "hub")
+    read = read_by(HUGGING_FACE, tmp_path / "hub", tmp_path / "cache")
+    assert read["rows"] == 12
+    assert read["size"] == [32, 24]
+    assert [row["caption"] for row in read["json"]] == [pair.caption for pair in pairs]
+    assert read["json"][0]["hard_negatives"][0]["text"] == annotations[0].text
