@@ -99,25 +99,34 @@ class DocumentSpans:
         return replace(self, spans=tuple((a + by, b + by) for a, b in self.spans), length=self.length + by)
 
 
-def with_documents(messages: Sequence[Message], documents: Sequence[Document]) -> PromptWithDocuments:
-    """Return the chat with documents behind its last message's text, and that text once more behind them.
+def with_documents(
+    messages: Sequence[Message], documents: Sequence[Document], at: int | None = None
+) -> PromptWithDocuments:
+    """Return the chat with documents behind the text of the question, and that text once more behind them.
+
+    Args:
+        messages: the chat.
+        documents: in the order in which they are to stand.
+        at: the number of the question's message; None: the last.
 
     Raises:
-        UsageError: the last message is not the user's, or a document's text is empty.
+        UsageError: the message is not the user's, or a document's text is empty.
     """
-    if not messages or messages[-1].role != "user":
+    place = len(messages) - 1 if at is None else at
+    if not 0 <= place < len(messages) or messages[place].role != "user":
         raise UsageError("documents are put into the user's message, which has to be the last.")
     if not documents:
         return PromptWithDocuments(tuple(messages), (), ())
-    last = messages[-1]
-    text = f"{last.text}\n\n{BEFORE}"
+    last = messages[place]
+    question = last.text.strip()
+    text = f"{question}\n\n{BEFORE}"
     places: list[Place] = []
     for number, document in enumerate(documents, 1):
         if not document.text.strip():
             raise UsageError(f"document {document.key} is empty. Leave it out.")
         quoted = as_data(document.text)
         text += f"\nDocument [{number}] {quoted}"
-        places.append(Place(len(messages) - 1, len(text) - len(quoted) + 1, len(text) - 1))
-    text += f"\n\n{last.text}"
-    asked = (*messages[:-1], replace(last, text=text))
+        places.append(Place(place, len(text) - len(quoted) + 1, len(text) - 1))
+    text += f"\n\n{question}"
+    asked = (*messages[:place], replace(last, text=text), *messages[place + 1 :])
     return PromptWithDocuments(asked, tuple(documents), tuple(places))

@@ -1,0 +1,310 @@
+"""A causal language model of transformers behind the same seam as servers: a `Client` that a session opens.
+
+    folder = find_local("local:models/small")
+    with Session(local_settings(folder), cache=Path("llm-cache.sqlite"), opened=in_local(folder)) as session:
+        ...
+
+Requests that wait are answered in batches: the one that has waited longest, and with it those of the most similar
+length, as many as `TOKENS` allow and at most ``max_concurrency``. A batch that the device's memory cannot hold is cut
+in two. One thread writes; the event loop stays free.
+
+Parameters that a request may have are those of `PARAMETERS`. Where it says nothing: temperature 1, as servers do, and
+at most `ANSWER` tokens. Without a seed the seed is 0: an answer depends on seed, prompt and sample number alone.
+Nothing holds the model to a schema; it is told in words, and the answer is read as any other.
+
+The device is a CUDA GPU where torch finds one, in the precision that the weights are stored in; else the CPU, in
+float32. Not covered: several GPUs, quantised weights, images.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from threading import Event
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.cache import Cache
+from pairwright.generators.llm.failures import Failure
+from pairwright.generators.llm.local_folder import LocalFolder
+from pairwright.generators.llm.local_prompts import prompt_of
+from pairwright.generators.llm.local_writing import Around, Wanted, Writer, Written
+from pairwright.generators.llm.messages import Reply, Request
+from pairwright.generators.llm.schema_forms import as_form
+from pairwright.generators.llm.settings import LLMSettings
+from pairwright.generators.llm.wire import reply_of
+
+PARAMETERS = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed")
+ANSWER = 1024  # tokens of an answer, where a request does not say
+TOKENS = 32_768  # of a batch, prompts and longest answers with their padding
+GATHER_S = 0.005  # for which requests are gathered before a batch
+CONTEXT = 1_000_000  # tokens, where the model's configuration does not say
+
+
+def local_settings(folder: LocalFolder, *, max_concurrency: int = 64, kept_as: str = "") -> LLMSettings:
+    """Return the settings of a session with a local model.
+
+    Args:
+        folder: the model.
+        max_concurrency: rows of a batch, at most.
+        kept_as: what else shapes its answers (a calibration); it becomes a part of the cache keys.
+    """
+    endpoint = f"local:{folder.fingerprint}{f'+{kept_as}' if kept_as else ''}"
+    return LLMSettings(model=folder.name, endpoint=endpoint, max_concurrency=max_concurrency)
+
+
+def in_local(
+    folder: LocalFolder, *, around: Around | None = None
+) -> Callable[[LLMSettings, Cache], AbstractAsyncContextManager["LocalModel"]]:
+    """Return what opens the model for a session; ``around`` holds while a batch is written (`local_writing`)."""
+
+    @asynccontextmanager
+    async def opened(settings: LLMSettings, cache: Cache) -> AsyncIterator[LocalModel]:  # noqa: ARG001 - as sessions call it
+        model = LocalModel.open(folder, around=around, most_rows=settings.max_concurrency)
+        try:
+            yield model
+        finally:
+            await model.close()
+
+    return opened
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A request that waits for its answer."""
+
+    wanted: Wanted
+    answer: "asyncio.Future[Written]"
+
+    @property
+    def tokens(self) -> int:
+        return len(self.wanted.tokens)
+
+
+class LocalModel:
+    """A model on this machine. Use it from one event loop.
+
+    Args:
+        model: a causal language model of transformers, on its device.
+        tokenizer: of the model.
+        name: stands in replies.
+        around: holds while a batch is written.
+        most_rows: of a batch.
+    """
+
+    def __init__(
+        self, model: Any, tokenizer: Any, *, name: str, around: Around | None = None, most_rows: int = 64
+    ) -> None:
+        self._halt = Event()
+        self._writer = Writer(model, tokenizer, around=around, halt=self._halt)
+        self._tokenizer, self._name, self._most_rows = tokenizer, name, most_rows
+        text = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
+        self._context = int(getattr(text, "max_position_embeddings", None) or CONTEXT)
+        self._waiting: list[_Waiting] = []
+        self._work: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "local-model")
+        self._stopped: Failure | None = None
+
+    @classmethod
+    def open(cls, folder: LocalFolder, *, around: Around | None = None, most_rows: int = 64) -> "LocalModel":
+        """Load the model of a folder.
+
+        Raises:
+            InputError: it cannot be loaded, or is no causal language model.
+        """
+        model, tokenizer = load_local(folder)
+        return cls(model, tokenizer, name=folder.name, around=around, most_rows=most_rows)
+
+    async def ask(self, request: Request) -> Reply:
+        """Answer.
+
+        Raises:
+            Failure: ``context_too_long``, ``unsupported``, ``bad_request``; what stopped the run.
+            UsageError: a parameter that a local model does not know, or with a value that cannot be.
+        """
+        if self._stopped is not None:
+            raise self._stopped
+        waiting = _Waiting(self._wanted(as_form(request, "json")), asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if self._work is None:
+            self._work = asyncio.get_running_loop().create_task(self._answer_all())
+        return self._reply(waiting, await waiting.answer)
+
+    def stop(self, failure: Failure) -> None:
+        """Begin no further batch: requests that wait end in ``failure``, those under way may be answered."""
+        self._stopped = failure
+        for waiting in self._waiting:
+            if not waiting.answer.done():
+                waiting.answer.set_exception(failure)
+        self._waiting.clear()
+
+    async def close(self) -> None:
+        """End what is under way at its next token, and let the model go."""
+        self._halt.set()
+        self.stop(self._stopped or Failure("interrupted"))
+        if self._work is not None:
+            await asyncio.wait([self._work])
+        self._thread.shutdown()
+
+    def _wanted(self, request: Request) -> Wanted:
+        prompt = prompt_of(request, self._tokenizer)
+        given = checked(request.parameters)
+        room = self._context - len(prompt.tokens)
+        if room < 1:
+            raise Failure("context_too_long", f"{len(prompt.tokens):,} tokens, and the model reads {self._context:,}")
+        shown = blake2b(orjson.dumps(prompt.tokens), digest_size=16).hexdigest()
+        return Wanted(
+            prompt.tokens,
+            prompt.spans,
+            min(given["most"], room),
+            given["temperature"],
+            given["top_p"],
+            given["top_k"],
+            (*given["stops"], *prompt.stops),
+            (given["seed"], shown, request.sample),
+        )
+
+    def _reply(self, waiting: _Waiting, written: Written) -> Reply:
+        body = {
+            "object": "chat.completion",
+            "model": self._name,
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": written.text},
+                    "finish_reason": written.finish_reason,
+                }
+            ],
+            "usage": {"prompt_tokens": waiting.tokens, "completion_tokens": written.tokens},
+        }
+        return reply_of(orjson.dumps(body))
+
+    async def _answer_all(self) -> None:
+        try:
+            await asyncio.sleep(GATHER_S)
+            while batch := self._batch():
+                await self._answer(batch)
+                await asyncio.sleep(GATHER_S)  # whoever got an answer may have the next question by now
+        finally:
+            self._work = None
+
+    def _batch(self) -> list[_Waiting]:
+        self._waiting = [each for each in self._waiting if not each.answer.done()]
+        if not self._waiting:
+            return []
+        first = self._waiting[0]
+        batch: list[_Waiting] = []
+        longest = most = 0
+        for each in sorted(self._waiting, key=lambda other: abs(other.tokens - first.tokens)):
+            longest, most = max(longest, each.tokens), max(most, each.wanted.most)
+            if batch and ((len(batch) + 1) * (longest + most) > TOKENS or len(batch) == self._most_rows):
+                break
+            batch.append(each)
+        taken = set(map(id, batch))
+        self._waiting = [each for each in self._waiting if id(each) not in taken]
+        return batch
+
+    async def _answer(self, batch: Sequence[_Waiting]) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            written = await loop.run_in_executor(self._thread, self._write, [each.wanted for each in batch])
+        except Exception as error:  # noqa: BLE001 - whoever asked is told; a task has nobody to raise to
+            for each in batch:
+                if not each.answer.done():
+                    each.answer.set_exception(_failure(error))
+            return
+        for each, answer in zip(batch, written, strict=True):
+            if not each.answer.done():
+                if self._halt.is_set():
+                    each.answer.set_exception(self._stopped or Failure("interrupted"))
+                else:
+                    each.answer.set_result(answer)
+
+    def _write(self, batch: Sequence[Wanted]) -> list[Written]:
+        import torch
+
+        try:
+            return self._writer.write(batch)
+        except torch.OutOfMemoryError:
+            if len(batch) == 1:
+                raise
+        torch.cuda.empty_cache()
+        half = len(batch) // 2
+        return self._write(batch[:half]) + self._write(batch[half:])
+
+
+def load_local(folder: LocalFolder) -> tuple[Any, Any]:
+    """Return model and tokenizer of a folder, the model on its device and ready to be asked.
+
+    Raises:
+        InputError: they cannot be loaded, or it is no causal language model.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from pairwright.indexes.checkpoints import translated
+
+    on_gpu = torch.cuda.is_available()
+    with translated(f"model {folder.given}"):
+        tokenizer = AutoTokenizer.from_pretrained(folder.path)
+        model: Any = AutoModelForCausalLM.from_pretrained(
+            folder.path, dtype="auto" if on_gpu else torch.float32, use_safetensors=True
+        )
+    return model.to("cuda" if on_gpu else "cpu").eval(), tokenizer
+
+
+def checked(parameters: Any) -> dict[str, Any]:
+    """Return a request's parameters, filled up: most, temperature, top_p, top_k, stops, seed.
+
+    Raises:
+        UsageError: for a name or a value that cannot be.
+    """
+    if unknown := sorted(set(parameters) - set(PARAMETERS)):
+        raise UsageError(
+            f"a local model has no parameter {', '.join(unknown)}. It knows {', '.join(PARAMETERS)}; "
+            f"--parameter {unknown[0]}= leaves one out."
+        )
+    stop = parameters.get("stop") or ()
+    return {
+        "most": _number(parameters, ("max_completion_tokens", "max_tokens"), ANSWER, 1, 2**31, whole=True),
+        "temperature": _number(parameters, ("temperature",), 1.0, 0.0, 100.0),
+        "top_p": _number(parameters, ("top_p",), 1.0, 1e-9, 1.0),
+        "top_k": _number(parameters, ("top_k",), 0, 0, 2**31, whole=True),
+        "stops": _stops(stop),
+        "seed": _number(parameters, ("seed",), 0, -(2**63), 2**64, whole=True),
+    }
+
+
+def _number(  # noqa: PLR0913 - what is read, and what it may be
+    parameters: Any, names: Sequence[str], usual: float, low: float, high: float, *, whole: bool = False
+) -> Any:
+    for name in names:
+        value = parameters.get(name)
+        if value is None:
+            continue
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+        if not fits or (whole and value != int(value)):
+            raise UsageError(f"{name} {value!r}: give a {'whole ' if whole else ''}number from {low:g} to {high:g}.")
+        return int(value) if whole else float(value)
+    return usual
+
+
+def _stops(stop: Any) -> tuple[str, ...]:
+    stops = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, list | tuple) else None
+    if stops is None or not all(isinstance(each, str) and each for each in stops):
+        raise UsageError(f"stop {stop!r}: give a text, or a list of them.")
+    return stops
+
+
+def _failure(error: Exception) -> Failure:
+    import torch
+
+    if isinstance(error, Failure):
+        return error
+    if isinstance(error, torch.OutOfMemoryError):
+        return Failure("request_too_large", "the device's memory does not hold this request alone")
+    return Failure("server_error", f"the local model broke: {type(error).__name__}: {error}")

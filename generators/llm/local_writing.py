@@ -1,0 +1,190 @@
+"""Answers of a causal language model to several prompts at once, each with chance of its own.
+
+Prompts stand side by side with padding before the shorter ones, which no token attends to. A row's next token is drawn
+by a number that belongs to the row and the step alone, so the same seed gives the same answer in whatever batch the
+row stands. Logits, though, come out of matrix products that round differently for another batch (about 1e-6 in
+float32, 1e-2 in bfloat16): where two tokens are as likely as that, a greedy answer may still differ. The cache keeps
+the first.
+
+What the folder's ``generation_config.json`` asks for beside its end tokens (repetition penalties, its own temperature)
+is left out: a request says how it is to be answered.
+
+A calibration of attention comes in as `Around`: it is given the model, the batch, and where documents stand in it,
+and holds while the batch is written.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from threading import Event
+from typing import Any
+
+from pairwright.datasets.chance import stream
+from pairwright.generators.llm.documents import DocumentSpans
+
+# The transformers model; token ids and attention mask, int64 (rows, tokens), padded on the left; a row's documents,
+# padding counted in.
+Around = Callable[[Any, Any, Any, Sequence[DocumentSpans]], AbstractContextManager[object]]
+
+_TAIL = 16  # tokens behind which a stop text is looked for, beside those that its letters may take
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a prompt is to be answered.
+
+    Attributes:
+        tokens: of the prompt.
+        spans: of its documents.
+        most: tokens of the answer, at most.
+        temperature: 0: always the likeliest token.
+        top_p: draw among the likeliest tokens that have so much of the probability together, in (0, 1].
+        top_k: draw among so many of the likeliest; 0: all.
+        stops: texts at which the answer ends; they are no part of it.
+        chance: names the row's chance, such as its seed, prompt and sample.
+    """
+
+    tokens: tuple[int, ...]
+    spans: DocumentSpans
+    most: int
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    stops: tuple[str, ...] = ()
+    chance: tuple[str | int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """An answer: its text, ``stop`` or ``length``, and its tokens, an end token counted in."""
+
+    text: str
+    finish_reason: str
+    tokens: int
+
+
+@dataclass
+class _Row:
+    """A row under way: what it wants, its chance, and its tokens so far."""
+
+    wanted: Wanted
+    tokens: list[int] = field(default_factory=list)
+    ended: str = ""
+
+    def __post_init__(self) -> None:
+        self.chance = stream("local-model", *self.wanted.chance)
+
+
+class Writer:
+    """Writes answers by a model and its tokenizer.
+
+    Args:
+        model: a causal language model of transformers, on its device.
+        tokenizer: of the model.
+        around: holds while a batch is written.
+        halt: once set, ends the batch under way at its next token.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, *, around: Around | None = None, halt: Event | None = None) -> None:
+        from transformers import GenerationConfig
+
+        settings: Any = GenerationConfig
+
+        self._model, self._tokenizer, self._around = model, tokenizer, around
+        self._halt = halt or Event()
+        self._ends = frozenset(_ends(model, tokenizer))
+        self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else min(self._ends, default=0)
+        ends = sorted(self._ends) or None
+        model.generation_config = settings(eos_token_id=ends, pad_token_id=self._pad, do_sample=False)
+
+    def write(self, batch: Sequence[Wanted]) -> list[Written]:
+        """Answer all prompts of a batch; in their order."""
+        import torch
+        from transformers import LogitsProcessorList, StoppingCriteriaList
+
+        rows = [_Row(wanted) for wanted in batch]
+        longest = max(len(each.tokens) for each in batch)
+        pads = [longest - len(each.tokens) for each in batch]
+        ids = torch.tensor([[self._pad] * pad + list(each.tokens) for pad, each in zip(pads, batch, strict=True)])
+        mask = torch.tensor([[0] * pad + [1] * len(each.tokens) for pad, each in zip(pads, batch, strict=True)])
+        ids, mask = ids.to(self._model.device), mask.to(self._model.device)
+        spans = [each.spans.moved(pad) for pad, each in zip(pads, batch, strict=True)]
+        held = self._around(self._model, ids, mask, spans) if self._around is not None else nullcontext()
+        with torch.inference_mode(), held:
+            self._model.generate(
+                input_ids=ids,
+                attention_mask=mask,
+                max_new_tokens=max(each.most for each in batch),
+                logits_processor=LogitsProcessorList([_Drawing(rows)]),
+                stopping_criteria=StoppingCriteriaList([self._stopping(rows)]),
+            )
+        return [self._written(row) for row in rows]
+
+    def _stopping(self, rows: Sequence[_Row]) -> Callable[..., Any]:
+        import torch
+
+        def stopped(input_ids: Any, scores: Any, **_: Any) -> Any:  # noqa: ARG001 - as generate calls it
+            for row, token in zip(rows, input_ids[:, -1].tolist(), strict=True):
+                if not row.ended:
+                    row.tokens.append(token)
+                    row.ended = self._end_of(row)
+            halted = self._halt.is_set()
+            return torch.tensor([bool(row.ended) or halted for row in rows], device=input_ids.device)
+
+        return stopped
+
+    def _end_of(self, row: _Row) -> str:
+        if row.tokens[-1] in self._ends:
+            return "stop"
+        if row.wanted.stops:
+            tail = self._text(row.tokens[-_TAIL - max(map(len, row.wanted.stops)) :])
+            if any(stop in tail for stop in row.wanted.stops):
+                return "stop"
+        return "length" if len(row.tokens) >= row.wanted.most else ""
+
+    def _written(self, row: _Row) -> Written:
+        tokens = row.tokens[:-1] if row.tokens and row.tokens[-1] in self._ends else row.tokens
+        text = self._text(tokens)
+        places = [at for stop in row.wanted.stops if (at := text.find(stop)) >= 0]
+        return Written(text[: min(places, default=len(text))], row.ended or "length", len(row.tokens))
+
+    def _text(self, tokens: Sequence[int]) -> str:
+        return str(self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False))
+
+
+class _Drawing:
+    """Draws each row's next token; leaves it as the only one that `generate` can choose."""
+
+    def __init__(self, rows: Sequence[_Row]) -> None:
+        self._rows = rows
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002 - as generate calls it
+        for at, row in enumerate(self._rows):
+            if row.wanted.temperature > 0 and not row.ended:
+                token = drawn(scores[at], row.wanted, row.chance.random())
+                scores[at] = float("-inf")
+                scores[at, token] = 0.0
+        return scores
+
+
+def drawn(logits: Any, wanted: Wanted, number: float) -> int:
+    """Return the token that a number in [0, 1) draws from logits (vocabulary,), the likeliest first."""
+    import torch
+
+    likely = torch.softmax(logits.to(torch.float64) / wanted.temperature, dim=-1)
+    shares, order = torch.sort(likely, descending=True, stable=True)
+    if wanted.top_k:
+        shares = shares[: wanted.top_k]
+    sums = torch.cumsum(shares, 0)
+    kept = min(int(torch.searchsorted(sums, sums[-1] * wanted.top_p)) + 1, len(sums))
+    place = int(torch.searchsorted(sums[:kept], sums[kept - 1] * number, right=True))
+    return int(order[min(place, kept - 1)])
+
+
+def _ends(model: Any, tokenizer: Any) -> set[int]:
+    """Return the tokens that end an answer, by the model's own settings and the tokenizer's."""
+    found: set[int] = set()
+    for source in (getattr(model, "generation_config", None), model.config, tokenizer):
+        given = getattr(source, "eos_token_id", None)
+        found |= set(given) if isinstance(given, list | tuple) else {given} if given is not None else set()
+    return found
