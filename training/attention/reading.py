@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 from pairwright.datasets.errors import UsageError
 from pairwright.training.attention.calibration import Calibration, FloatArray, relevance, shares
 from pairwright.training.attention.prompts import Prompt, Tokens, dummy_like, tokens_of
-from pairwright.training.attention.registry import calibrated, watching
+from pairwright.training.attention.registry import Layout, calibrated, watching
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Reader:
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
             with torch.inference_mode(), watching(self.model, [row.layout for row in rows]) as seen:
-                self.model(**self._padded(rows, positions=True), use_cache=False, logits_to_keep=1)
+                self.model(**self._padded([row.ids for row in rows], positions=True), use_cache=False, logits_to_keep=1)
             self.passes += len(rows)
             values = seen.attention().double().cpu().numpy()
             found += [value[: len(row.layout.spans)] for value, row in zip(values, rows, strict=True)]
@@ -78,7 +78,7 @@ class Reader:
         found: list[str] = []
         how = calibration or Calibration()
         for number, rows in enumerate(self._batches(prompts)):
-            inputs = self._padded(rows, positions=False)
+            inputs = self._padded([row.ids for row in rows], positions=False)
             if relevances is None:
                 found += self._written(inputs, longest)
                 continue
@@ -87,6 +87,38 @@ class Reader:
             with calibrated(self.model, [row.layout for row in rows], asked, how.first_layer):
                 found += self._written(inputs, longest)
         return found
+
+    def log_probabilities(self, before: Sequence[str], behind: Sequence[str]) -> list[FloatArray]:
+        """Return log probabilities of the tokens of each text that stands behind another, float64 (tokens,).
+
+        The two are read as one text and parted by letters, so a token over the border belongs to neither.
+
+        Raises:
+            UsageError: when a text behind has no token of its own.
+        """
+        read = [self._parted(first, second) for first, second in zip(before, behind, strict=True)]
+        found: list[FloatArray] = []
+        for first in range(0, len(read), self.batch):
+            rows = read[first : first + self.batch]
+            inputs = self._padded([row.ids for row, _ in rows], positions=True)
+            longest = max(len(row.ids) - start for row, start in rows)
+            with torch.inference_mode():
+                logits = self.model(**inputs, use_cache=False, logits_to_keep=longest + 1).logits[:, :-1].float()
+            self.passes += len(rows)
+            wanted = inputs["input_ids"][:, -longest:, None]
+            values = logits.log_softmax(-1).gather(-1, wanted)[..., 0].double().cpu().numpy()
+            found += [value[longest - len(row.ids) + start :] for value, (row, start) in zip(values, rows, strict=True)]
+        return found
+
+    def _parted(self, before: str, behind: str) -> tuple[Tokens, int]:
+        whole = tokens_of(Prompt(before + behind, ((len(before), len(before) + len(behind)),)), self.tokenizer)
+        offsets = self.tokenizer(before + behind, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+        start, end = whole.layout.spans[0]
+        if offsets[start][0] < len(before):
+            start += 1
+        if start >= end or start == 0:
+            raise UsageError(f"{behind[:40]!r} has no token of its own behind a text that ends in {before[-20:]!r}.")
+        return Tokens(whole.ids[:end], Layout(((start, end),), end)), start
 
     def _written(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
         fill = self._fill()
@@ -106,10 +138,10 @@ class Reader:
             raise UsageError(f"a prompt of {longest:,} tokens, and the model reads {room:,}. Give fewer documents.")
         return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
 
-    def _padded(self, rows: Sequence[Tokens], *, positions: bool) -> dict[str, Tensor]:
-        width = max(len(row.ids) for row in rows)
-        ids = torch.tensor([[self._fill()] * (width - len(row.ids)) + list(row.ids) for row in rows])
-        mask = torch.arange(width) >= torch.tensor([[width - len(row.ids)] for row in rows])
+    def _padded(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
+        width = max(map(len, rows))
+        ids = torch.tensor([[self._fill()] * (width - len(row)) + list(row) for row in rows])
+        mask = torch.arange(width) >= torch.tensor([[width - len(row)] for row in rows])
         inputs = {"input_ids": ids, "attention_mask": mask.long()}
         if positions:
             inputs["position_ids"] = (mask.long().cumsum(1) - 1).clamp(min=0)
