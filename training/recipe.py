@@ -80,7 +80,9 @@ class ReactMethod(_Strict):
 
     kind: Literal["react"]
     blocks: int = Field(6, ge=1, description="Gated blocks, before the last layers of the image tower.")
-    threshold: float = Field(0.9, ge=-1, le=1, description="Cosine from which two texts are alike.")
+    threshold: float = Field(
+        0.9, ge=-1, le=2, description="Cosine from which two texts are alike; above 1: none are, which is CLIP's loss."
+    )
 
 
 class FocalLensClipMethod(_Strict):
