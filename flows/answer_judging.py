@@ -125,7 +125,7 @@ def _judge(asking: Asking, questions: Sequence[Question], answers: Mapping[str, 
     if not answers:
         raise UsageError("nothing to judge: name a model, or a .jsonl file of answers.")
     prompts = asking.section.prompts
-    return AnswerJudge(PromptBook(Path(prompts) if prompts else None), asking.section.model, questions, answers)
+    return AnswerJudge(PromptBook(Path(prompts) if prompts else None), asking.model, questions, answers)
 
 
 def _is_file(name: str) -> bool:

@@ -87,4 +87,4 @@ def plan_gaps(rows: Sequence[TextPair], asking: Asking) -> StagePlan:
 
 def _maker(asking: Asking, rows: Sequence[TextPair]) -> BlindAsker:
     prompts = asking.section.prompts
-    return BlindAsker(PromptBook(Path(prompts) if prompts else None), asking.section.model, rows)
+    return BlindAsker(PromptBook(Path(prompts) if prompts else None), asking.model, rows)

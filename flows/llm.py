@@ -1,5 +1,8 @@
 """From a config's section ``llm`` to a session: the layers between a maker's requests and the server.
 
+A model on this machine (``local:NAME``) stands where else the client does: it is named by what it is and not by where it
+lies, nothing is retried or paced, its tokens cost nothing, and JSON is asked for in words.
+
 From the outside in: the user's parameters and a forced form of schemas (they change what is asked, so the cache sees
 them), the cache, the budget, the form that the server takes, and the client or the Batch API.
 """
@@ -7,12 +10,12 @@ them), the cache, the budget, the form that the server takes, and the client or 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-from pairwright.datasets.errors import ConfigError
+from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.records import compact_json
 from pairwright.flows.receipts import hash_of
 from pairwright.flows.sections import LLMSection
@@ -20,13 +23,15 @@ from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.batch import cancel_batches, in_batches, ledger_beside
 from pairwright.generators.llm.budget import Bill, Budget
 from pairwright.generators.llm.client import check_key
+from pairwright.generators.llm.local import in_local, local_settings
+from pairwright.generators.llm.local_folder import LocalFolder, find_local, is_local
 from pairwright.generators.llm.messages import Request as LLMRequest
 from pairwright.generators.llm.messages import Usage
 from pairwright.generators.llm.parameters import WithParameters, with_parameters
-from pairwright.generators.llm.prices import Prices
+from pairwright.generators.llm.prices import Price, Prices
 from pairwright.generators.llm.runner import Spent
 from pairwright.generators.llm.schema_forms import ForcedForm, FormedModel, as_form
-from pairwright.generators.llm.session import Session, Snapshot, Wrap
+from pairwright.generators.llm.session import Open, Session, Snapshot, Wrap
 from pairwright.generators.llm.settings import LLMSettings
 from pairwright.generators.prompt_files import PromptBook
 from pairwright.generators.protocols import LLMGenerator
@@ -54,6 +59,20 @@ class Asking:
     seed: int = 0
     bill: Bill = field(default_factory=Bill, compare=False)
 
+    @cached_property
+    def local(self) -> LocalFolder | None:
+        """The model on this machine, when it is one.
+
+        Raises:
+            PairwrightError: there is none of that name, or packages are missing.
+        """
+        return find_local(self.section.model) if is_local(self.section.model) else None
+
+    @property
+    def model(self) -> str:
+        """The model's name in requests, rows and results."""
+        return self.local.name if self.local is not None else self.section.model
+
     @property
     def parameters(self) -> dict[str, Any]:
         """What is sent in place of the prompts' own parameters."""
@@ -65,6 +84,8 @@ class Asking:
         Raises:
             UsageError: when they cannot work.
         """
+        if self.local is not None:
+            return local_settings(self.local, max_concurrency=self.section.max_concurrency)
         taken = {name: getattr(self.section, name) for name in LLMSettings.__dataclass_fields__ if name in _SETTINGS}
         return LLMSettings.from_env(**taken)
 
@@ -75,6 +96,8 @@ class Asking:
             PairwrightError: when the section's prices are none.
         """
         section = self.section
+        if self.local is not None:
+            return Prices({self.model: Price(0.0, 0.0)})
         file = Path(section.prices) if section.prices else None
         return Prices.of(file=file, given=section.price, batch=section.batch)
 
@@ -84,9 +107,11 @@ class Asking:
         Raises:
             PairwrightError: settings, prices or limits.
         """
-        check_key(self.settings())
+        settings = self.settings()
+        if self.local is None:
+            check_key(settings)
         if self.section.max_cost is not None:
-            self.prices().needed(self.section.model)
+            self.prices().needed(self.model)
 
     def session(
         self, *, watch: Callable[[Snapshot], None], say: Callable[[str], None], stop: Event | None = None
@@ -98,7 +123,8 @@ class Asking:
         """
         self.check()
         section, prices = self.section, self.prices()
-        inside: list[Wrap] = [] if section.structured != "auto" else [FormedModel]
+        # A local model takes the words of a schema by itself.
+        inside: list[Wrap] = [FormedModel] if section.structured == "auto" and self.local is None else []
         inside.append(
             lambda model: Budget(
                 model,
@@ -114,7 +140,7 @@ class Asking:
             cache=self.cache,
             outside=self._outside(),
             inside=inside,
-            opened=in_batches(say=say) if section.batch else None,
+            opened=self._opened(say),
             in_flight=BATCHED if section.batch else 0,
             cost=lambda: self.bill.cost,
             watch=watch,
@@ -122,12 +148,19 @@ class Asking:
             stop=stop,
         )
 
+    def _opened(self, say: Callable[[str], None]) -> Open | None:
+        if self.local is not None:
+            return in_local(self.local)
+        return in_batches(say=say) if self.section.batch else None
+
     def cancel_batches(self, say: Callable[[str], None]) -> list[str]:
         """Cancel what runs at the server of this cache's batches; return their ids.
 
         Raises:
             PairwrightError: there are none, or the server does not answer.
         """
+        if self.local is not None:
+            raise UsageError(f"{self.section.model} is on this machine and has no batches. Leave --batch-cancel out.")
         return asyncio.run(cancel_batches(self.settings(), ledger_beside(self.cache), say=say))
 
     def _outside(self) -> Sequence[Wrap]:
@@ -146,9 +179,7 @@ class Asking:
             ConfigError: when the folder of prompts is none, or one of them is broken.
         """
         book = PromptBook(Path(self.section.prompts) if self.section.prompts else None)
-        return LLMMaterials(
-            materials.wordnet, materials.pool, materials.seed, self.section.model, prompts=book, tagger=tagger
-        )
+        return LLMMaterials(materials.wordnet, materials.pool, materials.seed, self.model, prompts=book, tagger=tagger)
 
     def changed(self, request: LLMRequest) -> LLMRequest:
         """Return a request as it is asked: with the section's parameters and form."""
@@ -165,7 +196,7 @@ class Asking:
 
     def _server(self) -> list[Any]:
         section = self.section
-        return [section.model, self.settings().cache_endpoint, section.structured, self.parameters]
+        return [self.model, self.settings().cache_endpoint, section.structured, self.parameters]
 
     def identity(self, maker: LLMGenerator, options: Mapping[str, Any], seed: int) -> str:
         """Return a hash over all that shapes a maker's requests, its rows excepted."""
@@ -187,7 +218,7 @@ class Asking:
             spent.completion_tokens + spent.kept_completion_tokens,
             spent.cached_tokens,
         )
-        price = self.prices().find(self.section.model)
+        price = self.prices().find(self.model)
         in_all = {
             "answers": spent.requests + spent.cached,
             "prompt_tokens": usage.prompt_tokens,
@@ -195,7 +226,7 @@ class Asking:
             "cost": price.cost(usage) if price is not None else None,
         }
         server = self.settings().cache_endpoint
-        return {"model": self.section.model, "server": server, **bill.described(), "in_all": in_all}
+        return {"model": self.model, "server": server, **bill.described(), "in_all": in_all}
 
 
 _SETTINGS = frozenset(LLMSection.model_fields)

@@ -30,7 +30,7 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import Bill
 from pairwright.generators.llm.cache import Cache
 from pairwright.generators.llm.messages import Request as LLMRequest
-from pairwright.generators.llm.plan import Sample, StagePlan, plan_stage, sample_of
+from pairwright.generators.llm.plan import Range, Sample, StagePlan, plan_stage, sample_of
 from pairwright.generators.llm.runner import Row
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.protocols import LLMGenerator
@@ -132,7 +132,7 @@ def plan_rows(stage: str, rows: Sequence[Row[T]], total: int | None, asking: Ask
 
     with ExitStack() as stack:
         cache = stack.enter_context(Cache.open(asking.cache, create=False)) if asking.cache.exists() else None
-        return plan_stage(
+        plan = plan_stage(
             stage,
             [replace(row, talk=partial(talk, row)) for row in rows],
             total,
@@ -141,6 +141,8 @@ def plan_rows(stage: str, rows: Sequence[Row[T]], total: int | None, asking: Ask
             cache=cache,
             batch=asking.section.batch,
         )
+    # How fast this machine is, a plan does not know.
+    return plan if asking.local is None else replace(plan, seconds=Range())
 
 
 def _as_sent(talk: Talk[T], change: Callable[[LLMRequest], LLMRequest]) -> Talk[T]:

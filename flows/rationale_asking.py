@@ -93,16 +93,14 @@ def maker_of(task: Task, settings: Settings, asking: Asking) -> Rationales:
     section = asking.section
     book = PromptBook(Path(section.prompts) if section.prompts else None)
     prompt = task.prompt_of(book, label_given=settings.label_given)
-    return Rationales(task, settings, prompt, section.model)
+    return Rationales(task, settings, prompt, asking.model)
 
 
 def identity_of(maker: Rationales, asking: Asking) -> str:
     """Return a hash over all that shapes the requests, the rows excepted."""
     section, settings = asking.section, maker.settings
     own = [NAME, VERSION, maker.prompt.id if maker.prompt else "", settings.label_given, settings.samples]
-    return hash_of(
-        [*own, section.model, asking.settings().cache_endpoint, section.structured, dict(section.parameters)]
-    )
+    return hash_of([*own, asking.model, asking.settings().cache_endpoint, section.structured, dict(section.parameters)])
 
 
 def _partial(out: Path) -> Path:

@@ -3,7 +3,7 @@
 Each is frozen and closed to unknown keys; `config.BuildConfig` holds them.
 """
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -290,10 +290,20 @@ class ShardsSection(Section):
     image_format: Literal["", "jpg", "png", "webp"] = Field("", description="empty: bytes pass through untouched")
 
 
+# What only a server's client uses; see `LLMSection`.
+OF_SERVERS = (
+    *("base_url", "endpoint", "transport", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries"),
+    *("patience", "max_cost", "prices", "price", "batch"),
+)
+
+
 class LLMSection(Section):
     """The model that texts are asked of. Its key is no setting: it stands in the environment, as OPENAI_API_KEY."""
 
-    model: str = Field(min_length=1, description="its name at the server (Azure: the deployment's)")
+    model: str = Field(
+        min_length=1,
+        description="its name at the server (Azure: the deployment's); local:FOLDER: a model on this machine",
+    )
     base_url: str = Field("", description="of an OpenAI-compatible server; empty: OPENAI_BASE_URL, else OpenAI")
     endpoint: str = Field("", description="your name for the server in the cache's keys; empty: scheme, host and port")
     transport: Literal["auto", "direct", "sdk"] = Field("auto", description="auto: the SDK for Azure, else direct")
@@ -323,3 +333,15 @@ class LLMSection(Section):
         if parts.username or parts.password or parts.query:
             raise ValueError("a config holds no keys; put a URL with a user or a query into OPENAI_BASE_URL")
         return value
+
+    @model_validator(mode="after")
+    def _asks_no_server_of_a_local_model(self) -> Self:
+        if not self.model.startswith("local:"):
+            return self
+        usual = type(self).model_fields
+        given = [name for name in OF_SERVERS if getattr(self, name) != usual[name].default]
+        if given:
+            raise ValueError(f"{given[0]} is for servers, and {self.model} is on this machine: leave one of them out")
+        if self.structured not in {"auto", "json"}:
+            raise ValueError(f"nothing holds {self.model} to a schema: leave structured at auto")
+        return self

@@ -215,7 +215,7 @@ class Validation:
     def judge(self, asking: Asking, questions: Iterable[Question]) -> Judge:
         """Return the maker of verdicts."""
         prompts = asking.section.prompts
-        return Judge(PromptBook(Path(prompts) if prompts else None), asking.section.model, Images(), questions)
+        return Judge(PromptBook(Path(prompts) if prompts else None), asking.model, Images(), questions)
 
     def finish(self) -> dict[str, Any]:
         """Write the rows and return what became of them.

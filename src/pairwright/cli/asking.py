@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Asked:
     """The options of a command about its model, as they were given."""
 
-    model: Annotated[str, typer.Option(help="Its name at the server.")] = ""
+    model: Annotated[str, typer.Option(help="Its name at the server, or local:FOLDER.")] = ""
     base_url: Annotated[
         str, typer.Option(help="Of an OpenAI-compatible server; else OPENAI_BASE_URL, else OpenAI.")
     ] = ""
@@ -85,6 +85,8 @@ class Asked:
             return LLMSection(**given, parameters=dict(map(_parameter, self.parameter)))
         except ValidationError as error:
             first = error.errors()[0]
+            if not first["loc"]:  # it concerns several options
+                raise UsageError(f"{first['ctx']['error']}.") from None
             option = f"--{str(first['loc'][0]).replace('_', '-')}"
             if first["type"] == "value_error":  # said by us, in whole; the value may be a secret
                 raise UsageError(f"{option}: {first['ctx']['error']}.") from None
@@ -177,9 +179,12 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
             "unknown"
             if plan.cost is None
             else f"{usd(plan.cost.value)} ({usd(plan.cost.low)} to {usd(plan.cost.high)})"
+            if plan.cost.high or not plan.requests.value
+            else "none"
         )
+        time = duration(plan.seconds.value) if plan.seconds.value or not plan.requests.value else "unknown"
         numbers = [round(each.value) for each in (plan.requests, plan.cached, plan.tokens_in, plan.tokens_out)]
-        table.append([plan.stage, plan.rows, *numbers, cost, duration(plan.seconds.value)])
+        table.append([plan.stage, plan.rows, *numbers, cost, time])
     lines = columns(table, indent="")
     models = sorted({model for plan in plans for model in plan.unpriced})
     if models:
@@ -200,6 +205,8 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
     from pairwright.generators.llm.budget import usd
 
     bill = result["llm"]
-    cost = "price unknown" if bill["cost"] is None else usd(bill["cost"])
     tokens = f"{bill['prompt_tokens']:,} tokens in, {bill['completion_tokens']:,} out"
+    if bill["model"].startswith("local:"):
+        return [f"{bill['model']}: {bill['requests']:,} answers written, {tokens}"]
+    cost = "price unknown" if bill["cost"] is None else usd(bill["cost"])
     return [f"{bill['model']}: {bill['requests']:,} answers paid, {tokens}, {cost}"]

@@ -1,0 +1,87 @@
+"""A generator that asks a model on this machine: rows, cache, plan, and what is refused."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.cli.asking import Asked, bill_lines, plan_lines
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.reading import ReadOptions
+from pairwright.flows.generating import Request
+from pairwright.flows.llm import Asking
+from pairwright.flows.llm_generating import run_llm_generator
+from pairwright.flows.llm_planning import plan_llm_generator
+from pairwright.flows.sections import LLMSection
+from tests.generators.llm.local_models import make_model
+
+pytest.importorskip("transformers", reason="the extra `train` is not installed")
+
+CAPTIONS = ["A cat sits on a red mat.", "Two birds fly over water.", "A man rides a horse beside the road."]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("models") / "small", context=4096)
+
+
+@pytest.fixture
+def captions(tmp_path: Path) -> Path:
+    path = tmp_path / "captions.jsonl"
+    path.write_text("".join(json.dumps({"caption": text}) + "\n" for text in CAPTIONS))
+    return path
+
+
+def asking(model: Path, folder: Path, **section: Any) -> Asking:
+    given = {"parameters": {"max_tokens": 6}, **section}
+    return Asking(LLMSection(model=f"local:{model}", **given), folder / "cache.sqlite", seed=3)
+
+
+def request(captions: Path) -> Request:
+    read = ReadOptions(input=str(captions), verify_images="off")
+    return Request("llm-conversations", {"types": ["detail"]}, 3, read, "", captions.parent / "out.jsonl")
+
+
+def run(captions: Path, model: Path, **section: Any) -> dict[str, Any]:
+    how = asking(model, captions.parent, **section)
+    return run_llm_generator(request(captions), how, lambda _: None, lambda _: None)
+
+
+def test_every_caption_is_answered_and_a_moved_model_answers_from_the_cache(
+    captions: Path, model: Path, tmp_path: Path
+) -> None:
+    result = run(captions, model)
+    first = (tmp_path / "out.jsonl").read_bytes()
+    assert result["captions"] == len(CAPTIONS)
+    assert result["llm"]["requests"] >= len(CAPTIONS)
+    assert result["llm"]["cost"] == 0
+    assert result["llm"]["model"].startswith("local:llama@")
+    assert str(model) not in json.dumps(result["llm"]) + first.decode()
+    moved = shutil.copytree(model, tmp_path / "elsewhere")
+    assert run(captions, moved)["llm"]["requests"] == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == first
+    assert "answers written" in bill_lines(result)[0]
+
+
+def test_a_plan_tells_tokens_and_no_cost(captions: Path, model: Path, tmp_path: Path) -> None:
+    plan = plan_llm_generator(request(captions), asking(model, tmp_path), lambda _: None)
+    assert plan.requests.value == len(CAPTIONS)
+    assert plan.tokens_in.value > 0
+    assert not plan.unpriced
+    row = plan_lines([plan])[1]
+    assert row.split()[-2:] == ["none", "unknown"]
+
+
+@pytest.mark.parametrize(
+    "option", [{"base_url": "http://localhost:1/v1"}, {"batch": True}, {"max_cost": 1.0}, {"structured": "tool"}]
+)
+def test_what_only_servers_know_is_refused_with_a_local_model(option: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="local:small"):
+        Asked(model="local:small", **option).section()
+
+
+def test_a_model_that_is_not_there_is_told_before_anything_is_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such folder"):
+        run(tmp_path / "missing.jsonl", tmp_path / "no-model")
