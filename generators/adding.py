@@ -16,25 +16,26 @@ put in the same place, by the same joint, and with the number of words the same.
 thing is only added truly where it would be called absent if nobody had named it (a table in a kitchen never is), and of
 attributes, pairs are taken as often as their reverse. True things are added at the end of a
 caption only, where they belong to the scene ("on a street with a bus"). Where that cannot be, both sides claim no more
-than that a thing is in the picture ("..., with a bus in view"): then another caption or a box proves the true one, and
+than that a thing is in the picture ("..., with a bus in view", "A bus and a ...", "A bus can be seen while a ..."): then another caption or a box proves the true one, and
 the false one is of its kind, in no caption and no box, and not of what goes unsaid in such a scene (a sink in a kitchen).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from pairwright.generators.attributes import UNTOUCHED, exclude_each_other, opposed
 from pairwright.generators.attributes import place as class_of
 from pairwright.generators.candidates import Candidates, adjective_is_said
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
-from pairwright.generators.claims import CLAIMS, SAID_BY_CLAIMS
+from pairwright.generators.claims import CLAIMS, SAID_BY_CLAIMS, front_claims
 from pairwright.generators.context import plural_of
 from pairwright.generators.draws import Draws
 from pairwright.generators.edited import BothOutcome
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import article
-from pairwright.generators.nouns import ADDABLE, FIGURES, KINDS, MASS, OF_PEOPLE, SURROUNDINGS
+from pairwright.generators.nouns import ADDABLE, FIGURES, GATHERINGS, KINDS, MASS, OF_PEOPLE, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.presence import (
     Implied,
@@ -49,6 +50,7 @@ from pairwright.generators.wordlists import word_set
 _INDEFINITE = word_set("a an some several two three four five six another many")
 _HAVING = word_set("with has have having and holding carrying featuring containing wearing plus")
 _LONGER = 2  # letters
+_FRONT = 2  # times as often before a caption as behind it, where it may stand at both ends: most are behind anyway
 _LOOKED_AT = 2  # phrases of a caption, beside which a thing may be in view
 _NEAREST = 8  # things of about the same length, of which the best is taken
 _CLOSED = frozenset({"", ".", "!", ";"})
@@ -68,6 +70,18 @@ _PARTS_OF_NOUNS = frozenset({"JJ", "VB", "HY", "NN", "RB", "RP", "AF"})  # "pick
 _FINITE = frozenset({"is", "are", "was", "were", "has", "have"})
 _NATURAL = word_set("water ocean sea snow sand river lake pond wave air cloud grass field dirt rock beach")
 _UNREMARKED = frozenset({"brown", "gray", "black", "white"})  # colours that captions pass over
+
+
+class Claim(NamedTuple):
+    """Words that may stand for code points ``start`` to ``end``, with braces for what they say is in the picture."""
+
+    start: int
+    end: int
+    wording: str
+
+    def of(self, words: str) -> tuple[Change]:
+        """Return the claim of ``words``."""
+        return (Change(self.start, self.end, self.wording.format(words)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +111,13 @@ def add_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator
 
 
 def _absent_from_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
-    """Claim at the end of a caption that the picture has a thing that it has not."""
-    end = _end(caption.pair.caption)
-    wordings = _wordings(caption)
-    beside = rng.shuffled(caption.things)[:_LOOKED_AT] if end and wordings else []
+    """Claim at either end of a caption that the picture has a thing that it has not."""
+    claims = _claims(caption)
+    beside = rng.shuffled(caption.things)[:_LOOKED_AT] if claims else []
     for phrase in beside:
         nouns = candidates.addable_beside(caption.head(phrase), rng)
         for noun, reason in _absent(caption, candidates, nouns):
-            yield (Change(end, end, rng.choice(wordings).format(_indefinite(noun))),) if noun else reason
+            yield rng.choice(claims).of(_indefinite(noun)) if noun else reason
 
 
 def _joins(caption: Caption, candidates: Candidates, place: Place, noun: str) -> bool:
@@ -144,18 +157,16 @@ def both_objects(caption: Caption, candidates: Candidates, rng: Draws) -> Iterat
 
 
 def _in_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[BothOutcome]:
-    """Claim at the end of a caption that a thing is in the picture, wherever: one that is not and one that is."""
-    end = _end(caption.pair.caption)
-    wordings = _wordings(caption)
-    if not end or not wordings:
+    """Claim at either end of a caption that a thing is in the picture, wherever: one that is not and one that is."""
+    claims = _claims(caption)
+    if not claims:
         yield "no_edit"
         return
     present = [form for form in things_in_view(caption, candidates) if _might_be_absent(caption, candidates, form)]
     for true in rng.shuffled(present):
         false = _not_in_view(caption, candidates, true, rng)
-        wording = rng.choice(wordings)
-        sides = tuple((Change(end, end, wording.format(_as_claimed(form))),) for form in (false, true))
-        yield (sides[0], sides[1]) if false else "no_candidate"
+        claim = rng.choice(claims)
+        yield (claim.of(_as_claimed(false)), claim.of(_as_claimed(true))) if false else "no_candidate"
     if not present:
         yield "no_positive"
 
@@ -172,9 +183,31 @@ def _might_be_absent(caption: Caption, candidates: Candidates, form: str) -> boo
     return not candidates.is_strange_beside_any(noun, caption.company)
 
 
-def _wordings(caption: Caption) -> list[str]:
-    """Return the claims of which the caption does not say the same word ("a view of a street, with a dog in view")."""
-    return [text for text in CLAIMS if SAID_BY_CLAIMS.isdisjoint({*text.split()} & {*caption.words.own})]
+def _claims(caption: Caption) -> list[Claim]:
+    """Return the claims that may be put to a caption, at either end; one at the front twice as often as all at the end.
+
+    A claim that has a word of the caption's own is none of them ("a view of a street, with a dog in view").
+    """
+    end = _end(caption.pair.caption)
+    own = {*caption.words.own}
+    last = [Claim(end, end, text) for text in CLAIMS if end and SAID_BY_CLAIMS.isdisjoint({*text.split()} & own)]
+    first = _claims_at_front(caption)
+    return last + first * max(1, _FRONT * len(last))
+
+
+def _claims_at_front(caption: Caption) -> list[Claim]:
+    phrase = caption.starting_at(0)
+    if phrase is None or not FIGURES.isdisjoint(caption.contents) or caption.pair.caption.rstrip().endswith("?"):
+        return []
+    if caption.head(phrase) in SURROUNDINGS or not caption.is_whole(phrase):
+        return []
+    if not (caption.is_thing(phrase) or caption.head(phrase) in GATHERINGS):
+        return []
+    opening = caption.tokens[0]
+    return [
+        Claim(opening.start, opening.end, text + caption.lower[0])
+        for text in front_claims(caption.lower, caption.tags, phrase.end)
+    ]
 
 
 def _end(text: str) -> int:

@@ -46,9 +46,16 @@ def _clause_start(caption: str, at: int) -> int:
 
 
 def touches(denied: Sequence[Denied], changes: Sequence[Change]) -> bool:
-    """Whether one of the changes stands in what is denied and leaves the denying word as it is."""
+    """Whether one of the changes stands in what is denied and leaves the denying word as it is.
+
+    What is put in right behind is denied as well ("no dog on the couch | with a cat"), but for a comma.
+    """
     return any(
-        each.start <= change.start < each.end and not change.start <= each.word < change.end
+        each.start <= change.start < each.end + _joins_on(change) and not change.start <= each.word < change.end
         for each in denied
         for change in changes
     )
+
+
+def _joins_on(change: Change) -> bool:
+    return change.start == change.end and not change.after.startswith(",")

@@ -104,7 +104,7 @@ _INSTEAD_OF = (
     "ocean: desert|forest|field|mountain|street|pool|parking lot", "pan: basket|bottle|cup|box",
     "park: beach|parking lot|zoo|stadium|kitchen|street|forest|desert", "parking lot: beach|field|forest|park",
     "parking meter: fire hydrant|mailbox|bench", "path: beach|river|roof|bridge",
-    "phone: camera|book|wallet|laptop|toothbrush|banana|cup", "hand: pocket|bag|purse|mouth", "knife: pen|brush|phone|bottle", "pillow: blanket|book|towel|laptop",
+    "phone: camera|book|wallet|laptop|toothbrush|banana|cup", "hand: pocket|bag|purse", "knife: pen|brush|phone|bottle", "pillow: blanket|book|towel|laptop",
     "plane: train|bus|boat|helicopter|truck|kite|bird|balloon|car|motorcycle|bicycle", "plant: lamp|clock|book|statue|bottle",
     "plate: cup|bottle|pot|vase|basket|jar", "platform: roof|beach|bridge|bed", "pole: tree|bench|statue|fence",
     "police officer: firefighter|soldier|farmer", "pool: street|field|parking lot|garden",

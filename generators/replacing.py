@@ -27,6 +27,8 @@ _GOVERNS = frozenset({"IN", "TO", "VBG", "VBZ", "VBP", "VBD", "VB"})
 _VERBS = frozenset({"VBG", "VB", "VBP", "VBZ", "VBD", "VBN"})
 _ACTS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VB"})
 _BEFORE_ACTS = frozenset({"is", "are", "was", "were", "that", "which", "who"})
+_GROWN = frozenset({"man", "woman", "guy", "lady", "gentleman"})
+_CHILDREN = frozenset({"baby", "infant", "toddler", "newborn", "child", "kid", "boy", "girl", "son", "daughter"})
 _AIR = frozenset({"air", "sky", "midair", "flying", "flies", "fly", "flight", "flown", "airborne"})
 _NAMING = frozenset({"stuffed", "hot", "live", "teddy", "half", "double"})
 _FINITE_BE = frozenset({"is", "are", "was", "were", "'s"})
@@ -125,9 +127,23 @@ def _other_noun(caption: Caption, candidates: Candidates, place: tuple[NounPhras
 
 
 def _other_being(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Outcome:
+    """Exchange somebody for an animal, or where "his" or "her" speaks of a grown person, for a baby."""
+    if not GENDERED.isdisjoint(caption.lower):
+        return _as_baby(caption, candidates, phrase)
     slot = _slot(caption, phrase, phrase.head, caption.head(phrase))
     new, reason = candidates.for_person(slot, caption.words, rng)
     return (_change(caption, phrase.head, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
+
+
+def _as_baby(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> Outcome:
+    """Make a man or a woman a baby: what is "his" stays his; no sheep brushes her teeth."""
+    if caption.head(phrase) not in _GROWN or caption.plural(phrase) or phrase.adjectives or len(phrase.nouns) > 1:
+        return "no_candidate"
+    if not candidates.is_written("baby") or candidates.is_strange_beside_any("baby", caption.contents):
+        return "no_candidate"
+    if caption.words.has_any(_CHILDREN | GATHERINGS):
+        return "true_of_image"
+    return (_change(caption, phrase.head, phrase.end, "baby"),)
 
 
 def _slot(caption: Caption, phrase: NounPhrase, start: int, noun: str) -> Slot:
@@ -173,6 +189,8 @@ def _dictionary_noun(caption: Caption, phrase: NounPhrase, candidates: Candidate
     described = caption.head(phrase) in OF_PEOPLE or (before in phrase.adjectives and _says_how(caption.word(before)))
     if compound in KINDS or (candidates.is_word(compound) and not described):
         return before, compound
+    if caption.tag(before) == "NNS":
+        return before, caption.head(phrase)  # "farmers" go with the market
     return phrase.head, caption.head(phrase)
 
 

@@ -26,7 +26,7 @@ def _table(*lines: str) -> dict[str, tuple[str, ...]]:
 
 INSTEAD = _table(
     "sit: stand|walk|run|jump|kneel|travel|race", "stand: sit|lie|run|jump|swim|sleep|kneel",
-    "walk: sit|lie|swim|sleep|jump|ride|drive|ski|skate|feed|wash|hold|carry|chase",
+    "walk: sit|lie|swim|sleep|jump|ride|drive|ski|skate|feed|wash|carry|chase",
     "run: sit|lie|sleep|swim|graze|stand|ride|wait", "lie: stand|walk|run|jump|swim|play|graze",
     "lay: stand|walk|run|jump|swim|play", "jump: sit|lie|sleep|kneel|stand|walk",
     "sleep: walk|run|jump|eat|play|stand|swim|graze", "kneel: run|jump|walk|lie|swim|stand",

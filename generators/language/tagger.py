@@ -34,6 +34,8 @@ _SIBLINGS: Final = ("en_core_web_sm", "en_core_web_md", "en_core_web_lg")
 _NOT_ASKED: Final = ("parser", "ner", "attribute_ruler", "lemmatizer", "morphologizer", "senter", "entity_ruler")
 _BATCH: Final = 256
 _LONGEST: Final = 100_000_000  # spaCy's limit is for parsers, which need more memory a character
+_FEW: Final = 5  # letters
+_MOSTLY: Final = 0.8  # share of the letters in capitals
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -52,17 +54,28 @@ class SpacyTagger:
         """Return the tokens of each text, in order; spaces are not tokens."""
         with one_thread():
             if len(texts) == 1:  # setting up a pipe costs more than the tagging
-                return [_tokens(texts[0], self._nlp(_encodable(texts[0])))]
-            docs = self._nlp.pipe((_encodable(text) for text in texts), batch_size=_BATCH)
+                return [_tokens(texts[0], self._nlp(_readable(texts[0])))]
+            docs = self._nlp.pipe((_readable(text) for text in texts), batch_size=_BATCH)
             return [_tokens(text, doc) for text, doc in zip(texts, docs, strict=True)]
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return load_tagger, (self._source,)
 
 
-def _encodable(text: str) -> str:
+def _readable(text: str) -> str:
+    """Return a text of the same length as the tagger knows texts: CAPITALS would make it see names everywhere."""
     # Half a surrogate pair, which torn files hold, is no text to spaCy; another sign stands in, at the same place.
-    return text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    whole = text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    if whole[1:].islower() or not _shouts(whole):
+        return whole
+    lower = whole.lower()
+    return lower if len(lower) == len(whole) else whole  # a few letters are two in lower case
+
+
+def _shouts(text: str) -> bool:
+    """Whether nearly all letters of several words are capitals."""
+    capitals = sum(map(str.isupper, text))
+    return capitals > _FEW and capitals >= _MOSTLY * sum(map(str.isalpha, text)) and " " in text.strip()
 
 
 def _tokens(source: str, doc: "Doc") -> list[Token]:

@@ -10,7 +10,10 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, small_pool, texts
 
-CLAIM = r"(?P<before>.*), (with|and) an? (?P<thing>\w+)(?P<after> in view| in the scene| can be seen)"
+CLAIM = (
+    r"(?:(?P<before>.*), (with|and) an? (?P<thing>\w+)(?P<after> in view| in the scene| can be seen)"
+    r"|An? (?P<first>\w+) (?P<rest>and a .*))"
+)
 COLOURED = ["a red bus on a street"] * 40 + ["a blue bus on a street"] * 30 + ["a purple bus on a street"] * 3
 
 
@@ -139,8 +142,8 @@ def test_where_no_place_fits_both_sides_claim_that_a_thing_is_in_view(pool: Pool
     for negative, positive in found:
         claims = [re.fullmatch(CLAIM + re.escape(mark), text) for text in (negative, positive)]
         assert all(claims)
-        assert len({(claim["before"], claim["after"]) for claim in claims if claim}) == 1
-        false, true = (claim["thing"] for claim in claims if claim)
+        assert len({(claim["before"], claim["after"], claim["rest"]) for claim in claims if claim}) == 1
+        false, true = (claim["thing"] or claim["first"] for claim in claims if claim)
         assert true in {"kite", "bench"}
         assert false not in {"kite", "bench", "woman"}
 
@@ -160,7 +163,10 @@ def test_several_things_are_claimed_where_captions_state_several() -> None:
     pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()
     found = sides(pool, "add-object", "A woman on a bench", "a woman near two dogs")
     assert found
-    assert all(re.search(r", (with|and) dogs ", positive) and "dogs" not in negative for negative, positive in found)
+    assert all(
+        re.search(r"(^|, with |, and )dogs ", positive, re.IGNORECASE) and "dogs" not in negative.lower()
+        for negative, positive in found
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,3 +252,29 @@ def _is_shuffle(row: Annotation, source: str) -> bool:
         return row.reason == "no_edit"
     same_words = sorted(row.text.lower().strip(".").split()) == sorted(source.lower().strip(".").split())
     return same_words and row.text != source and row.text.endswith(".") and (row.form, row.target) == ("shuffle", "")
+
+
+@pytest.mark.parametrize(
+    ("caption", "front"),
+    [
+        ("A woman riding a bicycle.", r"An? \w+ and a woman riding a bicycle\."),
+        ("A woman rides a bicycle.", r"An? \w+ can be seen while a woman rides a bicycle\."),
+        ("TWO WOMEN RIDING A BICYCLE", r"AN? \w+ AND TWO WOMEN RIDING A BICYCLE"),
+    ],
+)
+def test_what_is_in_the_picture_may_also_be_said_first(pool: PoolStatistics, caption: str, front: str) -> None:
+    found = made(pool, "add-object", caption)
+    assert any(re.fullmatch(front, text) for text in found)
+    assert any(text.lower().startswith(caption.lower().rstrip(".")) for text in found)
+
+
+@pytest.mark.parametrize(
+    "caption", ["a man and a woman riding a bicycle", "is a man riding a bicycle?", "riding a bicycle"]
+)
+def test_nothing_is_said_first_where_it_would_read_badly(pool: PoolStatistics, caption: str) -> None:
+    assert all(text.startswith(caption[:5]) for text in made(pool, "add-object", caption))
+
+
+def test_nothing_is_put_behind_what_a_caption_denies_but_after_a_comma(pool: PoolStatistics) -> None:
+    found = made(pool, "add-object", "no woman sitting on a bench")
+    assert not any(re.match("no woman sitting on a bench (with|and)", text) for text in found)

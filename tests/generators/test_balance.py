@@ -184,6 +184,8 @@ def test_the_word_of_a_claim_is_what_is_claimed() -> None:
         ", with a cat in view",
         ", WITH A CAT IN THE SCENE",
         ", and a cat can be seen",
+        "A cat and a",
+        "a cat can be seen while two",
         " with a cat",
         "a cat",
     ):

@@ -1,5 +1,7 @@
 """Replacing an object: what stays, and what may stand in its place."""
 
+import re
+
 import pytest
 
 from pairwright.generators.language.pool import PoolStatistics, count
@@ -73,3 +75,24 @@ def test_a_living_room_is_no_dining_room_but_a_room_may_be_any() -> None:
 def test_people_of_whatever_name_give_way_to_animals(pool: PoolStatistics) -> None:
     found = made(pool, "two people in a field")
     assert found & {"two horses in a field", "two cows in a field", "two zebras in a field"}
+
+
+def test_whose_things_are_told_by_his_or_her_is_no_animal() -> None:
+    more = [
+        "a man with a hat on his head",
+        "a woman with her bag",
+        "a horse with a hat on its head",
+        "a baby with a hat",
+    ] * 8
+    pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()
+    found = made(pool, "a man with his bag")
+    assert not any(re.search("horse|dog|cat|cow|zebra", text.split(" with ")[0]) for text in found)
+    assert "a baby with his bag" in found
+
+
+def test_a_plural_before_a_noun_goes_with_it() -> None:
+    more = ["a farmers market", "people at a market", "people at a park", "people at a beach"] * 8
+    pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()
+    found = made(pool, "people at a farmers market")
+    assert any(text in {"people at a park", "people at a beach"} for text in found)
+    assert not any(text.startswith("people at a farmers ") for text in found)

@@ -147,3 +147,17 @@ def test_at_least_93_percent_of_the_treebank_tags_are_right() -> None:
         (token.tag_, tag) for doc, s in zip(docs, dev, strict=True) for token, tag in zip(doc, s.tags, strict=True)
     ]
     assert sum(given == gold for given, gold in pairs) / len(pairs) >= 0.93
+
+
+def test_capitals_throughout_are_tagged_as_small_letters_are() -> None:
+    text = "a yellow bus pulled up to the curb by a hedge with 2 \N{SLIGHTLY SMILING FACE}."
+    small, capitals = (load_tagger().tag([each])[0] for each in (text, text.upper()))
+    assert [(token.start, token.end, token.tag, token.lemma) for token in small] == [
+        (token.start, token.end, token.tag, token.lemma) for token in capitals
+    ]
+    assert all(token.text == text.upper()[token.start : token.end] for token in capitals)
+
+
+def test_letters_that_grow_in_small_letters_keep_their_places() -> None:
+    text = "A DOG IN \N{LATIN CAPITAL LETTER I WITH DOT ABOVE}ZM\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}R"
+    assert all(text[token.start : token.end] == token.text for token in load_tagger().tag([text])[0])
