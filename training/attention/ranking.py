@@ -89,11 +89,12 @@ def open_reader(model: str, device: str = "", batch: int = 8) -> Reader:
 
     on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     try:
-        found = AutoModelForCausalLM.from_pretrained(model, dtype="auto", device_map={"": on}).eval()
+        found = AutoModelForCausalLM.from_pretrained(model, dtype="auto", device_map={"": on})
         tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError, KeyError) as error:
         first = str(error).strip().partition("\n")[0]
         raise UsageError(f"{model}: no causal language model of transformers ({first}).") from None
     if not getattr(tokenizer, "is_fast", False):
         raise UsageError(f"{model}: its tokenizer tells no offsets of tokens. Use a model with a tokenizer.json.")
+    found.eval()  # type: ignore[no-untyped-call]
     return Reader(found, tokenizer, batch)

@@ -1,5 +1,6 @@
 """``pairwright retrieve``: search an index with queries."""
 
+import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -9,13 +10,17 @@ import typer
 from pairwright.cli.console import columns, emit
 from pairwright.cli.excluding import exclusion_of
 from pairwright.cli.reading import JsonOption
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import MissingResource, UsageError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pairwright.indexes.asking import Mode
     from pairwright.indexes.building import IndexFolder
     from pairwright.indexes.exclusion import Guard
     from pairwright.indexes.retrieval import Retrieval
+    from pairwright.training.attention.ranking import Ranking
+    from pairwright.training.attention.reading import Reader
 
 _SHOWN = 20  # uncovered concepts that are named on a terminal
 
@@ -73,6 +78,18 @@ def retrieve(
     ] = None,
     model: Annotated[str, typer.Option("--model", help="Where the checkpoint is now, if it has moved.")] = "",
     device: Annotated[str, typer.Option("--device", help="Of a model: cpu, cuda, ...")] = "",
+    rerank: Annotated[
+        Literal["attention", "plain-attention", "likelihood", "yes-no"] | None,
+        typer.Option(
+            "--rerank", help="Put each query's first hits in order by what a decoder makes of their captions."
+        ),
+    ] = None,
+    rerank_model: Annotated[
+        str, typer.Option("--rerank-model", help="With --rerank: a decoder of transformers, folder or name.")
+    ] = "",
+    rerank_top: Annotated[
+        int, typer.Option("--rerank-top", min=1, help="With --rerank: hits a query that are read together.")
+    ] = 20,
     as_json: JsonOption = False,
 ) -> None:
     """Find the K pairs nearest to each query, and say which concepts the pool does not cover.
@@ -82,6 +99,7 @@ def retrieve(
       pairwright retrieve --index index --queries classes.txt --k 50 --out hits.parquet
       pairwright retrieve --index index --queries classes.json --k 200 --per concept --exclude val.json \\
         --out hits.parquet --pairs pairs.parquet --report coverage.html
+      pairwright retrieve --index index --queries q.txt --k 20 --rerank attention --rerank-model llama --out hits.jsonl
     """
     from pairwright.indexes.building import open_index_folder
     from pairwright.indexes.queries import read_queries, read_query_vectors
@@ -92,6 +110,7 @@ def retrieve(
     opened = open_index_folder(index, device=device, model=model)
     if pairs and not opened.index.info.pairs_files:
         raise UsageError(f"{index}: keeps no pairs, so --pairs has none to write. Build it without --no-pairs.")
+    reader = _reader(rerank, rerank_model, opened, device)
     asked = read_queries(queries)
     vectors = read_query_vectors(query_vectors, len(asked), opened.index.info.dim) if query_vectors else None
     found = search(
@@ -110,8 +129,12 @@ def retrieve(
         ),
         _guard(opened, exclude, exclude_by),
     )
-    written = _write(found, opened, out, pairs, report)
+    again = _reranked(found, opened, reader, rerank, rerank_top) if reader is not None and rerank else None
+    written = _write(found, opened, out, pairs, report, again)
     result = {**found.summary(), "mode": mode, **written}
+    if reader is not None and again is not None:
+        read = again["rerank_score"].count()
+        result["reranked"] = {"by": rerank, "model": rerank_model, "hits": read, "prompts_read": reader.passes}
     emit(result, _lines(result, found, opened.index.info.kind), as_json=as_json)
 
 
@@ -135,8 +158,50 @@ def _check_endings(out: Path, pairs: Path | None, report: Path | None) -> None:
             raise UsageError(f"{path}: write to a file that ends in {', '.join(endings)}.")
 
 
-def _write(
-    found: "Retrieval", opened: "IndexFolder", out: Path, pairs: Path | None, report: Path | None
+def _reader(rerank: str | None, model: str, opened: "IndexFolder", device: str) -> "Reader | None":
+    """Open the decoder that reranks, before anything is searched; None without --rerank."""
+    if not rerank:
+        if model:
+            raise UsageError(
+                "--rerank-model does nothing without --rerank: attention, plain-attention, likelihood, yes-no."
+            )
+        return None
+    if not model:
+        raise UsageError(
+            "--rerank needs --rerank-model: the folder or name of a decoder, such as a Llama, Mistral or Qwen."
+        )
+    if not opened.index.info.pairs_files:
+        raise UsageError(
+            f"{opened.index.directory}: keeps no pairs, so there are no captions to read. Build it without --no-pairs."
+        )
+    missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingResource(f"--rerank needs {', '.join(missing)}: pip install 'pairwright[train]'")
+    from pairwright.training.attention.ranking import open_reader
+
+    return open_reader(model, device)
+
+
+def _reranked(
+    found: "Retrieval", opened: "IndexFolder", reader: "Reader", rerank: "Ranking", top: int
+) -> "pl.DataFrame":
+    from pairwright.indexes.reranking import reranked
+    from pairwright.training.attention.ranking import scores
+
+    hits = found.hits
+    stored = opened.pairs(hits["key"].unique().to_list())
+    assert stored is not None  # it keeps pairs, as _reader saw
+    captions = dict(stored.select("key", "caption").iter_rows())
+    return reranked(hits, captions, lambda query, texts: scores(reader, rerank, query, texts), top)
+
+
+def _write(  # noqa: PLR0917 - what there is to write, and where to
+    found: "Retrieval",
+    opened: "IndexFolder",
+    out: Path,
+    pairs: Path | None,
+    report: Path | None,
+    again: "pl.DataFrame | None",
 ) -> dict[str, str]:
     """Write what was asked for, and return where it is."""
     from pairwright.cli.tables import write_table
@@ -144,7 +209,9 @@ def _write(
     from pairwright.indexes.coverage_page import write_coverage_page
     from pairwright.indexes.retrieved_pairs import retrieved_pairs
 
-    if out.suffix == ".parquet":
+    if again is not None:
+        write_table(again, out)
+    elif out.suffix == ".parquet":
         found.write_hits(out)
     else:
         write_table(found.hits, out)
@@ -186,6 +253,8 @@ def _lines(result: dict[str, Any], found: "Retrieval", kind: str) -> list[str]:
         shown.append([f"searched {mode}", effort])
         if search["below_min_score"]:
             shown.append([f"below score {mode}", search["below_min_score"]])
+    if again := result.get("reranked"):
+        shown.append(["reranked", f"{again['hits']:,} hits by {again['by']}, {again['prompts_read']:,} prompts read"])
     shown += [["seconds", result["seconds"]]]
     shown += [[name, result[name]] for name in ("out", "pairs", "report") if name in result]
     lines = columns(shown, indent="")

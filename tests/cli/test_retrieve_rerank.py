@@ -1,0 +1,47 @@
+"""``pairwright retrieve --rerank``: the first hits of each query, in the order that a decoder gives them."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.conftest import Run
+from tests.training.test_attention_reading import reader
+
+
+@pytest.fixture
+def searched(run: Run, tmp_path: Path) -> Path:
+    (tmp_path / "pairs.jsonl").write_text(
+        "\n".join(
+            json.dumps({"image": f"{n}.jpg", "caption": f"a {colour} circle"})
+            for n, colour in enumerate(("red", "blue", "green"))
+        )
+    )
+    run("index", "build", "pairs.jsonl", "--out", "index")
+    (tmp_path / "q.txt").write_text("a red circle\na blue circle\n")
+    found = reader()
+    found.model.save_pretrained(tmp_path / "decoder")
+    found.tokenizer.save_pretrained(tmp_path / "decoder")
+    return tmp_path
+
+
+def test_hits_come_in_the_order_of_the_decoder_and_keep_their_first_rank(run: Run, searched: Path) -> None:
+    given = ["retrieve", "--index", "index", "--queries", "q.txt", "--k", 3, "--out", "h.parquet", "--json"]
+    told = json.loads(run(*given, "--rerank", "attention", "--rerank-model", "decoder", "--rerank-top", 2).stdout)
+    assert told["reranked"] == {"by": "attention", "model": "decoder", "hits": 4, "prompts_read": 6}
+    hits = pl.read_parquet(searched / "h.parquet")
+    for group in hits.partition_by("query"):
+        assert group["rank"].to_list() == [1, 2, 3]
+        assert sorted(group["first_rank"].to_list()[:2]) == [1, 2]
+        scores = group["rerank_score"].to_list()
+        assert scores[0] > scores[1]
+        assert (group["first_rank"][2], scores[2]) == (3, None)
+
+
+def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused(run: Run, searched: Path) -> None:
+    given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl"]
+    assert "--rerank-model" in run(*given, "--rerank", "yes-no", ok=False).stderr
+    assert "without --rerank" in run(*given, "--rerank-model", "decoder", ok=False).stderr
+    assert "no causal language model" in run(*given, "--rerank", "yes-no", "--rerank-model", "index", ok=False).stderr
+    assert not (searched / "h.jsonl").exists()
