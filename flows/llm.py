@@ -17,6 +17,7 @@ from typing import Any
 
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.records import compact_json
+from pairwright.flows.context import Context
 from pairwright.flows.receipts import hash_of
 from pairwright.flows.sections import LLMSection
 from pairwright.generators.language.tokens import Tagger
@@ -51,6 +52,7 @@ class Asking:
         retry_failed: whether rows that failed the last time are asked anew.
         seed: of the run; sent to the server, unless it is 0.
         bill: what the run has paid; limits hold for the whole of it.
+        context: what rows are given to read besides; None: nothing.
     """
 
     section: LLMSection
@@ -58,6 +60,7 @@ class Asking:
     retry_failed: bool = False
     seed: int = 0
     bill: Bill = field(default_factory=Bill, compare=False)
+    context: Context | None = None
 
     @cached_property
     def local(self) -> LocalFolder | None:
@@ -196,7 +199,8 @@ class Asking:
 
     def _server(self) -> list[Any]:
         section = self.section
-        return [self.model, self.settings().cache_endpoint, section.structured, self.parameters]
+        context = [self.context.captions.fingerprint] if self.context is not None else []
+        return [self.model, self.settings().cache_endpoint, section.structured, self.parameters, *context]
 
     def identity(self, maker: LLMGenerator, options: Mapping[str, Any], seed: int) -> str:
         """Return a hash over all that shapes a maker's requests, its rows excepted."""

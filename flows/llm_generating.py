@@ -17,6 +17,7 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.reading import read_pairs
 from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
+from pairwright.flows.context import Given
 from pairwright.flows.counting import Filling, asked_and_given, told_missing
 from pairwright.flows.generating import Request, Work, materials, tagged_pairs
 from pairwright.flows.llm import Asking
@@ -99,8 +100,11 @@ class _Pass:
         request, work = self.request, Work.of(self.request.generator)
         run = self.asking.identity(maker, request.options, request.seed)
         stopped: BaseException | None = None
-        with FailedRows(failed_path(request.out), run=run, retry=retry) as failed:
-            talks = Talks(maker, request.seed, failed)
+        with (
+            FailedRows(failed_path(request.out), run=run, retry=retry) as failed,
+            Given(self.asking.context) as given,
+        ):
+            talks = Talks(maker, request.seed, failed, given)
             pairs = tagged_pairs(request.read, self.tagger, work.broken)
             with open_balanced(self.partial, request.generator, request.limits, work.add, work.judged) as write:
                 try:

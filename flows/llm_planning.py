@@ -14,6 +14,7 @@ from pairwright.datasets.reading import read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.flows.chosen import chosen_pairs
 from pairwright.flows.config import BuildConfig
+from pairwright.flows.context import Given
 from pairwright.flows.counting import counted
 from pairwright.flows.generating import Request, materials
 from pairwright.flows.generations import choice_of, generations
@@ -117,11 +118,11 @@ def plan_maker(maker: LLMGenerator, sample: Sample[Pair], tagger: Tagger, asking
         PairwrightError: when settings or prices cannot work, or the cache cannot be read.
     """
     tokens = tagger.tag([pair.caption for pair in sample.items])
-    rows = [
-        Row(pair.key, partial(talk_about, maker, seed, pair, words))
+    rows = (
+        (Row(pair.key, partial(talk_about, maker, seed, pair, words)), pair.caption, pair.key)
         for pair, words in zip(sample.items, tokens, strict=True)
-    ]
-    return plan_rows(maker.name, rows, sample.total, asking)
+    )
+    return plan_rows(maker.name, list(Given(asking.context).rows(rows)), sample.total, asking)
 
 
 def plan_rows(stage: str, rows: Sequence[Row[T]], total: int | None, asking: Asking) -> StagePlan:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pairwright.datasets.atomic import remove_left_behind
 from pairwright.datasets.errors import PairwrightError
+from pairwright.flows.context import Given
 from pairwright.flows.llm import Asking
 from pairwright.flows.rationale_files import files_of, open_examples
 from pairwright.flows.rationale_rows import read_items
@@ -52,8 +53,11 @@ def ask_rationales(
     failed_rows = request.out.with_suffix(".failed.jsonl")
     remove_left_behind(*files_of(partial_out), failed_rows)
     stopped: BaseException | None = None
-    with FailedRows(failed_rows, run=identity_of(maker, asking), retry=asking.retry_failed) as failed:
-        talks = RationaleTalks(maker, failed)
+    with (
+        FailedRows(failed_rows, run=identity_of(maker, asking), retry=asking.retry_failed) as failed,
+        Given(asking.context) as given,
+    ):
+        talks = RationaleTalks(maker, failed, given)
         with asking.session(watch=watch, say=note) as session, open_examples(partial_out, request.rows) as write:
             try:
                 for judged in talks.hold(session, read_items(task, request.read, work.broken), of=total):
@@ -85,7 +89,8 @@ def plan_rationales(request: RationaleRequest, asking: Asking) -> StagePlan:
     task = opened(request)
     maker = maker_of(task, request.settings, asking)
     sample = sample_of(numbered(read_items(task, request.read, Counter())), seed=request.settings.seed)
-    return plan_rows(NAME, [row_of(maker, item, ordinal) for item, ordinal in sample.items], sample.total, asking)
+    rows = ((row_of(maker, item, ordinal), item.input, item.key) for item, ordinal in sample.items)
+    return plan_rows(NAME, list(Given(asking.context).rows(rows)), sample.total, asking)
 
 
 def maker_of(task: Task, settings: Settings, asking: Asking) -> Rationales:
@@ -100,7 +105,9 @@ def identity_of(maker: Rationales, asking: Asking) -> str:
     """Return a hash over all that shapes the requests, the rows excepted."""
     section, settings = asking.section, maker.settings
     own = [NAME, VERSION, maker.prompt.id if maker.prompt else "", settings.label_given, settings.samples]
-    return hash_of([*own, asking.model, asking.settings().cache_endpoint, section.structured, dict(section.parameters)])
+    context = [asking.context.captions.fingerprint] if asking.context is not None else []
+    server = [asking.model, asking.settings().cache_endpoint, section.structured, dict(section.parameters)]
+    return hash_of([*own, *server, *context])
 
 
 def _partial(out: Path) -> Path:
@@ -132,6 +139,7 @@ class RationaleTalks:
 
     maker: Rationales
     failed: FailedRows
+    given: Given = field(default_factory=lambda: Given(None))
     under_way: deque[tuple[Item, int]] = field(default_factory=deque)
 
     def hold(self, session: Session, items: Iterator[Item], *, of: int) -> Iterator[Judged]:
@@ -143,9 +151,13 @@ class RationaleTalks:
             yield self._ended(item, ordinal, done)
 
     def _rows(self, items: Iterator[Item]) -> Iterator[Row[Judged]]:
+        return self.given.rows(self._plain(items))
+
+    def _plain(self, items: Iterator[Item]) -> Iterator[tuple[Row[Judged], str, str]]:
         for item, ordinal in numbered(items):
             self.under_way.append((item, ordinal))
-            yield row_of(self.maker, item, ordinal, self.failed.attempt(_name(item, ordinal)))
+            row = row_of(self.maker, item, ordinal, self.failed.attempt(_name(item, ordinal)))
+            yield row, item.input, item.key
 
     def _ended(self, item: Item, ordinal: int, done: Done[Judged]) -> Judged:
         if done.result is None:

@@ -12,6 +12,7 @@ from functools import partial
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.flows.context import Given
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.failed_rows import FailedRows
 from pairwright.generators.llm.failures import Failure
@@ -35,12 +36,14 @@ class Talks:
         maker: whose talks they are.
         seed: of the run.
         failed: takes note of the rows that failed.
+        given: gives rows what they read besides.
         under_way: pairs whose talk has begun and is not yet given, in order.
     """
 
     maker: LLMGenerator
     seed: int
     failed: FailedRows
+    given: Given = field(default_factory=lambda: Given(None))
     under_way: deque[Pair] = field(default_factory=deque)
 
     def hold(
@@ -64,10 +67,14 @@ class Talks:
             yield pair, self._ended(pair, done)
 
     def rows(self, pairs: Iterable[TaggedPair]) -> Iterator[Row[list[Annotation]]]:
-        """Give the rows that a session runs."""
+        """Return the rows that a session runs."""
+        return self.given.rows(self._plain(pairs))
+
+    def _plain(self, pairs: Iterable[TaggedPair]) -> Iterator[tuple[Row[list[Annotation]], str, str]]:
         for pair, tokens in pairs:
             self.under_way.append(pair)
-            yield Row(pair.key, partial(talk_about, self.maker, self.seed, pair, tokens), self.failed.attempt(pair.key))
+            talk = partial(talk_about, self.maker, self.seed, pair, tokens)
+            yield Row(pair.key, talk, self.failed.attempt(pair.key)), pair.caption, pair.key
 
     def _ended(self, pair: Pair, done: Done[list[Annotation]]) -> list[Annotation]:
         if done.error is not None:

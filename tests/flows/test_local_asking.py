@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
-from pairwright.cli.asking import Asked, bill_lines, plan_lines
+from pairwright.cli.asking import Asked, bill_lines, plan_lines, with_context
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.records import Pair, pair_key
 from pairwright.flows.generating import Request
 from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import run_llm_generator
 from pairwright.flows.llm_planning import plan_llm_generator
 from pairwright.flows.sections import LLMSection
+from pairwright.indexes.building import index_pairs
 from tests.generators.llm.local_models import make_model
 
 pytest.importorskip("transformers", reason="the extra `train` is not installed")
@@ -63,6 +65,42 @@ def test_every_caption_is_answered_and_a_moved_model_answers_from_the_cache(
     assert run(captions, moved)["llm"]["requests"] == 0
     assert (tmp_path / "out.jsonl").read_bytes() == first
     assert "answers written" in bill_lines(result)[0]
+
+
+def test_rows_read_the_nearest_captions_and_which_is_written_beside_them(
+    captions: Path, model: Path, tmp_path: Path
+) -> None:
+    pairs = [Pair(pair_key("", "", text), text) for text in [*CAPTIONS, "A cat on a blue mat.", "A horse and a man."]]
+    index_pairs(lambda: [pairs], tmp_path / "index")
+
+    def given(count: int) -> Asking:
+        return with_context(asking(model, tmp_path), tmp_path / "index", count, tmp_path / "out.jsonl")
+
+    def run_with(count: int) -> int:
+        result = run_llm_generator(request(captions), given(count), lambda _: None, lambda _: None)
+        return int(result["llm"]["requests"])
+
+    hows = (asking(model, tmp_path), given(2))
+    plain, reading = (plan_llm_generator(request(captions), how, lambda _: None) for how in hows)
+    assert reading.tokens_in.value > plain.tokens_in.value
+    assert run_with(2) >= len(CAPTIONS)
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    told = [json.loads(line) for line in (tmp_path / "out.context.jsonl").read_text().splitlines()]
+    assert [each["row"] for each in told] == [row["key"] for row in rows]
+    assert [each["query"] for each in told] == CAPTIONS
+    assert [document["rank"] for document in told[0]["documents"]] == [1, 2]
+    assert told[0]["documents"][0]["key"] == pairs[3].key
+    assert run_with(2) == 0
+    assert run_with(1) >= len(CAPTIONS)
+
+
+def test_context_and_index_go_together(model: Path, tmp_path: Path) -> None:
+    how = asking(model, tmp_path)
+    assert with_context(how, None, 0, tmp_path / "out.jsonl") is how
+    with pytest.raises(UsageError, match="go together"):
+        with_context(how, None, 3, tmp_path / "out.jsonl")
+    with pytest.raises(UsageError, match="go together"):
+        with_context(how, tmp_path, 0, tmp_path / "out.jsonl")
 
 
 def test_a_plan_tells_tokens_and_no_cost(captions: Path, model: Path, tmp_path: Path) -> None:

@@ -168,6 +168,30 @@ def _signature(command: Callable[..., None]) -> inspect.Signature:
     return inspect.Signature([*own, *added])
 
 
+ContextOption = Annotated[
+    int,
+    typer.Option("--context", min=0, help="With a model: so many captions of --index, the nearest, to be read too."),
+]
+IndexOption = Annotated[Path | None, typer.Option("--index", help="Folder of the index that --context reads.")]
+
+
+def with_context(asking: "Asking", index: Path | None, context: int, out: Path) -> "Asking":
+    """Return how a run asks that gives each row so many captions of an index to read; 0: none.
+
+    Raises:
+        UsageError: one of the two options stands without the other.
+    """
+    if not context and index is None:
+        return asking
+    if not context or index is None:
+        raise UsageError("--context N and --index FOLDER go together: the N nearest captions of this index are read.")
+    from dataclasses import replace
+
+    from pairwright.flows.context import Context, record_path
+
+    return replace(asking, context=Context(index, context, record_path(out)))
+
+
 def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     """Return plans as a table, their sum below where there are several."""
     from pairwright.generators.llm.budget import usd

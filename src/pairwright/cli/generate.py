@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
+from pairwright.cli.asking import (
+    Asked,
+    ContextOption,
+    IndexOption,
+    Watching,
+    bill_lines,
+    cancelled_lines,
+    may_ask_a_model,
+    plan_lines,
+    with_context,
+)
 from pairwright.cli.console import emit, note
 from pairwright.cli.generated import result_lines
 from pairwright.cli.rationales import SeveralOutputs, rationales
@@ -217,6 +227,8 @@ def conversations(
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     workers: WorkersOption = 0,
+    context: ContextOption = 0,
+    index: IndexOption = None,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -254,8 +266,10 @@ def conversations(
                 "Leave them out, or --method llm."
             )
         options |= {"ratios": _parts(ratios), "counts": wanted, "see_image": see_image}
-    elif ratios or see_image:
-        raise UsageError("--ratios and --see-image say how a model is asked. They need --method llm.")
+    elif ratios or see_image or context or index:
+        raise UsageError(
+            "--ratios, --see-image, --context and --index say how a model is asked. They need --method llm."
+        )
     else:
         options |= filled
         if instances and not vocabulary:
@@ -268,7 +282,11 @@ def conversations(
     )
     generator = "llm-conversations" if method == "llm" else "template-conversations"
     limits = Limits({} if method == "llm" else wanted)
-    _run(Request(generator, options, seed, read, "", out, limits, workers), method, asked, as_json=as_json)
+    request = Request(generator, options, seed, read, "", out, limits, workers)
+    if method == "llm":
+        _ask(request, asked, as_json=as_json, index=index, context=context)
+    else:
+        _run(request, method, asked, as_json=as_json)
 
 
 app.command("rationales", cls=SeveralOutputs)(rationales)
@@ -287,9 +305,9 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
     emit({**result, "method": method}, result_lines(result), as_json=as_json)
 
 
-def _ask(request: "Request", asked: Asked, *, as_json: bool) -> None:
+def _ask(request: "Request", asked: Asked, *, as_json: bool, index: Path | None = None, context: int = 0) -> None:
     """Let a generator ask its model, or tell what it would ask."""
-    asking = asked.asking(request.out, request.seed)
+    asking = with_context(asked.asking(request.out, request.seed), index, context, request.out)
     if asked.batch_cancel:
         ids = asking.cancel_batches(note)
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperCommand
 
-from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
+from pairwright.cli.asking import (
+    Asked,
+    ContextOption,
+    IndexOption,
+    Watching,
+    bill_lines,
+    cancelled_lines,
+    may_ask_a_model,
+    plan_lines,
+    with_context,
+)
 from pairwright.cli.console import columns, emit
 from pairwright.cli.reading import (
     ColumnsOption,
@@ -74,6 +84,8 @@ def rationales(
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,
+    context: ContextOption = 0,
+    index: IndexOption = None,
     asked: Asked,
 ) -> None:
     """Make rationales: why a row has its label, for a student to learn with it (Distilling step-by-step).
@@ -98,21 +110,23 @@ def rationales(
         raise UsageError(f"{out}: a .parquet holds examples without prefixes. Leave --rows and the prefixes out.")
     request = RationaleRequest(task, read, out, settings, student)
     if not outputs:
-        _ask(request, asked, as_json=as_json)
+        _ask(request, asked, index, context, as_json=as_json)
         return
     asked.refuse(f"with {_IMPORT}")
-    if label_given or samples > 1:
-        raise UsageError(f"--label-given and --samples do nothing with {_IMPORT}. Leave them out.")
+    if label_given or samples > 1 or context or index:
+        raise UsageError(f"--label-given, --samples, --context and --index do nothing with {_IMPORT}. Leave them out.")
     result = import_rationales(request, outputs)
     emit(result, _lines(result), as_json=as_json)
 
 
-def _ask(request: "RationaleRequest", asked: Asked, *, as_json: bool) -> None:
+def _ask(request: "RationaleRequest", asked: Asked, index: Path | None, context: int, *, as_json: bool) -> None:
     if not asked.model:
         raise UsageError(f"Name a model with --model, or give its outputs with {_IMPORT}.")
     from pairwright.flows.rationale_asking import ask_rationales, plan_rationales
 
-    asking = asked.asking(request.out)  # --seed is that of the split: another one asks nothing anew
+    asking = with_context(
+        asked.asking(request.out), index, context, request.out
+    )  # --seed is that of the split: another one asks nothing anew
     watching = Watching("rows", asked.max_cost)
     if asked.batch_cancel:
         ids = asking.cancel_batches(watching.progress.note)
