@@ -84,7 +84,7 @@ class _Waiting:
 
     @property
     def tokens(self) -> int:
-        return len(self.wanted.tokens)
+        return len(self.wanted.prompt.tokens)
 
 
 class LocalModel:
@@ -160,8 +160,7 @@ class LocalModel:
             raise Failure("context_too_long", f"{len(prompt.tokens):,} tokens, and the model reads {self._context:,}")
         shown = blake2b(orjson.dumps(prompt.tokens), digest_size=16).hexdigest()
         return Wanted(
-            prompt.tokens,
-            prompt.spans,
+            prompt,
             min(given["most"], room),
             given["temperature"],
             given["top_p"],
@@ -201,7 +200,11 @@ class LocalModel:
         first = self._waiting[0]
         batch: list[_Waiting] = []
         longest = most = 0
-        for each in sorted(self._waiting, key=lambda other: abs(other.tokens - first.tokens)):
+        # Prompts with documents stand apart from others: a calibration concerns them alone.
+        alike = [
+            each for each in self._waiting if bool(each.wanted.prompt.letters) == bool(first.wanted.prompt.letters)
+        ]
+        for each in sorted(alike, key=lambda other: abs(other.tokens - first.tokens)):
             longest, most = max(longest, each.tokens), max(most, each.wanted.most)
             if batch and ((len(batch) + 1) * (longest + most) > TOKENS or len(batch) == self._most_rows):
                 break

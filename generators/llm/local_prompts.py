@@ -37,11 +37,17 @@ class Prompt:
     Attributes:
         tokens: ids.
         spans: of the documents; without spans where there are none.
+        text: that the tokens stand for.
+        letters: of each document ``[start, end)`` in the text.
+        marks: whether the tokenizer puts its marks of beginning and end around the text; a chat template has its own.
         stops: texts at which the form itself ends an answer.
     """
 
     tokens: tuple[int, ...]
     spans: DocumentSpans
+    text: str
+    letters: tuple[tuple[int, int], ...] = ()
+    marks: bool = False
     stops: tuple[str, ...] = ()
 
 
@@ -67,7 +73,8 @@ def prompt_of(request: Request, tokenizer: Any) -> Prompt:
     read = tokenizer(text, add_special_tokens=not has_template, return_offsets_mapping=is_fast)
     offsets = [(int(start), int(end)) for start, end in read["offset_mapping"]] if letters else []
     spans = DocumentSpans.of(letters, offsets) if letters else DocumentSpans((), len(read["input_ids"]))
-    return Prompt(tuple(read["input_ids"]), spans, () if has_template else (PLAIN_STOP,))
+    stops = () if has_template else (PLAIN_STOP,)
+    return Prompt(tuple(read["input_ids"]), spans, text, tuple(letters), not has_template, stops)
 
 
 def _rendered(request: Request, tokenizer: Any, *, has_template: bool) -> tuple[str, list[tuple[int, int]]]:

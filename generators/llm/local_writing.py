@@ -9,8 +9,8 @@ the first.
 What the folder's ``generation_config.json`` asks for beside its end tokens (repetition penalties, its own temperature)
 is left out: a request says how it is to be answered.
 
-A calibration of attention comes in as `Around`: it is given the model, the batch, and where documents stand in it,
-and holds while the batch is written.
+A calibration of attention comes in as `Around`: it is given the model and the prompts of the batch, with the places of
+their documents, and holds while the batch is written.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,10 @@ from threading import Event
 from typing import Any
 
 from pairwright.datasets.chance import stream
-from pairwright.generators.llm.documents import DocumentSpans
+from pairwright.generators.llm.local_prompts import Prompt
 
-# The transformers model; token ids and attention mask, int64 (rows, tokens), padded on the left; a row's documents,
-# padding counted in.
-Around = Callable[[Any, Any, Any, Sequence[DocumentSpans]], AbstractContextManager[object]]
+# The transformers model, its tokenizer, and the prompts of the batch's rows, in their order.
+Around = Callable[[Any, Any, Sequence[Prompt]], AbstractContextManager[object]]
 
 _TAIL = 16  # tokens behind which a stop text is looked for, beside those that its letters may take
 
@@ -34,8 +33,7 @@ class Wanted:
     """How a prompt is to be answered.
 
     Attributes:
-        tokens: of the prompt.
-        spans: of its documents.
+        prompt: what is read.
         most: tokens of the answer, at most.
         temperature: 0: always the likeliest token.
         top_p: draw among the likeliest tokens that have so much of the probability together, in (0, 1].
@@ -44,8 +42,7 @@ class Wanted:
         chance: names the row's chance, such as its seed, prompt and sample.
     """
 
-    tokens: tuple[int, ...]
-    spans: DocumentSpans
+    prompt: Prompt
     most: int
     temperature: float = 1.0
     top_p: float = 1.0
@@ -103,13 +100,13 @@ class Writer:
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
         rows = [_Row(wanted) for wanted in batch]
-        longest = max(len(each.tokens) for each in batch)
-        pads = [longest - len(each.tokens) for each in batch]
-        ids = torch.tensor([[self._pad] * pad + list(each.tokens) for pad, each in zip(pads, batch, strict=True)])
-        mask = torch.tensor([[0] * pad + [1] * len(each.tokens) for pad, each in zip(pads, batch, strict=True)])
+        prompts = [each.prompt for each in batch]
+        longest = max(len(prompt.tokens) for prompt in prompts)
+        pads = [longest - len(prompt.tokens) for prompt in prompts]
+        ids = torch.tensor([[self._pad] * pad + list(prompt.tokens) for pad, prompt in zip(pads, prompts, strict=True)])
+        mask = torch.tensor([[0] * pad + [1] * (longest - pad) for pad in pads])
         ids, mask = ids.to(self._model.device), mask.to(self._model.device)
-        spans = [each.spans.moved(pad) for pad, each in zip(pads, batch, strict=True)]
-        held = self._around(self._model, ids, mask, spans) if self._around is not None else nullcontext()
+        held = self._around(self._model, self._tokenizer, prompts) if self._around is not None else nullcontext()
         with torch.inference_mode(), held:
             self._model.generate(
                 input_ids=ids,

@@ -13,11 +13,11 @@ import pytest
 
 from pairwright.datasets.errors import InputError, MissingResource, UsageError
 from pairwright.generators.llm.answers import asked
-from pairwright.generators.llm.documents import Document, DocumentSpans, with_documents
+from pairwright.generators.llm.documents import Document, with_documents
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.local import LocalModel, in_local, local_settings
 from pairwright.generators.llm.local_folder import find_local
-from pairwright.generators.llm.local_prompts import prompt_of
+from pairwright.generators.llm.local_prompts import Prompt, prompt_of
 from pairwright.generators.llm.messages import Message, Reply, Request
 from pairwright.generators.llm.runner import Row
 from pairwright.generators.llm.session import Session
@@ -146,13 +146,11 @@ def test_what_stands_around_a_batch_is_told_where_its_documents_are(folder: Path
     seen: list[list[str]] = []
 
     @contextmanager
-    def around(model: Any, ids: Any, mask: Any, spans: Sequence[DocumentSpans]) -> Any:
-        tokenizer = make_tokenizer()
-        assert all(each.length == ids.shape[1] for each in spans)
-        seen.extend(
-            [tokenizer.decode(row[first:end]).strip('" ') for first, end in each.spans]
-            for row, each in zip(ids.tolist(), spans, strict=True)
-        )
+    def around(model: Any, tokenizer: Any, prompts: Sequence[Prompt]) -> Any:
+        for prompt in prompts:
+            read = [tokenizer.decode(prompt.tokens[first:end]).strip('" ') for first, end in prompt.spans.spans]
+            assert read == [prompt.text[start:end] for start, end in prompt.letters]
+            seen.append(read)
         yield
 
     requests = []
