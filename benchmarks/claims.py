@@ -1,6 +1,6 @@
 """The papers' claims about training, where the truth is known: tiny models from nothing on ColorShape, several seeds.
 
-    python benchmarks/claims.py [--groups edits refined conditions repeated rationales] [--seeds 3] [--results claims.jsonl]
+    python benchmarks/claims.py [--groups edits refined conditions repeated rationales] [--seeds 0 1 2] [--results claims.jsonl]
 
 Nothing is downloaded, and a CPU is enough: some minutes a seed on one core. Data: `claims_data.py`. All models are
 trained by our recipes, loaded, saved and measured as `pairwright train` and `pairwright evaluate` do. What is compared
@@ -307,7 +307,7 @@ def main() -> None:
     """Run what is not in the file of results yet, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--groups", nargs="+", choices=GROUPS, default=list(GROUPS))
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1, 2], help="none: only print the table")
     parser.add_argument("--results", type=Path, help="JSONL that results are added to, and taken from")
     asked = parser.parse_args()
     torch.set_num_threads(1)

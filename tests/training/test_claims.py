@@ -104,7 +104,7 @@ def test_refinement_keeps_few_of_the_negatives_that_give_themselves_away(claims:
 
 @pytest.mark.slow
 def test_every_group_runs_and_finds_what_its_comparisons_ask(claims: ModuleType, tmp_path: Path) -> None:
-    begun = claims.Begun(claims.Trials(tmp_path, 1, effort=0.02))
+    begun = claims.Begun(claims.Trials(tmp_path, 1, effort=0.1))
     found = {(group, 1): run(begun) for group, run in claims.GROUPS.items() if group != "refined"}
     lines = claims.table(found).splitlines()[2:]
     assert len(lines) == sum(one.group != "refined" for one in claims.COMPARISONS)
