@@ -1,0 +1,156 @@
+"""Questions over several documents, one of which answers them: NaturalQuestions' and SynthWiki's files (000, B.1).
+
+- *.jsonl, .jsonl.gz*, as "Lost in the middle" (Liu et al. 2023) gives NaturalQuestions: ``question``, ``answers`` (a list
+  of texts), ``ctxs`` (a list of ``title``, ``text``, ``isgold``). Distractors stand in the file's order, the most relevant
+  first.
+- *.csv, .tsv*, as SynthWiki: ``question``, ``answer``, and the passage in ``context``, ``wiki``, ``document`` or ``text``.
+  Distractors are other rows' passages that do not hold the answer, drawn anew for each question.
+
+A document is its title, when it has one, and its text.
+"""
+
+import re
+import string
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.readers.jsonl import read_jsonl
+from pairwright.datasets.readers.rows import Row
+from pairwright.datasets.rejects import Reject
+
+PASSAGE = ("context", "wiki", "document", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and what can be read for it.
+
+    Attributes:
+        text: what is asked.
+        answers: any of which is right.
+        gold: the document that answers it.
+        distractors: documents that do not, in the order in which they are to stand.
+    """
+
+    text: str
+    answers: tuple[str, ...]
+    gold: str
+    distractors: tuple[str, ...]
+
+    def documents(self, count: int, position: int) -> list[str]:
+        """Return ``count`` documents, the gold one at ``position``, from 0."""
+        others = list(self.distractors[: count - 1])
+        return [*others[:position], self.gold, *others[position:]]
+
+
+def read_questions(path: Path, documents: int, *, limit: int = 0, seed: int = 0) -> tuple[list[Question], int]:
+    """Return the questions of a file that have enough documents, and how many have not.
+
+    Args:
+        path: see the module.
+        documents: that a prompt is to hold, 2 at least.
+        limit: questions at most, drawn by ``seed``; 0: all.
+        seed: of what is drawn.
+
+    Raises:
+        UsageError: for another ending, or when no question has enough documents.
+        InputError: when the file cannot be read, naming the row.
+    """
+    if documents < 2:
+        raise UsageError(f"{documents} documents: at least 2, one of which answers the question.")
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".jsonl"):
+        found = [_natural(row.fields, row.place) for row in _rows(path)]
+    elif name.endswith((".csv", ".tsv")):
+        found = _synthetic(path, documents, seed)
+    else:
+        raise UsageError(f"{path}: questions are in .jsonl, .jsonl.gz, .csv or .tsv files.")
+    enough = [one for one in found if len(one.distractors) >= documents - 1]
+    if not enough:
+        raise UsageError(f"{path}: no question has {documents} documents. Ask for fewer.")
+    if limit and limit < len(enough):
+        places = sorted(stream("questions", seed).sample(range(len(enough)), limit))
+        enough = [enough[place] for place in places]
+    return enough, len(found) - sum(len(one.distractors) >= documents - 1 for one in found)
+
+
+def best_subspan(said: str, answers: Sequence[str]) -> bool:
+    """Tell whether an answer stands in the first line of what was said (best-subspan accuracy, Liu et al. 2023).
+
+    Both are lowered, and lose punctuation and articles.
+    """
+    line = _plain(said.strip().partition("\n")[0])
+    return any(_plain(answer) in line for answer in answers if _plain(answer))
+
+
+def _plain(text: str) -> str:
+    kept = "".join(letter for letter in text.lower() if letter not in string.punctuation)
+    return " ".join(re.sub(r"\b(a|an|the)\b", " ", kept).split())
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    try:
+        for row in read_jsonl(path):
+            if isinstance(row, Reject):
+                raise InputError(row.detail, where=row.place, mend="Mend or leave out this line.")
+            yield row
+    except OSError as error:
+        raise InputError(f"cannot be read ({error})", where=str(path), mend="Check the path.") from None
+
+
+def _natural(values: dict[str, Any], where: str) -> Question:
+    try:
+        documents = [(_document(one), bool(one.get("isgold"))) for one in values["ctxs"]]
+        answers = tuple(str(answer) for answer in values["answers"])
+        gold = [text for text, is_gold in documents if is_gold]
+        question = str(values["question"])
+    except (KeyError, TypeError, AttributeError) as error:
+        mend = "A row has question, answers and ctxs with title, text and isgold."
+        raise InputError(f"no question over documents ({error})", where=where, mend=mend) from None
+    if len(gold) != 1:
+        raise InputError(f"{len(gold)} gold documents", where=where, mend="Mark exactly one of ctxs by isgold.")
+    return Question(question, answers, gold[0], tuple(text for text, is_gold in documents if not is_gold))
+
+
+def _document(values: dict[str, Any]) -> str:
+    title, text = str(values.get("title") or "").strip(), str(values["text"]).strip()
+    return f"(Title: {title}) {text}" if title else text
+
+
+def _synthetic(path: Path, documents: int, seed: int) -> list[Question]:
+    import polars as pl
+
+    try:
+        table = pl.read_csv(path, separator="\t" if ".tsv" in path.name.lower() else ",", infer_schema=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"cannot be read ({error})", where=str(path), mend="Check the path.") from None
+    passage = next((name for name in PASSAGE if name in table.columns), None)
+    if passage is None or not {"question", "answer"} <= set(table.columns):
+        mend = f"Its columns are question, answer and one of {', '.join(PASSAGE)}."
+        raise InputError("no table of questions", where=str(path), mend=mend)
+    rows = table.select("question", "answer", passage).drop_nulls().rows()
+    passages = sorted({text for _, _, text in rows})
+    return [
+        Question(
+            question, (answer,), gold, _others(passages, gold, answer, documents - 1, ("distractors", seed, place))
+        )
+        for place, (question, answer, gold) in enumerate(rows)
+    ]
+
+
+def _others(
+    passages: Sequence[str], gold: str, answer: str, count: int, names: tuple[str | int, ...]
+) -> tuple[str, ...]:
+    order = stream(*names)
+    unfit = _plain(answer)
+    found: list[str] = []
+    for place in order.sample(range(len(passages)), len(passages)):
+        if len(found) == count:
+            break
+        if passages[place] != gold and (not unfit or unfit not in _plain(passages[place])):
+            found.append(passages[place])
+    return tuple(found)

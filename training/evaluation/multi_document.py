@@ -1,0 +1,201 @@
+"""Answers from several documents, one of which holds the answer: by its place and by how attention is treated (000, ch. 3).
+
+What is measured of a decoder, for each number of documents K:
+
+- best-subspan accuracy by the gold document's place, for each way of reading (table B.2, figures 3.5 and 3.6);
+- Recall@3 of rankings of the documents, the gold one in the middle (table 3.3);
+- Attn(x, k) by place, the gold document at each of its places (figure 3.4);
+- how often two documents at two places keep their order, and the rank correlation of the linear and the log-linear model
+  (tables 3.2 and B.1).
+
+Ways of reading: *plain*; *calibrated*, attention rescaled (eq. 3.5); *attention-sorting*, the most attended last
+(Peysakhovich and Lerer 2023); *likelihood-order* and *yes-no-order*, the most relevant first; *likelihood-order+calibrated*.
+Orders by likelihood or yes-no do not see places, so they are measured with the gold document at one place only.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+
+from pairwright.datasets.chance import stream
+from pairwright.training.attention.calibration import Calibration, FloatArray
+from pairwright.training.attention.prompts import Prompt, as_chat, question_prompt
+from pairwright.training.attention.questions import Question, best_subspan
+from pairwright.training.attention.ranking import RANKINGS, Ranking, order, scores
+from pairwright.training.attention.reading import Reader
+from pairwright.training.evaluation.figures import Figure, Findings
+
+Way = Literal[
+    "plain", "calibrated", "attention-sorting", "yes-no-order", "likelihood-order", "likelihood-order+calibrated"
+]
+WAYS: tuple[Way, ...] = get_args(Way)
+USUAL: tuple[Way, ...] = ("plain", "calibrated")
+_PLACELESS = ("yes-no-order", "likelihood-order", "likelihood-order+calibrated")
+_RECALL = 3
+_PAIRS = 4  # pairs of documents and of places that are drawn for each question
+
+_SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
+    "linear": lambda values: values,
+    "log-linear": lambda values: np.asarray(np.log(np.maximum(values, 1e-30))),
+}
+
+Writer = Callable[[str, Sequence[str]], Prompt]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure.
+
+    Attributes:
+        documents: K.
+        places: of the gold document, from 0.
+        ways: of reading.
+        rankings: whose Recall@3 is told.
+        conditions: whether the model of attention is tested (tables 3.2 and B.1).
+        longest: tokens of an answer at most.
+        calibration: how attention is calibrated.
+        writer: makes the prompt of a question and documents.
+        seed: of the pairs that are drawn.
+    """
+
+    documents: int
+    places: tuple[int, ...]
+    ways: tuple[Way, ...] = USUAL
+    rankings: tuple[Ranking, ...] = RANKINGS
+    conditions: bool = True
+    longest: int = 100
+    calibration: Calibration = field(default_factory=Calibration)
+    writer: Writer = question_prompt
+    seed: int = 0
+
+
+def read_documents(reader: Reader, questions: Sequence[Question], plan: Plan) -> Findings:
+    """Return what is found of a decoder; ``detail`` holds attention by place and what it cost in passes.
+
+    Args:
+        reader: the decoder.
+        questions: one at least, with K - 1 distractors or more.
+        plan: what to measure.
+    """
+    before = reader.passes
+    figures: list[Figure] = []
+    for way in plan.ways:
+        places = plan.places[len(plan.places) // 2 :][:1] if way in _PLACELESS else plan.places
+        right = {place: _right(reader, questions, plan, way, place) for place in places}
+        named = {"any place": right[places[0]]} if way in _PLACELESS else {f"gold {p + 1}": r for p, r in right.items()}
+        figures += [Figure.share(way, f"{name} of {plan.documents}", sum(r), len(r)) for name, r in named.items()]
+        every = [one for r in right.values() for one in r]
+        if len(places) > 1:
+            figures.append(Figure.share(way, f"average of {plan.documents}", sum(every), len(every)))
+    for ranking in plan.rankings:
+        figures.append(_recall(reader, questions, plan, ranking))
+    attention = {place + 1: _attention(reader, questions, plan, place).tolist() for place in plan.places}
+    if plan.conditions:
+        figures += conditions(reader, questions, plan)
+    detail = {f"attention of {plan.documents}": attention, f"passes of {plan.documents}": reader.passes - before}
+    return Findings(tuple(figures), {}, detail)
+
+
+def _right(reader: Reader, questions: Sequence[Question], plan: Plan, way: Way, place: int) -> list[bool]:
+    held = [(question.text, question.documents(plan.documents, place)) for question in questions]
+    prompts = [_prompt(reader, plan, text, _ordered(reader, plan, way, text, given)) for text, given in held]
+    relevances = reader.relevances(prompts, plan.calibration) if way.endswith("calibrated") else None
+    said = reader.answers(prompts, plan.longest, relevances, plan.calibration)
+    return [best_subspan(text, question.answers) for text, question in zip(said, questions, strict=True)]
+
+
+def _ordered(reader: Reader, plan: Plan, way: Way, text: str, documents: list[str]) -> list[str]:
+    if way in ("plain", "calibrated"):
+        return documents
+    if way == "attention-sorting":
+        found = reader.attention([_prompt(reader, plan, text, documents)])[0]
+        return [documents[number] for number in reversed(order(found))]
+    by: Ranking = "yes-no" if way == "yes-no-order" else "likelihood"
+    return [documents[number] for number in order(scores(reader, by, text, documents))]
+
+
+def _recall(reader: Reader, questions: Sequence[Question], plan: Plan, ranking: Ranking) -> Figure:
+    middle, hits = (plan.documents - 1) // 2, 0
+    for question in questions:
+        given = question.documents(plan.documents, middle)
+        if ranking in ("attention", "plain-attention"):
+            prompt = [_prompt(reader, plan, question.text, given)]
+            together = (
+                reader.relevances(prompt, plan.calibration) if ranking == "attention" else reader.attention(prompt)
+            )
+            found = together[0]
+        else:
+            found = scores(reader, ranking, question.text, given)
+        hits += middle in order(found)[:_RECALL]
+    chance = min(1.0, _RECALL / plan.documents)
+    return Figure.share(f"ranking by {ranking}", f"recall@{_RECALL} of {plan.documents}", hits, len(questions), chance)
+
+
+def _attention(reader: Reader, questions: Sequence[Question], plan: Plan, place: int) -> FloatArray:
+    """Return the mean of Attn(x, k) by place k, float64 (documents,), the gold document at ``place``."""
+    prompts = [_prompt(reader, plan, one.text, one.documents(plan.documents, place)) for one in questions]
+    return np.asarray(np.mean(reader.attention(prompts), axis=0))
+
+
+def conditions(reader: Reader, questions: Sequence[Question], plan: Plan) -> list[Figure]:
+    """Return how often conditions 1 and 2 hold, and the rank correlations of both models of attention.
+
+    Two documents change places with each other; the others stay. One pass before and one after give the attention that
+    each gets at both places.
+    """
+    rows: list[tuple[float, float, float, float]] = []
+    for number, question in enumerate(questions):
+        drawn, middle = stream("conditions", plan.seed, number), (plan.documents - 1) // 2
+        given = question.documents(plan.documents, middle)
+        for _ in range(_PAIRS):
+            k, other = drawn.sample(range(plan.documents), 2)
+            moved = list(given)
+            moved[k], moved[other] = given[other], given[k]
+            here, there = reader.attention([_prompt(reader, plan, question.text, held) for held in (given, moved)])
+            rows.append((here[k], there[other], there[k], here[other]))  # one at k and l, the other at k and l
+    first_k, first_l, second_k, second_l = np.asarray(rows).T
+    one = (first_k > first_l) == (second_k > second_l)
+    two = (first_k > second_k) == (first_l > second_l)
+    figures = [
+        Figure.share("condition 1", f"valid of {plan.documents}", int(one.sum()), len(one), 0.5),
+        Figure.share("condition 2", f"valid of {plan.documents}", int(two.sum()), len(two), 0.5),
+    ]
+    for form, scale in _SCALES.items():
+        at_k, at_l = scale(first_k) - scale(second_k), scale(first_l) - scale(second_l)
+        figures.append(_correlation(form, f"rank correlation of {plan.documents}", at_k, at_l))
+    return figures
+
+
+def _correlation(part: str, measure: str, one: FloatArray, other: FloatArray) -> Figure:
+    """Return Spearman's correlation, with Fisher's interval widened for ranks (Bonett and Wright 2000)."""
+    ranks = [pl.Series(values).rank("average").to_numpy() for values in (one, other)]
+    rho = 0.0 if min(map(np.ptp, ranks)) == 0 else float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    spread = 1.959964 * np.sqrt((1 + rho * rho / 2) / max(1, len(one) - 3))
+    middle = np.arctanh(np.clip(rho, -0.999999, 0.999999))
+    low, high = np.tanh(middle - spread), np.tanh(middle + spread)
+    return Figure(part, measure, rho, float(low), float(high), len(one), 0.0, percent=False)
+
+
+def _prompt(reader: Reader, plan: Plan, text: str, documents: Sequence[str]) -> Prompt:
+    return as_chat(plan.writer(text, documents), reader.tokenizer)
+
+
+def tables(found: Findings) -> list[list[list[object]]]:
+    """Return the figures as tables in the shape of B.2, 3.3, and 3.2 with B.1; rows of cells, the first the head."""
+    tests = ("condition 1", "condition 2", "linear", "log-linear")
+    ranked = [one for one in found.figures if one.part.startswith("ranking by ")]
+    tested = [one for one in found.figures if one.part in tests]
+    read = [one for one in found.figures if one not in ranked and one not in tested]
+    return [_pivot("method", group) for group in (read, ranked, tested) if group]
+
+
+def _pivot(head: str, figures: Sequence[Figure]) -> list[list[object]]:
+    names = list(dict.fromkeys(one.measure for one in figures))
+    cells: Mapping[tuple[str, str], Any] = {
+        (one.part, one.measure): f"{one.written.strip()} ({one.written_interval})" for one in figures
+    }
+    parts = dict.fromkeys(one.part for one in figures)
+    return [[head, *names], *([part, *(cells.get((part, name), "-") for name in names)] for part in parts)]
