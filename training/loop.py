@@ -27,13 +27,14 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.training.curves import write_curves
 from pairwright.training.folder import Asked, claim, describe
-from pairwright.training.loading.loader import LoadingOptions, ShardLoader
+from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_there
 from pairwright.training.log import BoardLog, CsvLog, Row
 from pairwright.training.methods.method import Method, Ready
 from pairwright.training.methods.methods import method_of
 from pairwright.training.models.checkpoints import load_trained, save_trained
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.mllm import FocalLensMllm
+from pairwright.training.models.opening import model_folder
 from pairwright.training.models.trained import share
 from pairwright.training.ranks import Ranks
 from pairwright.training.recipe import Recipe, StepByStepMethod
@@ -56,7 +57,7 @@ class Run:
     Attributes:
         recipe: the settings.
         data: shards, as `ShardLoader` takes them.
-        model: the checkpoint it begins with, a folder or a name.
+        model: the checkpoint it begins with, a folder (of a run too) or a name.
         out: the folder of the run (`saving.py`).
         validation: shards whose loss tells when to stop; empty: none.
         resume: go on with what stands in ``out``.
@@ -131,8 +132,10 @@ class _Trainer:
         asked = Asked(run.recipe, run.model, run.data, run.validation)
         claim(run.out, asked, resume=run.resume)
         self.method: Method = method_of(run.recipe)
+        for data in filter(None, (run.data, run.validation)):
+            check_there(data)  # before a model that may be large, or far away
         torch.manual_seed(run.recipe.seed)
-        ready = self.method.ready(run.recipe, run.model)
+        ready = self.method.ready(run.recipe, model_folder(run.model))
         self.model = ready.model
         self.loader = self._loader(run.data, ready, validation=False)
         self.looked = self._loader(run.validation, ready, validation=True) if run.validation else None

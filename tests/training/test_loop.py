@@ -51,8 +51,8 @@ class Killed(Exception):  # noqa: N818 - it is what happens
     """The run is interrupted."""
 
 
-def weights(out: Path) -> dict[str, Any]:
-    return load_file(out / "model" / "model.safetensors")
+def weights(out: Path, inner: str = "") -> dict[str, Any]:
+    return load_file(out / "model" / inner / "model.safetensors")
 
 
 def equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -263,8 +263,30 @@ def test_settings_that_cannot_be_are_refused_before_the_first_step(
 
 
 def test_shards_without_what_a_recipe_needs_are_refused(given: Given, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"no such|there is no|No shard|no shard"):
-        run("clip", str(tmp_path / "none.tar"), given.model, tmp_path / "run")
+    bare = shards(tmp_path / "bare", 8, texts=False)
+    for recipe, lacking in (("negclip", "hard negatives"), ("hp-hn", "hard"), ("focallens-clip", "a question")):
+        with pytest.raises(InputError, match=rf"none of the 8 samples holds .* Each lacks {lacking}"):
+            run(recipe, bare, given.model, tmp_path / "run")
+
+
+@pytest.mark.parametrize("missing", ["none.tar", "{00000..00002}.tar", "none.jsonl", "folder"])
+def test_shards_that_are_not_there_are_told_before_a_model_is_looked_for(tmp_path: Path, missing: str) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=r"no such file|3 of 3 shards missing|no \.tar in it"):
+        run("clip", str(tmp_path / missing), str(tmp_path / "no-model"), tmp_path / "run")
+
+
+def test_a_run_s_folder_stands_for_its_model(given: Given, tmp_path: Path) -> None:
+    first = run("clip", *given, tmp_path / "first")
+    run("negclip", given.data, str(tmp_path / "first"), tmp_path / "one")
+    run("negclip", given.data, first.model, tmp_path / "two")
+    assert equal(weights(tmp_path / "one"), weights(tmp_path / "two"))
+
+
+def test_a_run_is_not_gone_on_with_by_other_shards_of_as_many_samples(given: Given, tmp_path: Path) -> None:
+    run("clip", *given, tmp_path / "run")
+    with pytest.raises(UsageError, match=r"its batches would be others"):
+        run("clip", shards(tmp_path / "other", seed=4), given.model, tmp_path / "run", resume=True)
 
 
 def test_texts_that_were_cut_are_counted(given: Given, tmp_path: Path) -> None:
@@ -291,33 +313,57 @@ def test_out_of_memory_names_the_settings_that_help(
     assert "method.negatives, method.lora, or more processes" in str(told.value)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["hp-hn", "fsc-clip", "focallens-clip", "step-by-step"])
-def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_path: Path, recipe: str) -> None:
-    changes = ["schedule.steps=6", "log_every=1", "optimizer.lr=1e-3"]
-    model = student(tmp_path / "student") if recipe == "step-by-step" else given.model
-    run(recipe, given.data, model, tmp_path / "one", *changes)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "pairwright"]
-    command += ["train", recipe, "--data", given.data, "--model", model, "--out", str(tmp_path / "two")]
-    small = ("batches.size=8", "batches.workers=0", "batches.crop=1", "schedule.warmup=0", "precision=fp32", *changes)
-    for change in small:
-        command += ["--set", change]
-    told = subprocess.run(
-        [*command, "--json"],
+def two_processes(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a module in two processes that train together, by gloo."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", module]
+    return subprocess.run(
+        [*command, *arguments],
+        cwd=Path(__file__).parents[2],
         env={**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "1"},
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", ["hp-hn", "fsc-clip", "focallens-clip", "focallens-mllm", "step-by-step"])
+def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_path: Path, recipe: str) -> None:
+    changes = ["schedule.steps=6", "log_every=1", "optimizer.lr=1e-3"]
+    model = given.model
+    if recipe == "step-by-step":
+        model = student(tmp_path / "student")
+    if recipe == "focallens-mllm":
+        model = shown(given, tmp_path)
+        changes.append(f"method.target={given.model}")
+    run(recipe, given.data, model, tmp_path / "one", *changes)
+    asked = ["train", recipe, "--data", given.data, "--model", model, "--out", str(tmp_path / "two"), "--json"]
+    small = ("batches.size=8", "batches.workers=0", "batches.crop=1", "schedule.warmup=0", "precision=fp32", *changes)
+    told = two_processes("pairwright", *asked, *(part for change in small for part in ("--set", change)))
     assert told.returncode == 0, told.stderr
     assert json.loads(told.stdout)["steps"] == 6
     for one, two in zip(log(tmp_path / "one"), log(tmp_path / "two"), strict=True):
         for name in one:
             if one[name]:
                 assert float(two[name]) == pytest.approx(float(one[name]), rel=2e-3, abs=1e-6), name
-    ones, twos = weights(tmp_path / "one"), weights(tmp_path / "two")
-    started = load_file(Path(model) / "model.safetensors")
+    inner = "llava/language" if recipe == "focallens-mllm" else ""
+    ones, twos = weights(tmp_path / "one", inner), weights(tmp_path / "two", inner)
+    started = load_file(Path(model) / inner.removeprefix("llava/") / "model.safetensors")
     for name, value in ones.items():
         # What an attention adds to all keys alike has no gradient but rounding, which AdamW takes for one.
         if not name.endswith("k_proj.bias"):
             assert (twos[name] - value).abs().mean() <= 0.05 * (value - started[name]).abs().mean() + 1e-7, name
+
+
+@pytest.mark.slow
+def test_two_processes_of_which_one_was_killed_go_on_to_the_same_weights_and_log(given: Given, tmp_path: Path) -> None:
+    changes = ("schedule.steps=14", "save_every=5", "log_every=2", "batches.crop=0.5", "batches.workers=1")
+    for folder, last in (("whole", "0"), ("parts", "8"), ("parts", "0")):
+        out = str(tmp_path / folder)
+        done = two_processes("tests.training.killed_run", *given, out, last, *changes)
+        assert (done.returncode == 0) == (last == "0"), done.stderr
+        if last == "8":
+            assert "SIGKILL" in done.stderr
+            assert [path.name for path in (tmp_path / folder / "checkpoints").iterdir()] == ["step-00000005"]
+    assert equal(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+    assert log(tmp_path / "whole") == log(tmp_path / "parts")

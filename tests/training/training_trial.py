@@ -29,9 +29,11 @@ SMALL = [
 ]
 
 
-def shards(folder: Path, count: int = 48, seed: int = 3) -> str:
-    """Write scenes with an edited colour as negative, another frame as positive, a talk and a rationale each."""
-    return write_shards((_sample(seed, number) for number in range(count)), folder, max_samples=20).pattern
+def shards(folder: Path, count: int = 48, seed: int = 3, *, texts: bool = True) -> str:
+    """Write scenes with an edited colour as negative, another frame as positive, a talk and a rationale each, or bare."""
+    samples = (_sample(seed, number) for number in range(count))
+    kept = samples if texts else (replace(one, annotations=(), examples=()) for one in samples)
+    return write_shards(kept, folder, max_samples=20).pattern
 
 
 def clip(folder: Path, count: int = 48, seed: int = 3) -> str:

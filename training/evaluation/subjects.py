@@ -20,7 +20,7 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.training.models.checkpoints import read_description, unreadable
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.interpolation import interpolate
-from pairwright.training.models.opening import Model, open_model
+from pairwright.training.models.opening import Model, model_folder, open_model
 from pairwright.training.models.rationales import Student
 from pairwright.training.models.react import ReactClip
 
@@ -73,13 +73,8 @@ def named_model(name: str) -> Named:
         InputError: when it is none that can be evaluated.
         StorageError: when its description is torn.
     """
-    path = Path(name)
-    if (path / "run.json").is_file():
-        if not (path / "model").is_dir():
-            raise InputError("a run that has not ended: it holds no model yet", where=name, mend="Train on: --resume.")
-        path = path / "model"
-    folder = str(path) if path.is_dir() else name
-    kind = read_description(path).get("kind")
+    folder = model_folder(name)
+    kind = read_description(Path(folder)).get("kind")
     return Named(name, folder, str(kind) if kind else _kind_of_checkpoint(folder))
 
 

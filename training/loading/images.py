@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images import DECODER_ERRORS, FORMATS, UnusableImage
@@ -80,6 +80,8 @@ def pixels(data: bytes, options: ImageOptions, chance: random.Random, where: str
                 image.draft("RGB", (least, least))  # the smallest that has no side below this; other formats: nothing
             plain = image if image.mode == "RGB" else image.convert("RGB")
             prepared = _random(plain, options, chance) if options.crop < 1 else _middle(plain, options.size)
+    except UnidentifiedImageError:  # its own message tells where the bytes lie in memory
+        raise UnusableImage("bad_image", f"not an image ({', '.join(FORMATS)} are read)", where) from None
     except (*DECODER_ERRORS, *_BOMB) as error:
         raise UnusableImage("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
     if options.mirror and chance.random() < options.mirror:

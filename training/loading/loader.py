@@ -24,13 +24,14 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError
+from pairwright.datasets.shards import find_shards
 from pairwright.training.loading.batches import B, Packed, unpack
 from pairwright.training.loading.images import ImageOptions
 from pairwright.training.loading.order import Ends, Order
 from pairwright.training.loading.raw import Judge, Samples
 from pairwright.training.loading.recipes import Making, Recipe, no_image
 from pairwright.training.loading.shard_index import index_shards
-from pairwright.training.loading.student_file import index_students
+from pairwright.training.loading.student_file import index_students, no_rows
 from pairwright.training.loading.texts import TextOptions, load_tokenizer
 
 _MENDS = {
@@ -46,14 +47,16 @@ _PROBED = 1000
 class LoaderState(TypedDict):
     """Where a loader stands.
 
-    ``epoch`` and ``step``: of the batch that comes next. ``seed``, ``samples``, ``together`` (samples a step over all
-    ranks), ``window`` and ``ends``: what the order depends on, so that it can be told when it became another.
+    ``epoch`` and ``step``: of the batch that comes next. ``seed``, ``samples``, ``places`` (a digest of where the samples lie
+    in the shards), ``together`` (samples a step over all ranks), ``window`` and ``ends``: what the order depends on, so
+    that it can be told when it became another.
     """
 
     epoch: int
     step: int
     seed: int
     samples: int
+    places: str
     together: int
     window: int
     ends: str
@@ -129,6 +132,7 @@ class ShardLoader(Generic[B]):
         self.order = Order(
             self.index.counts, options.batch_size, options.ranks, options.seed, options.window, options.ends
         )
+        self._places = self.index.places()
         self.epoch = self.step = 0
         self._sampler = _Steps()
         self._loader: DataLoader[Any] = DataLoader(
@@ -171,6 +175,7 @@ class ShardLoader(Generic[B]):
             step=self.step,
             seed=order.seed,
             samples=order.samples,
+            places=self._places,
             together=order.together,
             window=order.window,
             ends=order.ends,
@@ -189,6 +194,18 @@ class ShardLoader(Generic[B]):
                     "its batches would be others. Go on with the same data and settings, or start anew."
                 )
         self.epoch, self.step = state["epoch"], state["step"]
+
+
+def check_there(data: str) -> None:
+    """Say that there is no such data, where there is none, without a look at what it holds.
+
+    Raises:
+        InputError: no such shard or file.
+    """
+    if not data.endswith(".jsonl"):
+        find_shards(Path(data))
+    elif not Path(data).is_file():
+        raise no_rows(Path(data))
 
 
 def _indexed(data: str, judge: Judge | None) -> Samples:

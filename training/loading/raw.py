@@ -39,5 +39,8 @@ class Samples(Protocol):
     def left_out(self) -> Mapping[str, int]:
         """Return the number of samples that have no place, by reason."""
 
+    def places(self) -> str:
+        """Return a digest of where the samples lie: the same for the same files in another folder."""
+
     def read(self, numbers: Sequence[int]) -> list[RawSample]:
         """Return the samples of these numbers, in their order; a number may come twice."""

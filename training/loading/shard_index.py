@@ -8,6 +8,7 @@ shard. So a sample can be read by its number, in any order, and what webdataset 
 Limits: files on disks; tars without compression. Memory: 16 bytes a sample.
 """
 
+import hashlib
 import io
 import mmap
 import tarfile
@@ -53,6 +54,14 @@ class ShardIndex:
     @cached_property
     def _ends(self) -> npt.NDArray[np.int64]:
         return np.cumsum(self.counts)
+
+    def places(self) -> str:
+        """Return a digest of where the samples lie: the same for the same files in another folder."""
+        digest = hashlib.sha256()
+        for spans in self.spans:
+            digest.update(f"{len(spans)}:".encode())
+            digest.update(np.ascontiguousarray(spans, dtype="<i8").data)
+        return digest.hexdigest()[:16]
 
     def read(self, numbers: Sequence[int]) -> list[RawSample]:
         """Return the samples of these numbers, in their order; a number may come twice.

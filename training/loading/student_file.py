@@ -4,6 +4,7 @@ A sample is an example: the rows with the same ``id``, which say label and ratio
 the rows are read when a batch wants them.
 """
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,10 @@ class StudentIndex:
         """Return the number of examples, of the one file."""
         return (len(self.spans),)
 
+    def places(self) -> str:
+        """Return a digest of where the examples lie: the same for the same file in another folder."""
+        return hashlib.sha256(repr(self.spans).encode()).hexdigest()[:16]
+
     def read(self, numbers: Sequence[int]) -> list[RawSample]:
         """Return the examples of these numbers.
 
@@ -61,7 +66,7 @@ def index_students(path: Path, judge: Judge | None = None) -> StudentIndex:
         InputError: no such file, no row in it, or a line that is no student row.
     """
     if not path.is_file():
-        raise InputError("no such file", where=str(path), mend="Give the .jsonl that holds the rows.")
+        raise no_rows(path)
     spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
     rows: defaultdict[str, list[Any]] = defaultdict(list)
     for start, end, row in _lines(path):
@@ -95,3 +100,8 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
             mend="pairwright export --to rationales writes such rows.",
         )
     return row
+
+
+def no_rows(path: Path) -> InputError:
+    """Return what to say of a file that is not there."""
+    return InputError("no such file", where=str(path), mend="Give the .jsonl that holds the rows.")

@@ -81,13 +81,13 @@ def _is_path(name: str) -> bool:
 
 def unreadable(name: str, error: Exception) -> InputError | MissingResource:
     """Say in one line why the checkpoint ``name`` cannot be read."""
-    first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     if Path(name).is_dir():
         return InputError(
             first, where=f"checkpoint {name}", mend="It must be whole, in Hugging Face's format, and of this kind."
         )
     return MissingResource(
-        f"checkpoint {name}: {first} Give a folder with config.json and model.safetensors, or a name on the Hugging "
+        f"checkpoint {name}: {first}. Give a folder with config.json and model.safetensors, or a name on the Hugging "
         "Face hub (which needs a connection once)."
     )
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from pairwright.datasets.errors import StorageError
+from pairwright.datasets.errors import InputError, StorageError
 from pairwright.training.models.checkpoints import read_description
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens import FocalLensClip
@@ -32,3 +32,17 @@ def open_model(name: str, *, dtype: torch.dtype = torch.float32) -> Model:
     if kind not in _KINDS:
         raise StorageError(f"{name} holds a model of kind {kind!r}; known: {', '.join(_KINDS)}")
     return _KINDS[kind].load(name, dtype=dtype)
+
+
+def model_folder(name: str) -> str:
+    """Return where the weights of ``name`` are: in ``model`` where it is the folder of a run, else what was given.
+
+    Raises:
+        InputError: a run that has not ended.
+    """
+    run = Path(name)
+    if not (run / "run.json").is_file():
+        return name
+    if not (run / "model").is_dir():
+        raise InputError("a run that has not ended: it holds no model yet", where=name, mend="Train on: --resume.")
+    return str(run / "model")
