@@ -17,6 +17,7 @@ from typing import Any
 
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.remote import open_store
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import engine
@@ -30,12 +31,13 @@ from pairwright.flows.increment import (
     refuse_other_settings,
     told_of,
 )
-from pairwright.flows.inputs import input_state, named_state, read_options
-from pairwright.flows.layout import part_name
+from pairwright.flows.inputs import input_state, named_state, read_options, with_local_inputs
+from pairwright.flows.layout import COPIES, part_name
 from pairwright.flows.lock import exclusive
 from pairwright.flows.prefect_api import TerminationSignal, flow, own_server
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
+from pairwright.flows.publishing import publish
 from pairwright.flows.receipts import Receipt, hash_of
 from pairwright.flows.scope import EndedAsAsked, Scope, stage_names
 from pairwright.flows.stage_jobs import StageJobs
@@ -147,10 +149,18 @@ async def build_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
     checked, told = config_with_vocabulary(checked)
     if told:
         this.progress.note(told)
+    if checked.publish:
+        open_store(checked.publish)  # as above: before the work
     with exclusive(folder), ends_with_us(own_server()):
         recover(folder)
         base = _base(checked, folder, this) if checked.incremental else None
-        return await (_incremental(checked, base, this) if base else _full(checked, folder, this))
+        manifest = await (_incremental(checked, base, this) if base else _full(checked, folder, this))
+        if checked.publish and not this.scope.only:
+            laid = await asyncio.to_thread(publish, folder, manifest, checked.publish)
+            this.progress.note(
+                f"Published {laid.files:,} files to {checked.publish}, {laid.sent:,} of them new or changed."
+            )
+        return manifest
 
 
 async def _full(config: BuildConfig, folder: Path, this: _Run) -> dict[str, Any]:
@@ -158,10 +168,11 @@ async def _full(config: BuildConfig, folder: Path, this: _Run) -> dict[str, Any]
     forget_increments(folder)
     write_text(folder / "build.yaml", dump_config(config))
     story = Story(config.name, stage_names(config))
-    state = hash_of([input_state(config.input)])
-    async with engine(folder, config.workers, this.progress, this.scope, story) as running:
+    near = with_local_inputs(config, folder / COPIES)
+    state = hash_of([input_state(near.input)])
+    async with engine(folder, config, this.progress, this.scope, story) as running:
         try:
-            await _Stages(config, running, folder, this.retry_failed).run()
+            await _Stages(near, running, folder, this.retry_failed).run()
         except EndedAsAsked:
             return {"stages": stages_told(running.done)}
     sweep(folder, running.done)
@@ -184,15 +195,16 @@ def _base(config: BuildConfig, folder: Path, this: _Run) -> Base | None:
 
 
 async def _incremental(config: BuildConfig, base: Base, this: _Run) -> dict[str, Any]:
-    before, state = base.manifest["build"], hash_of([input_state(config.input)])
+    near = with_local_inputs(config, base.root / COPIES)
+    before, state = base.manifest["build"], hash_of([input_state(near.input)])
     if before["input"] == state:
         discard(base.root)
         this.progress.note(f"The input is as it was at version {before['number']}, so there is no new version.")
         return dict(base.manifest)
     story = Story(config.name, increment_stages(config))
     (base.root / NEXT).mkdir(exist_ok=True)
-    async with engine(base.root / NEXT, config.workers, this.progress, Scope(), story) as running:
-        anything = await Increment(config, running, base.root).run(base)
+    async with engine(base.root / NEXT, config, this.progress, Scope(), story) as running:
+        anything = await Increment(near, running, base.root).run(base)
     if not anything:
         this.progress.note(end_without_news(base, running.done))
         return dict(base.manifest)

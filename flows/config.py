@@ -7,12 +7,13 @@ A section that is left out (``retrieve``, ``positives``, ...) leaves its stage o
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import yaml
 from pydantic import Field, ValidationError
 
 from pairwright.datasets.errors import ConfigError
+from pairwright.datasets.remote import is_remote, split_url
 from pairwright.flows.config_reading import messages, read_settings
 from pairwright.flows.sections import (
     ConversationsSection,
@@ -64,11 +65,18 @@ class BuildConfig(Section):
     refine: RefineSection | None = None
     rationales: RationalesSection | None = None
     shards: ShardsSection = ShardsSection()
+    publish: str = Field(
+        "", description="where the finished dataset is laid, such as s3://bucket/birds; empty: nowhere"
+    )
     incremental: bool = Field(
         default=False, description="make what is new since the last version, and append it; --full builds all anew"
     )
     part_size: int = Field(5_000, ge=1, description="pairs a part; the unit of work and of resuming")
     workers: int = Field(0, ge=0, description="processes; 0: one a core. The output does not depend on it")
+    runner: Literal["processes", "ray"] = Field(
+        "processes", description="where parts are worked on: this machine, or a Ray cluster. The output is the same"
+    )
+    address: str = Field("", description="of the Ray cluster's head, HOST:PORT; empty: the one this machine is in")
     tagger: str = Field("", description="a spaCy pipeline; empty: the best that is installed")
 
 
@@ -89,6 +97,13 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
     except ValidationError as error:
         lines = [f"{where}: {message}" for message in messages(error, BuildConfig)]
         raise ConfigError("\n".join(lines)) from None
+    for url in (config.publish, config.input.path, config.input.image_root, config.input.instances):
+        if is_remote(url):
+            split_url(url)  # none with a password gets as far as a file of ours
+    if config.publish and not is_remote(config.publish):
+        raise ConfigError(
+            f"{where}: publish is {config.publish!r}. Give a URL such as s3://BUCKET/NAME or file:///PATH."
+        )
     if config.refine and not (config.negatives or config.generators):
         raise ConfigError(f"{where}: refine needs hard negatives to refine. Add a `negatives:` section.")
     if config.rationales and not (config.negatives or config.generators):
@@ -115,6 +130,8 @@ def dump_config(config: BuildConfig) -> str:
 
 def _with_absolute_paths(config: BuildConfig, base: Path) -> BuildConfig:
     def absolute(path: str) -> str:
+        if is_remote(path):
+            return path
         return str(base / Path(path).expanduser()) if path else path
 
     given = config.input

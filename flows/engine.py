@@ -1,4 +1,4 @@
-"""How jobs run: one Prefect task a job, the work itself in a pool of processes.
+"""How jobs run: one Prefect task a job, the work itself in a pool of processes, or on the nodes of a Ray cluster.
 
 Prefect tells the story (states, retries, artifacts); receipts decide what has to run. Work runs in spawned
 processes, since tagging holds Python's lock and a forked process would inherit polars' and FAISS's threads.
@@ -15,10 +15,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.flows.config import BuildConfig
 from pairwright.flows.prefect_api import NO_CACHE, in_a_flow, task
 from pairwright.flows.processes import cores, end_with_the_build
 from pairwright.flows.progress import Progress
+from pairwright.flows.ray_pool import RayPool
 from pairwright.flows.receipts import Counts, Job, Receipt, run_job, still_valid
 from pairwright.flows.scope import Scope
 from pairwright.flows.story import Story
@@ -91,7 +93,14 @@ class Engine:
         return await task(name=job.stage, task_run_name=name, cache_policy=NO_CACHE)(in_a_worker)()
 
 
-def _pool(workers: int) -> Executor:
+def _pool(root: Path, config: BuildConfig) -> Executor:
+    if config.runner == "ray":
+        if config.workers:
+            raise UsageError("workers are processes of this machine; how many jobs a node of Ray runs says --num-cpus.")
+        return RayPool(root, config.address)
+    if config.address:
+        raise UsageError("an address is that of a Ray cluster. Add `runner: ray` (--runner ray), or leave it out.")
+    workers = config.workers or cores()
     if workers == 1:
         return ThreadPoolExecutor(1)  # in this process: nothing has to be imported again
     context = multiprocessing.get_context("spawn")
@@ -99,9 +108,16 @@ def _pool(workers: int) -> Executor:
 
 
 @asynccontextmanager
-async def engine(root: Path, workers: int, progress: Progress, scope: Scope, story: Story) -> AsyncIterator[Engine]:
-    """Give an engine with ``workers`` processes (0: one a core; 1: this one); none outlives the block."""
-    pool, here = _pool(workers or cores()), ThreadPoolExecutor(1)
+async def engine(
+    root: Path, config: BuildConfig, progress: Progress, scope: Scope, story: Story
+) -> AsyncIterator[Engine]:
+    """Give an engine with ``workers`` processes (0: one a core; 1: this one), or Ray's; none outlives the block.
+
+    Raises:
+        UsageError: for a runner that is not there, or settings of another one.
+        MissingResource: Ray is asked for and not installed.
+    """
+    pool, here = _pool(root, config), ThreadPoolExecutor(1)
     stop = threading.Event()
     try:
         yield Engine(root, pool, progress, {}, here, stop, scope, story)

@@ -66,8 +66,11 @@ def refuse_other_settings(config: BuildConfig, before: Mapping[str, Any]) -> Non
         raise UsageError("vectors that are there already cannot be added to an index. Build with --full.")
 
 
+_WHERE = frozenset({"workers", "runner", "address", "publish", "incremental", "part_size"})  # shape no byte
+
+
 def _settled(config: Mapping[str, Any]) -> dict[str, Any]:
-    settings = {name: value for name, value in config.items() if name not in {"workers", "incremental", "part_size"}}
+    settings = {name: value for name, value in config.items() if name not in _WHERE}
     settings["input"] = {name: value for name, value in config["input"].items() if name != "path"}
     if settings.get("llm"):
         settings["llm"] = {name: each for name, each in settings["llm"].items() if name not in {*_PACE, *_FREE}}

@@ -7,9 +7,12 @@ Image files that pairs name are watched too, where they are packed (`stages/shar
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.readers.formats import expand_braces, locate
 from pairwright.datasets.reading import ReadOptions
+from pairwright.flows.config import BuildConfig
 from pairwright.flows.sections import InputSection
 from pairwright.generators.language.tagger import CARRIED, choose_pipeline, tagger_status
 from pairwright.generators.language.wordnet_table import table_path
@@ -28,6 +31,29 @@ def read_options(section: InputSection) -> ReadOptions:
         on_error=section.on_error,
         verify_images=section.verify_images,
     )
+
+
+def with_local_inputs(config: BuildConfig, folder: Path) -> BuildConfig:
+    """Return a config whose inputs lie on this machine: those in a store are copied into ``folder`` first.
+
+    Raises:
+        InputError, StorageError, UsageError, MissingResource: as `mirror.local_copy`.
+    """
+
+    def near(path: str) -> str:
+        return local_copy(path, folder)
+
+    given, asked = config.input, config.retrieve
+    update: dict[str, Any] = {
+        "input": given.model_copy(
+            update={name: near(getattr(given, name)) for name in ("path", "image_root", "instances")}
+        )
+    }
+    if asked:
+        files: dict[str, Any] = {name: near(getattr(asked, name)) for name in ("queries", "query_vectors")}
+        files["exclude"] = tuple(map(near, asked.exclude))
+        update["retrieve"] = asked.model_copy(update=files)
+    return config.model_copy(update=update)
 
 
 def input_state(section: InputSection) -> str:

@@ -10,6 +10,7 @@ drafts/     negatives and positives before they are balanced
 candidates/ negatives before refinement    annotations/ what was kept, in parts
 rationales/ why negatives do not fit their images, in parts
 shards/     WebDataset tars and sizes.json receipts/   what is done (receipts.py)
+remote/     copies of inputs that lie in a store
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,8 @@ from pathlib import Path
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+
+COPIES = "remote"
 
 
 def part_name(number: int) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images import SUFFIXES, is_url
+from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.delimited import read_csv, read_tsv
@@ -166,7 +167,7 @@ def locate(written: str, format_: str = "") -> Located:
     """Find the files of an input.
 
     Args:
-        written: path or brace pattern.
+        written: path or brace pattern, or a URL of one in a store (`remote.py`), which is copied here first.
         format_: a name of `READERS`; empty to guess.
 
     Raises:
@@ -175,6 +176,7 @@ def locate(written: str, format_: str = "") -> Located:
     """
     if format_ and format_ not in {*READERS, *NOT_PAIRS}:
         raise UsageError(f"--format {format_}: no such format. There are: {', '.join(READERS)}.")
+    written = local_copy(written)
     if is_url(written) or written.startswith("pipe:"):
         raise InputError("not a local path", where=written, mend="Download it first.")
     if "{" in written and not Path(written).exists():

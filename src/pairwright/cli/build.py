@@ -1,7 +1,7 @@
 """``pairwright build``: run a build config through the Prefect flow."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -21,6 +21,22 @@ def build(
     *,
     out: Annotated[Path | None, typer.Option("--out", help="Build directory; build/NAME when left out.")] = None,
     workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; the output is the same.")] = None,
+    runner: Annotated[
+        Literal["processes", "ray"] | None,
+        typer.Option("--runner", help="Work on this machine, or on a Ray cluster; the output is the same."),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            metavar="HOST:PORT",
+            help="Of the Ray cluster's head; the one this machine is in when left out.",
+        ),
+    ] = None,
+    publish: Annotated[
+        str | None,
+        typer.Option("--publish", metavar="URL", help="Lay the finished dataset there, such as s3://bucket/birds."),
+    ] = None,
     no_prefect: Annotated[
         bool, typer.Option("--no-prefect", help="Do the same work without Prefect: starts at once.")
     ] = False,
@@ -60,7 +76,9 @@ def build(
       pairwright build build.yaml
       pairwright build build.yaml --out /data/birds --workers 8
       pairwright build build.yaml --incremental
+      pairwright build build.yaml --out /shared/birds --runner ray --address 10.0.0.1:6379
     """
+    from pairwright.datasets.remote import split_url
     from pairwright.flows.config import load_config
 
     if dry_run:
@@ -70,8 +88,11 @@ def build(
         _cancel(load_config(config), out, as_json=as_json)
         return
     loaded = _limited(load_config(config), max_cost, max_requests)
-    given = {"workers": workers, "incremental": incremental}
+    given = {"workers": workers, "incremental": incremental, "runner": runner, "address": address}
     loaded = loaded.model_copy(update={name: value for name, value in given.items() if value is not None})
+    if publish is not None:
+        split_url(publish)
+        loaded = loaded.model_copy(update={"publish": publish})
     folder = out or Path("build") / loaded.name
     progress = BuildProgress()
     progress.note(f"Building {loaded.name} in {folder}{starting(no_prefect)} ...")

@@ -1,0 +1,35 @@
+"""An S3 server on loopback (moto's), with one bucket, and the environment that leads to it."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+SECRET = "a-secret-that-nobody-may-read"  # noqa: S105 - that of a server in this process
+BUCKET = "pool"
+
+
+@contextmanager
+def s3_server() -> Iterator[dict[str, str]]:
+    """Start a server in a thread, and give the environment by which clients find it and are let in."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    given = {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "an-id-that-nobody-may-read",
+        "AWS_SECRET_ACCESS_KEY": SECRET,
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    before = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
+    try:
+        boto3.client("s3").create_bucket(Bucket=BUCKET)
+        yield given
+    finally:
+        server.stop()
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
