@@ -188,7 +188,7 @@ def _claims(caption: Caption) -> list[Claim]:
 
     A claim that has a word of the caption's own is none of them ("a view of a street, with a dog in view").
     """
-    end = _end(caption.pair.caption)
+    end = 0 if _is_drawn(caption) else _end(caption.pair.caption)
     own = {*caption.words.own}
     last = [Claim(end, end, text) for text in CLAIMS if end and SAID_BY_CLAIMS.isdisjoint({*text.split()} & own)]
     first = _claims_at_front(caption)
@@ -356,12 +356,19 @@ def _attribute_places(caption: Caption) -> list[Place]:
     ]
 
 
+def _is_drawn(caption: Caption) -> bool:
+    """Whether a caption tells of nothing but figures, of which any may be beside any."""
+    return bool(caption.things) and all(caption.head(phrase) in FIGURES for phrase in caption.things)
+
+
 def _absent(caption: Caption, candidates: Candidates, nouns: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield those of the things that are not there and would fit; a reason where one would not."""
-    figures = not FIGURES.isdisjoint(caption.contents)
+    figures, drawn = not FIGURES.isdisjoint(caption.contents), _is_drawn(caption)
     implied = Implied(caption, candidates)
     for noun in nouns:
-        if (noun in FIGURES and not figures) or not candidates.goes_along(noun, caption.company):
+        if noun in FIGURES and not figures:
+            continue
+        if not ((noun in FIGURES and drawn) or candidates.goes_along(noun, caption.company)):
             continue
         if implied.may_be_there(noun) or candidates.is_said(noun, "", caption.words):
             yield "", "true_of_image"

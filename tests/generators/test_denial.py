@@ -27,3 +27,9 @@ def test_a_change_of_the_denying_word_itself_touches_nothing_denied() -> None:
     assert not touches(denied, [Change(2, 5, "cat")])
     assert not touches(denied, [Change(0, len(caption), "a ball without a dog")])
     assert touches(denied, [Change(16, 20, "bone")])
+
+
+def test_what_is_put_in_right_behind_is_denied_too_but_after_a_comma() -> None:
+    denied = denied_in("no dog on the couch")
+    assert touches(denied, [Change(19, 19, " with a cat")])
+    assert not touches(denied, [Change(19, 19, ", with a cat in view")])

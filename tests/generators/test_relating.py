@@ -256,3 +256,7 @@ def test_in_front_of_a_table_may_be_behind_it() -> None:
     for what in ("table", "laptop"):
         assert not any(" behind " in text for text in made(pool, "replace-relation", f"a man in front of a {what}"))
         assert not any(" in front " in text for text in made(pool, "replace-relation", f"a man behind a {what}"))
+
+
+def test_who_walks_a_dog_may_hold_it_too() -> None:
+    assert "hold" not in INSTEAD["walk"]

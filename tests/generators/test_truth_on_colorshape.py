@@ -77,6 +77,7 @@ def check_negatives(corpus: Corpus, negatives: RuleNegatives) -> None:
     assert share["swap-attribute"] >= 0.3
     assert share["replace-relation"] >= 0.1
     assert share["swap-object"] >= 0.05
+    assert share["add-object"] >= 0.3
 
 
 def check_turns(corpus: Corpus) -> None:
