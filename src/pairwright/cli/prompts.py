@@ -7,8 +7,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pairwright.cli.asking import (
+    Asked,
+    ContextOption,
+    IndexOption,
+    Watching,
+    bill_lines,
+    cancelled_lines,
+    may_ask_a_model,
+    plan_lines,
+    with_context,
+)
 from pairwright.cli.console import columns, emit
-from pairwright.cli.reading import JsonOption, batches, text_options
+from pairwright.cli.reading import (
+    ColumnsOption,
+    FormatOption,
+    InputArgument,
+    JsonOption,
+    OnErrorOption,
+    SeedOption,
+    batches,
+    text_options,
+)
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +36,7 @@ if TYPE_CHECKING:
     from pairwright.generators.prompt_files import Prompt, PromptBook
 
 app = typer.Typer(
-    help="Look at the prompts for models, and see one as it would be sent.",
+    help="Look at the prompts for models, see one as it would be sent, and ask one of yours.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -122,6 +142,50 @@ def render(
         f"tokens: about {tokens['in']:,} in, {tokens['out']:,} out",
     ]
     emit(result, lines, as_json=as_json)
+
+
+@app.command("ask")
+@may_ask_a_model
+def ask(
+    name: NameArgument,
+    input_: InputArgument,
+    *,
+    out: Annotated[Path, typer.Option("--out", help="File to write, .jsonl.")],
+    context: ContextOption = 0,
+    index: IndexOption = None,
+    format_: FormatOption = "",
+    columns_: ColumnsOption = "",
+    on_error: OnErrorOption = "stop",
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+    asked: Asked,
+) -> None:
+    """Ask a model a prompt of yours about every pair; its answer is text.
+
+    \b
+    Examples:
+      pairwright prompts ask my-prompt captions.jsonl --prompts my-prompts --model gpt-4o-mini --out answers.jsonl
+      pairwright prompts ask my-prompt captions.jsonl --prompts my-prompts --model local:models/small \\
+        --context 5 --index index --out answers.jsonl
+    """
+    from pairwright.flows.prompt_asking import PromptRequest, ask_prompt, plan_prompt
+
+    read = text_options(input_, columns_, format_, explode=False, on_error=on_error)
+    request = PromptRequest(name, read, out)
+    asking = with_context(asked.asking(out, seed), index, context, out)
+    watching = Watching("pairs", asked.max_cost)
+    if asked.batch_cancel:
+        ids = asking.cancel_batches(watching.progress.note)
+        emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
+    elif asked.dry_run:
+        plan = plan_prompt(request, asking)
+        emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
+    else:
+        result = ask_prompt(request, asking, watching.progress.note, watching)
+        watching.progress.end()
+        why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())
+        told = f"{result['rows']:,} pairs, kept {result['kept']:,}" + (f", rejected: {why}" if why else "")
+        emit(result, [f"{told} -> {result['out']}", *bill_lines(result)], as_json=as_json)
 
 
 def _book(folder: Path | None) -> "PromptBook":
