@@ -1,12 +1,13 @@
 """Stage ``refine``: hard negatives that text alone betrays are set aside.
 
-A set operation: all candidates of the build enter at once, the captions of the pool train the scorers, and
-the verdicts are written back part by part. By Algorithm 1 of SugarCrepe, or against every blind attack, as the config
+A set operation: the texts of all candidates are judged at once, the captions of the pool train the scorers, and the
+verdicts are written back part by part. Records are read twice, a part at a time: some KB each, they would not fit
+into memory where their texts do. By Algorithm 1 of SugarCrepe, or against every blind attack, as the config
 says. SHUFFLE rows, which are for training and betray themselves, pass by it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import polars as pl
 
 from pairwright.datasets.contents import type_of
 from pairwright.datasets.exports.writing import TRAINING_FORMS
-from pairwright.datasets.records import Annotation
+from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.groups import corpus_of, pair_group
@@ -33,15 +34,22 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
     counted as kept; ``for_training`` among the facts is their number. What else those stages made
     (a generator may make several kinds) is kept as it is, but for hard positives whose negatives all go.
     """
-    pairs = [pair for part in parts for pair in PAIRS.read(pairs_path(root, part))]
-    corpus = corpus_of(pairs, pool=True)
+    groups: dict[str, str] = {}
+
+    def noted() -> Iterator[Pair]:
+        for part in parts:
+            for pair in PAIRS.read(pairs_path(root, part)):
+                groups[pair.key] = pair_group(pair)
+                yield pair
+
+    corpus = corpus_of(noted(), pool=True)
 
     def judge(rows: pl.DataFrame) -> Refinement:
         if section.method == "reference":
             return refine_rows(rows, corpus, reference_options(section, seed))
         return refine_generally(rows, corpus, general_options(section, seed))
 
-    return refine_with(root, stages, parts, {pair.key: pair_group(pair) for pair in pairs}, judge)
+    return refine_with(root, stages, parts, groups, judge)
 
 
 def refine_with(
@@ -61,29 +69,32 @@ def refine_with(
         judge: given the frame of `rows_to_judge`.
     """
     files = [(stage, part) for stage in stages for part in parts]
-    rows = {file: ANNOTATIONS.read(candidates_path(root, *file)) for file in files}
-    every = [row for file in files for row in rows[file]]
-    negatives = [row for row in every if row.kind == "hard_negative"]
-    entering = [row for row in negatives if row.form not in TRAINING_FORMS]
-    outcome = judge(rows_to_judge(every, groups))
-    judged = {row.id: row for row in _judged(entering, outcome)}
-    outputs = []
-    removed: dict[tuple[str, str], list[Annotation]] = {}
-    for stage, part in files:
-        mine = [judged.get(row.id, row) for row in rows[stage, part]]
-        mine = list(balanced(mine, {}))  # a positive whose negatives are gone has nothing to stand beside
-        outputs.append(annotations_path(root, stage, part))
-        ANNOTATIONS.write([row for row in mine if row.status == "kept"], outputs[-1])
-        removed[stage, part] = [row for row in mine if row.status == "rejected"]
+    frames, passing = [rows_to_judge([], groups)], 0
+    starts = {}
+    for file in files:
+        rows = ANNOTATIONS.read(candidates_path(root, *file))
+        starts[file] = sum(frame.height for frame in frames)
+        frames.append(rows_to_judge(rows, groups))
+        passing += sum(row.kind == "hard_negative" for row in rows) - frames[-1].height
+    outcome = judge(pl.concat(frames))
+    away: Counter[str] = Counter()
     for part in parts:
-        outputs.append(rejected_path(root, "refine", part))
-        ANNOTATIONS.write([row for stage in stages for row in removed[stage, part]], outputs[-1])
+        removed: list[Annotation] = []
+        for stage in stages:
+            mine = _judged(ANNOTATIONS.read(candidates_path(root, stage, part)), outcome, starts[stage, part])
+            mine = list(balanced(mine, {}))  # a positive whose negatives are gone has nothing to stand beside
+            ANNOTATIONS.write([row for row in mine if row.status == "kept"], annotations_path(root, stage, part))
+            gone = [row for row in mine if row.status == "rejected"]
+            away.update(f"{stage}: {tallied_as(row)}" for row in gone)
+            removed += gone
+        ANNOTATIONS.write(removed, rejected_path(root, "refine", part))
+    outputs = [annotations_path(root, *file) for file in files]
+    outputs += [rejected_path(root, "refine", part) for part in parts]
     reasons = Counter(filter(None, outcome.reasons))
-    passing = len(negatives) - len(entering)
     kept = int(outcome.kept.sum()) + passing
-    away = Counter(f"{stage}: {tallied_as(row)}" for (stage, _), rows_ in removed.items() for row in rows_)
     facts = {**outcome.as_json(), "for_training": passing, "refined_away": dict(sorted(away.items()))}
-    return Outcome(outputs, Counts("negative", len(negatives), kept, dict(sorted(reasons.items()))), facts)
+    counts = Counts("negative", len(outcome.kept) + passing, kept, dict(sorted(reasons.items())))
+    return Outcome(outputs, counts, facts)
 
 
 def rows_to_judge(rows: Sequence[Annotation], groups: Mapping[str, str]) -> pl.DataFrame:
@@ -92,7 +103,7 @@ def rows_to_judge(rows: Sequence[Annotation], groups: Mapping[str, str]) -> pl.D
     SHUFFLE rows are left out. The hard positives that negatives name are to be among ``rows``.
     """
     beside = {row.id: row.text for row in rows if row.kind == "hard_positive"}
-    entering = [row for row in rows if row.kind == "hard_negative" and row.form not in TRAINING_FORMS]
+    entering = [row for row in rows if _enters(row)]
     return pl.DataFrame(
         {
             "id": [row.id for row in entering],
@@ -115,14 +126,21 @@ def general_options(section: RefineSection, seed: int) -> GeneralOptions:
     return GeneralOptions(target=section.target, min_keep=section.min_keep, by_type=section.by_type, seed=seed)
 
 
-def _judged(rows: list[Annotation], outcome: Refinement) -> list[Annotation]:
-    gaps = outcome.gaps.drop("id").rename(lambda name: f"{name}_gap").to_dicts()
-    return [
-        replace(
+def _judged(rows: Sequence[Annotation], outcome: Refinement, start: int) -> list[Annotation]:
+    """Return the rows of a file; those that were judged, the first as row ``start`` of ``outcome``, with its verdict."""
+    entering = [number for number, row in enumerate(rows) if _enters(row)]
+    gaps = outcome.gaps.drop("id").slice(start, len(entering)).rename(lambda name: f"{name}_gap").to_dicts()
+    judged = list(rows)
+    for place, (number, named) in enumerate(zip(entering, gaps, strict=True), start):
+        row = rows[number]
+        judged[number] = replace(
             row,
-            status="kept" if kept else "rejected",
-            reason=reason,
+            status="kept" if outcome.kept[place] else "rejected",
+            reason=outcome.reasons[place],
             scores={**row.scores, **{name: gap for name, gap in named.items() if gap == gap}},  # noqa: PLR0124 - not NaN
         )
-        for row, kept, reason, named in zip(rows, outcome.kept.tolist(), outcome.reasons, gaps, strict=True)
-    ]
+    return judged
+
+
+def _enters(row: Annotation) -> bool:
+    return row.kind == "hard_negative" and row.form not in TRAINING_FORMS
