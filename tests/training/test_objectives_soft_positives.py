@@ -46,6 +46,26 @@ def test_texts_unlike_each_other_give_clip() -> None:
     assert react_loss(images, texts, 9.0).item() == pytest.approx(clip_loss(images, texts, 9.0).item())
 
 
+def test_above_a_threshold_of_1_each_text_is_alike_to_itself_alone() -> None:
+    from pairwright.training.objectives.soft_positives import alike_texts
+
+    texts = unit(torch.Generator().manual_seed(1), 3, 16).repeat(2, 1)
+    assert torch.equal(alike_texts(texts, 2.0), torch.eye(6, dtype=torch.bool))
+    assert alike_texts(texts, 1.0).sum() == 12
+
+
+def test_texts_that_repeat_word_for_word_give_clip_too() -> None:
+    """Soft positives change the loss where texts are alike and not equal, and nowhere else."""
+    from pairwright.training.objectives.contrastive import clip_loss
+    from pairwright.training.objectives.soft_positives import react_loss
+
+    chance = torch.Generator().manual_seed(1)
+    images, texts = unit(chance, 6, 16), unit(chance, 3, 16).repeat(2, 1)
+    assert react_loss(images, texts, 9.0, 1.0).item() == pytest.approx(clip_loss(images, texts, 9.0).item())
+    nearly = torch.nn.functional.normalize(texts + 0.05 * unit(chance, 6, 16), dim=1)
+    assert react_loss(images, nearly, 9.0, 0.9).item() != pytest.approx(clip_loss(images, nearly, 9.0).item(), rel=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["float32", "float64", "bfloat16"])
 def test_at_threshold_1_texts_of_one_class_are_those_of_unicl(kind: str) -> None:
     from pairwright.training.objectives.soft_positives import alike_texts, react_loss, soft_positive_loss

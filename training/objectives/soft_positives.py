@@ -20,7 +20,7 @@ def react_loss(images: Tensor, texts: Tensor, scale: Tensor | float, threshold: 
         texts: float (b, d), rows of unit length (v); row i belongs to image i. The text encoder is frozen in REACT:
             which texts are alike then never changes.
         scale: 1 / temperature, above 0 (the paper's tau).
-        threshold: gamma; the paper has 0.9 for classification.
+        threshold: gamma; the paper has 0.9 for classification. Above 1: one-to-one, as CLIP.
 
     Returns:
         A 0-d tensor, as ``soft_positive_loss``.
@@ -59,7 +59,7 @@ def alike_texts(texts: Tensor, threshold: float = 0.9) -> Tensor:
 
     Args:
         texts: float (b, d), not 0.
-        threshold: gamma, -1 to 1. At 1 only equal embeddings are alike, a few units of rounding apart.
+        threshold: gamma, from -1. At 1 only equal embeddings are alike, a few units of rounding apart; above, none are.
 
     Returns:
         bool (b, b), symmetric up to rounding; a text is always alike to itself.
