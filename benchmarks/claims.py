@@ -213,14 +213,14 @@ def refine(samples: Sequence[Sample]) -> set[str]:
 def conditions(begun: Begun) -> Found:
     """Train on captions, and on questions and answers, of the same pictures: (d)."""
     trials = begun.trials
-    seen, _ = one_thing(trials.seed, trials.number(60))
-    unseen, labels = one_thing(trials.seed + ELSEWHERE, trials.number(20))
+    seen, _ = one_thing(trials.seed, trials.number(80))
+    unseen, labels = one_thing(trials.seed + ELSEWHERE, trials.number(40))
     data, test = save(seen, trials.folder / "one-thing"), save(unseen, trials.folder / "one-thing-test")
     told = trials.folder / "labels.jsonl"
     write_text(told, "".join(compact_json(row) + "\n" for row in labels))
     found: Found = {}
     for name in ("clip", "focallens-clip"):
-        model = trials.train(f"{name} of one", name, (begun.base, data), 200, optimizer__lr=1e-3)
+        model = trials.train(f"{name} of one", name, (begun.base, data), 500, optimizer__lr=1e-3)
         asked = {"labels": told, "by": tuple(QUESTIONS), "asked": QUESTIONS}
         figures = trials.figures("conditions", model, test, **asked)
         found[name] = {f"mAP by {by}": figures[by, "mAP"] for by in QUESTIONS}
@@ -230,7 +230,7 @@ def conditions(begun: Begun) -> Found:
 def repeated(begun: Begun) -> Found:
     """Train gated blocks on pictures of sixteen captions, whose repetitions are positives or not: (e)."""
     trials = begun.trials
-    seen, _ = one_thing(trials.seed, trials.number(60))
+    seen, _ = one_thing(trials.seed, trials.number(80))
     unseen, labels = one_thing(trials.seed + ELSEWHERE, trials.number(40))
     data, test = save(seen, trials.folder / "repeated"), save(unseen, trials.folder / "repeated-test")
     told, classes = trials.folder / "labels.jsonl", trials.folder / "classes.json"

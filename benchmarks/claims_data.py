@@ -70,6 +70,7 @@ _RIGHT = {"hard_negative": Verdict.FALSE, "hard_positive": Verdict.TRUE}
 FACT_COLOURS = tuple(COLOURS)[:4]
 CONTEXT = 40
 SIZES = ClipSizes(image=PIXELS, patch=8, width=64, layers=2, heads=4, dim=32, context=CONTEXT)
+WIDE = 0.3  # of the picture: in 32 pixels, what is narrower has no shape
 _SIDES = (0.36, 0.43)
 _SLACK = 0.06
 _HAND = Origin("claims", 1)
@@ -172,9 +173,12 @@ def only(samples: Sequence[Sample], ids: set[str]) -> list[Sample]:
 
 
 def one_thing(seed: int, per_combination: int) -> tuple[list[Sample], list[dict[str, str]]]:
-    """Return toy pictures with caption and conversation, and their labels."""
+    """Return toy pictures with caption and conversation, and their labels; smaller things than in `WIDE` are left out."""
     samples, labels = [], []
     for made in toy_set(seed, per_combination, pixels=PIXELS):
+        left, _, right, _ = made.scene.objects[0].box
+        if right - left < WIDE:
+            continue
         caption = f"a {made.conditions['both']}"
         pair = sample_pair(CorpusSample(made.key, made.scene, caption))
         turns = tuple(
