@@ -3,7 +3,7 @@
 What is measured of a decoder, for each number of documents K:
 
 - best-subspan accuracy by the gold document's place, for each way of reading (table B.2, figures 3.5 and 3.6);
-- Recall@3 of rankings of the documents, the gold one in the middle (table 3.3);
+- Recall@3 of rankings of the documents, the gold one in the middle (table 3.3), where K is above 3;
 - Attn(x, k) by place, the gold document at each of its places (figure 3.4);
 - how often two documents at two places keep their order, and the rank correlation of the linear and the log-linear model
   (tables 3.2 and B.1).
@@ -90,7 +90,7 @@ def read_documents(reader: Reader, questions: Sequence[Question], plan: Plan) ->
         every = [one for r in right.values() for one in r]
         if len(places) > 1:
             figures.append(Figure.share(way, f"average of {plan.documents}", sum(every), len(every)))
-    for ranking in plan.rankings:
+    for ranking in plan.rankings if plan.documents > _RECALL else ():
         figures.append(_recall(reader, questions, plan, ranking))
     attention = {place + 1: _attention(reader, questions, plan, place).tolist() for place in plan.places}
     if plan.conditions:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pairwright.datasets.report_page import page, section
 from pairwright.training.evaluation.figures import SIDE_BY_SIDE, Evaluated, Figure, figure_of, rows_of, told_counts
+from pairwright.training.evaluation.place_plots import place_plots
 from pairwright.training.evaluation.plots import COLOURS, dots, lines
 
 _STYLE = Path(__file__).with_name("page.css")
@@ -16,6 +17,7 @@ _TITLES = {
     "conditions": "Conditional retrieval",
     "rationales": "Labels and rationales",
     "answers": "Judged answers",
+    "multi-document": "Answers from several documents",
 }
 
 
@@ -28,6 +30,7 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[Evaluated])
         models: with their figures, one at least.
     """
     mixed = any(model.share is not None for model in models)
+    by_place = place_plots(models)
     return page(
         _TITLES[task],
         "pairwright evaluate",
@@ -39,6 +42,11 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[Evaluated])
                 if mixed
                 else "A dot is the value, its line the 95% interval, the dashed line what guessing gives.",
                 _key(models) + f'<div class="plots">{_mixed(models) if mixed else _plain(models)}</div>',
+            ),
+            *(
+                [section("By place", "From the first document to the last.", f'<div class="plots">{by_place}</div>')]
+                if by_place
+                else []
             ),
             section("Table", "n: rows, queries or images that a figure was counted on.", _table(models)),
             section("What else was counted", "", _counts(models)),

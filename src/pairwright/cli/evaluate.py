@@ -26,6 +26,12 @@ _OF_MODELS = (
     "html",
     "device",
     "batch_size",
+    "documents",
+    "gold",
+    "ways",
+    "form",
+    "temperature",
+    "questions",
 )
 
 
@@ -43,7 +49,7 @@ def evaluate(
         str,
         typer.Option(
             "--task",
-            help="Measure models by: negatives, retrieval, zero-shot, conditions, rationales, answers.",
+            help="Measure models by: negatives, retrieval, zero-shot, conditions, rationales, answers, multi-document.",
         ),
     ] = "",
     data: Annotated[
@@ -93,6 +99,29 @@ def evaluate(
     html: Annotated[
         Path | None, typer.Option("--html", help="With --task: write table and plots to this page.")
     ] = None,
+    documents: Annotated[
+        list[int] | None,
+        typer.Option("--documents", min=2, help="multi-document: documents in a prompt; 10 when left out. Repeatable."),
+    ] = None,
+    gold: Annotated[
+        str,
+        typer.Option("--gold", metavar="PLACES", help="multi-document: where the gold one stands: 1,5,10, or all."),
+    ] = "",
+    ways: Annotated[
+        str,
+        typer.Option("--ways", metavar="WAYS", help="multi-document: plain,calibrated, or all; see the documentation."),
+    ] = "",
+    form: Annotated[
+        Literal["linear", "log-linear"] | None,
+        typer.Option("--form", help="multi-document: of the model of attention; linear when left out."),
+    ] = None,
+    temperature: Annotated[
+        float,
+        typer.Option("--temperature-of-shares", min=0.0, help="multi-document: t; 0: 5e-5, of log-linear 1."),
+    ] = 0.0,
+    questions: Annotated[
+        int, typer.Option("--questions", min=0, help="multi-document: how many are drawn; 0: all.")
+    ] = 0,
     device: Annotated[str, typer.Option("--device", help="cpu, cuda; guessed when left out.")] = "",
     batch_size: Annotated[
         int, typer.Option("--batch-size", min=0, help="Images or texts at once; 0: 64, of LLaVA 8.")
@@ -105,7 +134,8 @@ def evaluate(
     Models (`pairwright train` writes them; CLIP and T5 checkpoints do too), several side by side. negatives: accuracy
     on hard negatives by type, brittleness to hard positives. retrieval: recall@k both ways. zero-shot: accuracy.
     conditions: retrieval by what is asked (FocalLens). rationales: labels and rationales of a student. answers: a
-    LLaVA's, or those in a .jsonl, judged by a language model.
+    LLaVA's, or those in a .jsonl, judged by a language model. multi-document: a decoder's answers from several documents
+    by the gold one's place, attention as it is and calibrated (found in the middle).
 
     Scores: s_caption and s_negative of each row, s_positive where there is a hard positive, and its type (or form and
     target). A row is right when its caption scores strictly higher. Embeddings: image-image retrieval, mean average
@@ -119,6 +149,7 @@ def evaluate(
       pairwright evaluate run openai/clip-vit-base-patch32 --task negatives --data swap_att.json --images val2017
       pairwright evaluate run --base clip --wise-ft 0,0.5,1 --task retrieval --data 'shards/{00000..00004}.tar'
       pairwright evaluate lens --task conditions --data colorshape --html lens.html
+      pairwright evaluate llama --task multi-document --data nq-open.jsonl.gz --documents 10 --documents 20 --html u.html
       pairwright evaluate llava --task answers --data questions.jsonl --images coco --model gpt-4o --dry-run
     """
     from pairwright.datasets.errors import UsageError
@@ -138,6 +169,12 @@ def evaluate(
         html,
         device,
         batch_size,
+        tuple(documents or ()),
+        gold,
+        ways,
+        form or "",
+        temperature,
+        questions,
     )
     if task:
         if mapping:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from pairwright.training.evaluation.figures import Evaluated, Figure
     from pairwright.training.evaluation.subjects import Mixing
 
-TASKS = ("negatives", "retrieval", "zero-shot", "conditions", "rationales", "answers")
+TASKS = ("negatives", "retrieval", "zero-shot", "conditions", "rationales", "answers", "multi-document")
 _NEEDED = ("torch", "transformers", "safetensors")
+_SPELT = {"temperature": "temperature-of-shares"}
 _FOR = {  # options that only some tasks look at
     "labels": ("zero-shot", "conditions"),
     "by": ("zero-shot", "conditions"),
@@ -27,6 +28,12 @@ _FOR = {  # options that only some tasks look at
     "images": ("negatives", "retrieval", "zero-shot", "conditions", "answers"),
     "wise_ft": ("negatives", "retrieval", "zero-shot", "conditions", "rationales"),
     "base": ("negatives", "retrieval", "zero-shot", "conditions", "rationales"),
+    "documents": ("multi-document",),
+    "gold": ("multi-document",),
+    "ways": ("multi-document",),
+    "form": ("multi-document",),
+    "temperature": ("multi-document",),
+    "questions": ("multi-document",),
 }
 
 
@@ -48,6 +55,12 @@ class ModelOptions:
     html: Path | None = None
     device: str = ""
     batch_size: int = 0
+    documents: tuple[int, ...] = ()
+    gold: str = ""
+    ways: str = ""
+    form: str = ""
+    temperature: float = 0.0
+    questions: int = 0
 
     def refuse(self, names: Sequence[str], why: str) -> None:
         """Refuse options that would do nothing.
@@ -57,7 +70,7 @@ class ModelOptions:
         """
         for name in names:
             if getattr(self, name) != getattr(ModelOptions(), name):
-                raise UsageError(f"--{name.replace('_', '-')} does nothing {why}.")
+                raise UsageError(f"--{_SPELT.get(name, name.replace('_', '-'))} does nothing {why}.")
 
 
 def evaluate_models(models: Sequence[str], options: ModelOptions, asked: Asked, *, as_json: bool) -> None:
@@ -76,7 +89,8 @@ def evaluate_models(models: Sequence[str], options: ModelOptions, asked: Asked, 
             return
     else:
         asked.refuse("without --task answers")
-        found, more = _measured(models, options), {}
+        documents = options.task == "multi-document"
+        found, more = _over_documents(models, options) if documents else _measured(models, options), {}
     result = {
         "task": options.task,
         "data": list(options.data),
@@ -88,7 +102,7 @@ def evaluate_models(models: Sequence[str], options: ModelOptions, asked: Asked, 
 
     for told in told_counts(found):
         note(told)
-    lines = table_lines(found)
+    lines = document_lines(found) if options.task == "multi-document" else table_lines(found)
     if more:
         lines += ["", *bill_lines(more)]
     if options.html is not None:
@@ -122,6 +136,70 @@ def _measured(models: Sequence[str], options: ModelOptions) -> "list[Evaluated]"
         options.batch_size or 64,
     )
     return list(run(request, note))
+
+
+def _over_documents(models: Sequence[str], options: ModelOptions) -> "list[Evaluated]":
+    """Measure decoders on questions over several documents."""
+    _needs_torch()
+    from pairwright.training.attention.calibration import Calibration
+    from pairwright.training.attention.questions import read_questions
+    from pairwright.training.attention.ranking import open_reader
+    from pairwright.training.evaluation.figures import Evaluated, Findings
+    from pairwright.training.evaluation.multi_document import USUAL, WAYS, Plan, read_documents
+
+    if len(options.data) != 1:
+        raise UsageError("--task multi-document takes one file of questions: one --data.")
+    wanted = tuple(one.strip() for one in options.ways.split(",")) if options.ways not in ("", "all") else ()
+    if unknown := [one for one in wanted if one not in WAYS]:
+        raise UsageError(f"--ways {unknown[0]}: there are {', '.join(WAYS)}; or all.")
+    ways = WAYS if options.ways == "all" else tuple(way for way in WAYS if way in wanted) or USUAL
+    how = Calibration("log-linear" if options.form == "log-linear" else "linear", options.temperature or None)
+    counts = tuple(dict.fromkeys(options.documents)) or (10,)
+    plans = [Plan(count, _places(options.gold, count), ways, calibration=how) for count in counts]
+    asked = [read_questions(Path(options.data[0]), count, limit=options.questions) for count in counts]
+    found = []
+    for name in models:
+        reader = open_reader(name, options.device, options.batch_size or 8)
+        note(f"{name}: {options.task}")
+        parts = [read_documents(reader, questions, plan) for (questions, _), plan in zip(asked, plans, strict=True)]
+        together = Findings(
+            tuple(figure for part in parts for figure in part.figures),
+            {
+                f"questions have fewer than {count} documents": short
+                for count, (_, short) in zip(counts, asked, strict=True)
+                if short
+            },
+            {key: value for part in parts for key, value in part.detail.items()},
+        )
+        found.append(Evaluated(name, reader.model.config.model_type, None, together))
+    return found
+
+
+def _places(written: str, documents: int) -> tuple[int, ...]:
+    """Return the gold document's places, from 0: first, middle and last when none are written."""
+    if written == "all":
+        return tuple(range(documents))
+    try:
+        places = tuple(dict.fromkeys(int(one) - 1 for one in written.split(","))) if written else ()
+    except ValueError:
+        places = (-1,)
+    if not all(0 <= place < documents for place in places):
+        raise UsageError(
+            f"--gold {written}: give places from 1 to {documents}, as 1,{(documents + 1) // 2},{documents}, or all."
+        )
+    return tuple(sorted(places)) or (0, (documents - 1) // 2, documents - 1)
+
+
+def document_lines(models: "Sequence[Evaluated]") -> list[str]:
+    """Return what was read of several documents in the shape of tables B.2, 3.3, and 3.2 with B.1."""
+    from pairwright.training.evaluation.multi_document import tables
+
+    lines: list[str] = []
+    for model in models:
+        lines += [model.label] if len(models) > 1 else []
+        for table in tables(model.found):
+            lines += [*columns(table, indent=""), ""]
+    return lines[:-1]
 
 
 def _judged(
