@@ -11,7 +11,8 @@ import pytest
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.reading import ReadOptions, read_pairs
-from pairwright.datasets.remote import open_store
+from pairwright.datasets.remote import Store, open_store
+from pairwright.datasets.sending import written_here
 from tests.servers.s3 import BUCKET, SECRET, s3_server
 
 
@@ -112,6 +113,28 @@ def test_a_file_url_is_read_where_it_is_and_memory_is_copied(tmp_path: Path) -> 
     store.put(tmp_path / "a.jsonl.gz", path)
     copy = Path(local_copy("memory://pool/b.jsonl", tmp_path / "copies"))
     assert copy.read_bytes() == (tmp_path / "a.jsonl.gz").read_bytes()
+
+
+def test_an_export_into_a_store_is_the_local_one_and_what_tells_of_the_data_comes_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, order = Store.put, []
+
+    def noted(store: Store, local: Path, path: str) -> None:
+        order.append(path.rpartition("/")[2])
+        put(store, local, path)
+
+    monkeypatch.setattr(Store, "put", noted)
+    for text in ("first", "again"):
+        order.clear()
+        with written_here(Path("memory://pool/birds")) as (folder, sent):
+            folder.mkdir()
+            for name in ("00000.tar", "00001.tar", "README.md", "sizes.json"):
+                (folder / name).write_text(text + name)
+        assert order[2:] == ["README.md", "sizes.json"]
+        assert sorted(sent) == [f"memory:///pool/birds/{name}" for name in sorted(order)]
+    store, _ = open_store("memory://pool")
+    assert store.files.cat_file("/pool/birds/sizes.json") == b"againsizes.json"
 
 
 def test_a_path_is_left_as_it_is() -> None:

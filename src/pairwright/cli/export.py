@@ -26,7 +26,7 @@ def export(
         str,
         typer.Option("--to", help="llava, sugarcrepe, negclip, openai, triplets, rationales, parquet, hf, webdataset."),
     ],
-    out: Annotated[Path, typer.Option("--out", help="File or folder to write.")],
+    out: Annotated[Path, typer.Option("--out", help="File or folder to write, or a URL of one: s3://...")],
     seed: Annotated[
         int, typer.Option("--seed", min=0, help="Of what is random in a layout, such as <image> first or last.")
     ] = 0,
@@ -56,6 +56,7 @@ def export(
     Examples:
       pairwright export build/birds --to llava --out birds.json
       pairwright export build/birds --to hf --out birds-hub
+      pairwright export build/birds --to webdataset --out s3://datasets/birds
       pairwright export build/birds --to webdataset --rationales itm.parquet --out shards
       pairwright export llava.json --to triplets --out triplets.jsonl
       pairwright export build/birds --to triplets --max-tokens 77 --tokenizer clip-vit-base-patch32 --out birds.jsonl
@@ -66,8 +67,11 @@ def export(
     from pairwright.datasets.exports.table import NO_OPTIONS
     from pairwright.datasets.exports.table import export as write
     from pairwright.datasets.exports.talk_files import ENDINGS, LAYOUTS, source_of_talks
+    from pairwright.datasets.mirror import local_copy
+    from pairwright.datasets.sending import written_here
     from pairwright.datasets.tables import EXAMPLES
 
+    input_ = Path(local_copy(str(input_)))
     if to != "triplets" and (max_tokens or tokenizer):
         raise UsageError(f"--max-tokens and --tokenizer are for --to triplets. Leave them out for {to}.")
     options = replace(NO_OPTIONS, seed=seed, max_tokens=max_tokens or 0, tokenizer=tokenizer)
@@ -80,14 +84,16 @@ def export(
     if of_talks and to in LAYOUTS:
         source, root = source_of_talks(input_)
         options = replace(options, image_root=root)
-    if rationales is None:
-        written, left = write(source, to, out, options), 0
-    else:
-        examples, matched = EXAMPLES.read(rationales), set[str]()
-        given = open_source(source) if isinstance(source, Path) else source
-        written = write(with_examples(given, examples, matched), to, out, options)
-        left = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
-    files = [str(path) for path in written.files]
+    left = 0
+    with written_here(out) as (place, sent):
+        if rationales is None:
+            written = write(source, to, place, options)
+        else:
+            examples, matched = EXAMPLES.read(rationales), set[str]()
+            given = open_source(source) if isinstance(source, Path) else source
+            written = write(with_examples(given, examples, matched), to, place, options)
+            left = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
+    files = sent or [str(path) for path in written.files]
     told = [[name.replace("_", " "), count] for name, count in written.told.items()]
     lines = columns([["rows", written.rows], *told, *(["file", path] for path in files)], indent="")
     if left:

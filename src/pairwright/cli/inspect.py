@@ -32,8 +32,10 @@ def inspect(
     """
     from pairwright.datasets.atomic import write_bytes
     from pairwright.datasets.contact import contact_sheet, first_samples, overview
+    from pairwright.datasets.mirror import local_copy
     from pairwright.datasets.samples import sample_json
 
+    path = Path(local_copy(str(path)))
     counts = overview(path)
     shown = _named(path, key) if key else first_samples(path, samples)
     if sheet:

@@ -25,9 +25,12 @@ def verify(
     Examples:
       pairwright verify build/birds
       pairwright verify birds.json --images photos
+      pairwright verify s3://datasets/birds
     """
+    from pairwright.datasets.mirror import local_copy
     from pairwright.datasets.verify import verify as problems_of
 
+    path = Path(local_copy(str(path)))
     problems = problems_of(path, images)
     if problems and (path / "build.yaml").is_file():
         note("To mend a build: delete the files that are named, and run `pairwright build` again.")
