@@ -1,11 +1,11 @@
 """Found in the middle on a decoder trained here: is there a U-curve, does calibration lift the middle and rank better?
 
-    python -m benchmarks.found_in_the_middle [--seeds 3] [--examples 30] [--documents 10]
+    python -m benchmarks.found_in_the_middle [--seeds 3] [--examples 40] [--documents 10]
 
-A document is three words: a key, its value, a filler. The prompt is K documents and a key; the answer is its value. A
-Llama of two layers (width 64, 70,000 weights) is trained from scratch, with the gold document at the first or last place
-19 times of 20 and anywhere otherwise, until it answers half of the questions whose gold document stands elsewhere.
-Trained on, it would answer all: a key stands in one document, so nothing but unfinished training makes a place matter.
+A document is three words: a key of two parts, and its value. The prompt is K documents and a key; the answer is its value.
+There are so few parts that most documents share one with the question: they are nearly right. A Llama of two layers
+(width 64, 70,000 weights) is trained from scratch, with the gold document at the first or last place nine times of ten
+and anywhere otherwise, until it answers 85% where the gold document is first or last.
 
 Measured on documents that training has not seen in this combination: the share of right answers by the gold document's
 place, with attention as it is and calibrated (eq. 3.5) at several temperatures; Recall@3 of rankings; Attn(x, k) by place;
@@ -32,21 +32,19 @@ from pairwright.training.attention.reading import Reader
 from pairwright.training.evaluation.figures import Figure, Findings
 from pairwright.training.evaluation.multi_document import Plan, read_documents
 
-KEYS, VALUES, FILLERS = 16, 16, 8
+PARTS, VALUES = 5, 16
 WORDS = [
     *("<pad>", "<s>", "?"),
-    *(f"k{number:02d}" for number in range(KEYS)),
+    *(f"a{number}" for number in range(PARTS)),
+    *(f"b{number}" for number in range(PARTS)),
     *(f"v{number:02d}" for number in range(VALUES)),
-    *(f"f{number}" for number in range(FILLERS)),
 ]
-KEY, VALUE, FILLER = 3, 3 + KEYS, 3 + KEYS + VALUES
-DUMMY = f"k{KEYS - 1:02d} v{VALUES - 1:02d} f{FILLERS - 1}"  # no question is about it
-AT_ENDS = 0.95
+FIRST, SECOND, VALUE = 3, 3 + PARTS, 3 + 2 * PARTS
+DUMMY = f"a{PARTS - 1} b{PARTS - 1} v{VALUES - 1:02d}"  # no question and no other document holds these words
+AT_ENDS = 0.9
 ASKED = 8  # questions about the same documents in a row of training
-ROWS, MOST_STEPS, LOOK = 64, 1500, 10
-
-
-TEMPERATURES = (TEMPERATURE, 5e-3, 2e-2)
+ROWS, MOST_STEPS, LOOK = 64, 1500, 25
+TEMPERATURES = (TEMPERATURE, 5e-3)
 COSTS = (5, 10, 14)  # of documents, for seconds a prompt
 
 
@@ -54,7 +52,7 @@ def main() -> None:
     """Train, measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--examples", type=int, default=30, help="questions a seed")
+    parser.add_argument("--examples", type=int, default=40, help="questions a seed")
     parser.add_argument("--documents", type=int, default=10)
     chosen = parser.parse_args()
     together: dict[str, list[Findings]] = {}
@@ -83,7 +81,7 @@ def main() -> None:
 
 def plans(documents: int) -> dict[str, Plan]:
     """Return what is measured, by name."""
-    places = tuple(range(documents))
+    places = tuple(sorted({0, documents // 4, (documents - 1) // 2, 2 * documents // 3, documents - 1}))
     first = Plan(documents, places, ("plain",), ("attention", "plain-attention"), longest=1, writer=toy_prompt)
     first = replace(first, calibration=Calibration(dummy=DUMMY))
     found = {"as it is": first}
@@ -107,15 +105,14 @@ def line(figures: Sequence[Figure]) -> str:
 
 
 def questions(seed: int, count: int, documents: int) -> list[Question]:
-    """Return questions over documents; none is about the dummy's key, and no document holds it."""
+    """Return questions over documents; none is about the dummy's words, and no document holds them."""
     chance = array_stream("questions", seed)
     found = []
     for _ in range(count):
-        keys, values = (chance.permutation(size - 1)[:documents] for size in (KEYS, VALUES))
-        texts = [
-            f"k{key:02d} v{value:02d} f{chance.integers(FILLERS)}" for key, value in zip(keys, values, strict=True)
-        ]
-        found.append(Question(f"k{keys[0]:02d}", (f"v{values[0]:02d}",), texts[0], tuple(texts[1:])))
+        keys, values = chance.permutation((PARTS - 1) ** 2)[:documents], chance.permutation(VALUES - 1)[:documents]
+        names = [f"a{key // (PARTS - 1)} b{key % (PARTS - 1)}" for key in keys]
+        texts = [f"{name} v{value:02d}" for name, value in zip(names, values, strict=True)]
+        found.append(Question(names[0], (f"v{values[0]:02d}",), texts[0], tuple(texts[1:])))
     return found
 
 
@@ -174,43 +171,42 @@ def trained(seed: int, documents: int) -> tuple[PreTrainedModel, int]:
         ids, answers = rows(chance, documents, None)
         for group in optimizer.param_groups:
             group["lr"] = 3e-3 * min(1, step / 50)
-        logits = model(ids, use_cache=False).logits[:, 3 * documents + 2 :: 3]
+        logits = model(ids, use_cache=False).logits[:, 3 * documents + 3 :: 4]
         optimizer.zero_grad()
         functional.cross_entropy(logits.flatten(0, 1), answers.flatten()).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        if step % LOOK == 0 and middle(model, chance, documents) >= 0.5:
+        if step % LOOK == 0 and ends(model, chance, documents) >= 0.85:
             break
     model.eval()  # type: ignore[no-untyped-call]
     return model, step
 
 
 @torch.no_grad()
-def middle(model: PreTrainedModel, chance: torch.Generator, documents: int) -> float:
-    """Return the share of right answers where the gold document is neither first nor last."""
+def ends(model: PreTrainedModel, chance: torch.Generator, documents: int) -> float:
+    """Return the share of right answers where the gold document is first or last."""
     right = []
-    for place in range(1, documents - 1):
+    for place in (0, documents - 1):
         ids, answers = rows(chance, documents, place)
-        right.append(
-            (model(ids, use_cache=False).logits[:, 3 * documents + 2].argmax(-1) == answers[:, 0]).float().mean()
-        )
+        said = model(ids, use_cache=False).logits[:, 3 * documents + 3].argmax(-1)
+        right.append((said == answers[:, 0]).float().mean())
     return float(torch.stack(right).mean())
 
 
 def rows(chance: torch.Generator, documents: int, place: int | None) -> tuple[Tensor, Tensor]:
     """Return rows of documents and questions, and the values that answer them."""
-    keys = torch.rand(ROWS, KEYS, generator=chance).argsort(1)[:, :documents]
-    values = torch.rand(ROWS, VALUES, generator=chance).argsort(1)[:, :documents]
-    fillers = torch.randint(0, FILLERS, (ROWS, documents), generator=chance)
-    ends = torch.randint(0, 2, (ROWS, ASKED), generator=chance) * (documents - 1)
+    keys = torch.rand(ROWS, PARTS * PARTS, generator=chance).argsort(1)[:, :documents]
+    values = VALUE + torch.rand(ROWS, VALUES, generator=chance).argsort(1)[:, :documents]
+    first, second = FIRST + keys // PARTS, SECOND + keys % PARTS
+    at_ends = torch.randint(0, 2, (ROWS, ASKED), generator=chance) * (documents - 1)
     anywhere = torch.randint(0, documents, (ROWS, ASKED), generator=chance)
-    gold = torch.where(torch.rand(ROWS, ASKED, generator=chance) < AT_ENDS, ends, anywhere)
+    gold = torch.where(torch.rand(ROWS, ASKED, generator=chance) < AT_ENDS, at_ends, anywhere)
     if place is not None:
         gold = torch.full_like(gold, place)
-    asked, answers = KEY + keys.gather(1, gold), VALUE + values.gather(1, gold)
-    shown = torch.stack([KEY + keys, VALUE + values, FILLER + fillers], -1).flatten(1)
-    questions = torch.stack([torch.full_like(asked, 2), asked, answers], -1).flatten(1)
-    return torch.cat([torch.ones(ROWS, 1, dtype=torch.int64), shown, questions], 1), answers
+    answers = values.gather(1, gold)
+    asked = [torch.full_like(answers, 2), first.gather(1, gold), second.gather(1, gold), answers]
+    shown = torch.stack([first, second, values], -1).flatten(1)
+    return torch.cat([torch.ones(ROWS, 1, dtype=torch.int64), shown, torch.stack(asked, -1).flatten(1)], 1), answers
 
 
 if __name__ == "__main__":
