@@ -6,7 +6,7 @@ FOLDER holds ``coco_captions/captions.jsonl`` (objects with ``image_id`` and ``c
 ``sugarcrepe_unrefined``, candidate rows in SugarCrepe's layout. Prints: the trigram model on 25, 50 and 100 thousand
 captions; Algorithm 1 on up to a million gaps, and on each set; the general refinement of the REPLACE and SWAP sets
 together and alone, with the share kept at several targets and what attacks that took no part find on what is left:
-each attack left out in turn, and a trigram model of captions that no scorer saw. Half of the images' captions train
+each attack left out in turn (and together with what is like it), and a trigram model of captions that no scorer saw. Half of the images' captions train
 the scorers, the other half the unseen model. Last, the time on 100,000 rows.
 """
 
@@ -29,6 +29,7 @@ from pairwright.filters.evidence import CLASSIFIERS, classifier_evidence
 from pairwright.filters.format import tidied
 from pairwright.filters.general import GeneralOptions
 from pairwright.filters.groups import text_group
+from pairwright.filters.guards import GUARDS, guards
 from pairwright.filters.refinement import RefineOptions
 from pairwright.filters.scorers import Corpus, fixed_scorers
 from pairwright.generators.language.ngrams import TrigramModel
@@ -58,10 +59,9 @@ def main() -> None:
     for path in paths:
         general(path.stem, together([path]), (ours, theirs), GeneralOptions())
     general("three pools, no corpus", whole, (None, theirs), GeneralOptions())
-    for name in (*(scorer.name for scorer in fixed_scorers()), *CLASSIFIERS):
-        general(f"without {name}", whole, (ours, theirs), GeneralOptions(without=(name,)), left_out=name)
-    out = ("grammar", "likelihood")
-    general("without both trigrams", whole, (ours, theirs), GeneralOptions(without=out), left_out="grammar")
+    alone = [(name,) for name in (*(scorer.name for scorer in fixed_scorers()), *GUARDS, *CLASSIFIERS)]
+    for out in (*alone, ("grammar", "likelihood"), ("plausibility", "kinship")):
+        general(f"without {', '.join(out)}", whole, (ours, theirs), GeneralOptions(without=out), left_out=out[0])
     time_general(whole, arguments.rows)
 
 
@@ -151,7 +151,7 @@ def gaps_of(frame: pl.DataFrame, corpus: Corpus | None, names: tuple[str, ...]) 
     """Yield the gaps of the named attacks on rows, as trained on these captions."""
     groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
     positives, negatives = frame["caption"].to_list(), frame["negative"].to_list()
-    for scorer in fixed_scorers(corpus):
+    for scorer in (*fixed_scorers(corpus), *guards(corpus)):
         if scorer.name in names:
             yield scorer.gaps(positives, negatives, groups, 1)
     for name in set(names) & set(CLASSIFIERS):

@@ -66,7 +66,7 @@ class Cooccurrence:
         """Return the counts of ``captions``; their order does not matter."""
         tokens = [content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
-        keys, _ = _meetings(*vocabulary.encode(tokens))
+        keys, _ = meetings(*vocabulary.encode(tokens))
         pairs, times = counted(keys)
         met = np.bincount(pairs >> ID_BITS, weights=times, minlength=len(vocabulary))
         met += np.bincount(pairs & _LOW, weights=times, minlength=len(vocabulary))
@@ -74,12 +74,12 @@ class Cooccurrence:
 
     def association(self, texts: Sequence[str]) -> FloatArray:
         """Return the mean pmi over the meetings in each text, float64 (n,); 0 where no two known words meet."""
-        keys, owner = _meetings(*self.vocabulary.encode([content_words(text) for text in texts]))
+        keys, owner = meetings(*self.vocabulary.encode([content_words(text) for text in texts]))
         expected = self.met[keys >> ID_BITS] * self.met[keys & _LOW] / max(2.0 * self.times.sum(), 1.0)
         pmi = np.log((look_up(self.pairs, self.times, keys, 0) + 1.0) / (expected + 1.0))
-        meetings = np.bincount(owner, minlength=len(texts))
+        often = np.bincount(owner, minlength=len(texts))
         total = np.bincount(owner, weights=pmi, minlength=len(texts))
-        return np.asarray(total / np.maximum(meetings, 1), np.float64)
+        return np.asarray(total / np.maximum(often, 1), np.float64)
 
 
 def content_words(text: str) -> list[str]:
@@ -87,8 +87,8 @@ def content_words(text: str) -> list[str]:
     return [word for word in words(text) if word[0].isalpha() and word not in FUNCTION_WORDS]
 
 
-def _meetings(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-    # (key of each meeting, number of its caption). Unknown words meet nobody: they have no statistics.
+def meetings(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the key of each meeting and the number of its caption; unknown words meet nobody: they have no statistics."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     keys, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for apart in range(1, REACH + 1):

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.errors import UsageError
+from pairwright.filters.foresight import Gaps, foreseen
 from pairwright.filters.scorers import CrossFitted, GapScorer
 from pairwright.filters.text_features import format_differences, letter_differences, word_differences
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
@@ -25,6 +26,7 @@ BANDS = 6
 CLASSIFIERS = ("format", "words", "letters")
 COMBINED = "combined"
 MEANING = "meaning"
+FORESIGHT = "foresight"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,19 +38,19 @@ class Evidence:
         features: (n, d), odd in the exchange of positive and negative, mean squared row length 1 (or 0).
         gaps: of a fixed scorer, float64 (n,), NaN where it has none; None for a classifier.
         cost: inverse strength of the classifier's L2 penalty.
-        beside: features (n, e) that are to be balanced too, though no attack here reads them; or None.
+        silent: whether it is no attack of its own, only to be balanced (`foresight.py`).
     """
 
     name: str
     features: "Differences"
     gaps: FloatArray | None = None
     cost: float = 3.0
-    beside: "Differences | None" = None
+    silent: bool = False
 
     def of(self, rows: npt.NDArray[np.bool_]) -> "Evidence":
         """Return what an attack goes by on a subset of the rows."""
         gaps = None if self.gaps is None else self.gaps[rows]
-        return Evidence(self.name, self.features[rows], gaps, self.cost)
+        return Evidence(self.name, self.features[rows], gaps, self.cost, silent=self.silent)
 
 
 def classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence[str]) -> Evidence:
@@ -76,9 +78,7 @@ def scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
     return Evidence(name, of_unit_length(_banded(gaps, np.full(len(gaps), 0.5))), gaps)
 
 
-def guarded_evidence(
-    name: str, gaps: FloatArray, akin: Sequence[FloatArray], types: Sequence[str], lean: float
-) -> Evidence:
+def guarded_evidence(name: str, gaps: FloatArray, types: Sequence[str], lean: float) -> Evidence:
     """Return the evidence of a scorer that has others of its kind, which nobody has seen, to be guarded against.
 
     It counts as balanced where the scorer prefers the positive in the share ``lean`` of the rows; a type in which it
@@ -87,22 +87,22 @@ def guarded_evidence(
     Args:
         name: of the scorer.
         gaps: as of `scorer_evidence`.
-        akin: gaps of the like of it, trained on other captions, which are to be balanced too.
         types: one a row.
         lean: 0-1.
     """
-    from scipy.sparse import hstack
-
     _, kind = coded(types)
-    features, *others = [of_unit_length(_banded(each, _goals(each, kind, lean))) for each in (gaps, *akin)]
-    return Evidence(name, features, gaps, beside=hstack(others, format="csr") if others else None)
+    return Evidence(name, of_unit_length(_banded(gaps, _goals(gaps, kind, lean))), gaps)
 
 
 def _goals(gaps: FloatArray, kind: IntArray, lean: float) -> FloatArray:
     sign = np.sign(np.nan_to_num(gaps))
     told, better = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
-    share = better / np.maximum(told, 1.0)
-    goals: FloatArray = np.clip(share, min(lean, 1.0 - lean), lean)[kind] if lean > 0.5 else np.full(len(gaps), lean)
+    return _within(better / np.maximum(told, 1.0), lean)[kind]
+
+
+def _within(share: FloatArray, lean: float) -> FloatArray:
+    # The goal of each type: its share as it is, where that lies between the lean and its mirror image.
+    goals: FloatArray = np.clip(share, min(lean, 1.0 - lean), lean) if lean > 0.5 else np.full(len(share), lean)
     return goals
 
 
@@ -152,12 +152,27 @@ class Texts:
     types: Sequence[str]
 
 
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What is balanced beside the attacks, so that others of their kind find as little.
+
+    What the scorers that are trained on captions foresee of those to come (`foresight.py`).
+
+    Attributes:
+        lean: as of `guarded_evidence`.
+        foresee: share of the rows in which scorers to come shall be expected to prefer the positive, 0-1.
+    """
+
+    lean: float
+    foresee: float
+
+
 def all_evidence(
     texts: Texts,
     scorers: Sequence[GapScorer],
     seed: int,
     classifiers: Sequence[str] = CLASSIFIERS,
-    guard: float | None = None,
+    guard: "Guard | None" = None,
 ) -> Mapping[str, Evidence]:
     """Return the evidence of the scorers and classifiers on the rows, by name.
 
@@ -166,19 +181,33 @@ def all_evidence(
         scorers: fixed ones.
         seed: of the folds that scorers are cross-fitted over.
         classifiers: names among ``CLASSIFIERS``.
-        guard: the ``lean`` of `guarded_evidence` for scorers that are trained on captions, whose like that was trained
-            on either half of them is then balanced too. Without: each scorer's gaps as they are.
+        guard: what is to be balanced beside the attacks. Without: each scorer's gaps as they are.
     """
 
-    def read(scorer: GapScorer) -> Evidence:
-        def gaps(one: GapScorer) -> FloatArray:
-            return one.gaps(texts.positives, texts.negatives, texts.groups, seed)
+    def gaps(scorer: GapScorer) -> FloatArray:
+        return scorer.gaps(texts.positives, texts.negatives, texts.groups, seed)
 
+    found: dict[str, Evidence] = {}
+    trained: dict[str, Gaps] = {}
+    for scorer in scorers:
         # Length is length: nobody has another.
         if guard is None or not isinstance(scorer, CrossFitted):
-            return scorer_evidence(scorer.name, gaps(scorer))
+            found[scorer.name] = scorer_evidence(scorer.name, gaps(scorer))
+            continue
         akin = [gaps(replace(scorer, half=half)) for half in (0, 1)]
-        return guarded_evidence(scorer.name, gaps(scorer), akin, texts.types, guard)
+        trained[scorer.name] = Gaps(gaps(scorer), *akin)
+        found[scorer.name] = guarded_evidence(scorer.name, trained[scorer.name].whole, texts.types, guard.lean)
+    found |= {name: classifier_evidence(name, texts.positives, texts.negatives) for name in classifiers}
+    if guard is not None and trained:
+        found[FORESIGHT] = _foreseen(trained, texts.types, guard.foresee)
+    return found
 
-    found = {scorer.name: read(scorer) for scorer in scorers}
-    return found | {name: classifier_evidence(name, texts.positives, texts.negatives) for name in classifiers}
+
+def _foreseen(trained: Mapping[str, Gaps], types: Sequence[str], lean: float) -> Evidence:
+    from scipy.sparse import csr_matrix
+
+    _, kind = coded(types)
+    likely = foreseen(trained, types)
+    share = np.bincount(kind, weights=likely) / np.maximum(np.bincount(kind), 1)
+    away = likely - _within(share, lean)[kind]
+    return Evidence(FORESIGHT, of_unit_length(csr_matrix(away[:, np.newaxis])), silent=True)

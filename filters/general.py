@@ -19,10 +19,21 @@ from pairwright.datasets.errors import UsageError
 from pairwright.filters.attacks import Attack, Standing
 from pairwright.filters.balancing import Step
 from pairwright.filters.bound import most_rows
-from pairwright.filters.evidence import CLASSIFIERS, COMBINED, MEANING, Evidence, Texts, all_evidence
+from pairwright.filters.evidence import CLASSIFIERS, COMBINED, MEANING, Evidence, Guard, Texts, all_evidence
+from pairwright.filters.guards import guards
 from pairwright.filters.intervals import Z95
 from pairwright.filters.refinement import ROW_COLUMNS, Refinement, check_rows
-from pairwright.filters.rounds import Arena, Demand, Leans, Selection, fixed_goal, select
+from pairwright.filters.rounds import (
+    LEAST_GROUPS,
+    LEAST_ROWS,
+    Arena,
+    Demand,
+    Leans,
+    Selection,
+    fixed_goal,
+    foresight_goal,
+    select,
+)
 from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
 from pairwright.generators.language.vocabulary import FloatArray, coded, normal_form
 
@@ -71,7 +82,7 @@ def refine_generally(
         InputError: when the corpus holds nothing but captions under test and is not the pool.
     """
     options = options or GeneralOptions()
-    built_in = fixed_scorers(corpus, options.folds)
+    built_in = [*fixed_scorers(corpus, options.folds), *guards(corpus, options.folds)]
     scorers, classifiers = _taking_part([*built_in, *(scorers or ())], options.without)
     if options.meaning:
         classifiers = [*classifiers, MEANING]
@@ -83,7 +94,9 @@ def refine_generally(
     )
     read = {name: [values[row] for row in order] for name, values in texts.items()}
     entering = Texts(read["positive"], read["negative"], read["group"], read["type"])
-    evidence = all_evidence(entering, scorers, options.seed, classifiers, fixed_goal(options.target))
+    captions = len(corpus.captions) if corpus else len(order)
+    guard = Guard(fixed_goal(options.target), foresight_goal(options.target, captions))
+    evidence = all_evidence(entering, scorers, options.seed, classifiers, guard)
     demand = Demand(options.target, int(np.ceil(options.min_keep * len(order))), options.rounds)
     strata = entering.types if options.by_type else [""] * len(order)
     chosen = select(evidence, entering.groups, strata, demand, options.seed)
@@ -105,7 +118,7 @@ def refine_generally(
         bound=bound,
         holds=chosen.holds and bool(chosen.kept.any()),
         history=chosen.rounds,
-        advice="" if chosen.holds else _advice(bounds, demand, len(order), int(chosen.kept.sum())),
+        advice="" if chosen.holds else _advice(bounds, demand, chosen, len(order)),
     )
 
 
@@ -163,13 +176,19 @@ def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[Step, ...]:
     )
 
 
-def _advice(bounds: Mapping[str, int], demand: Demand, rows: int, kept: int) -> str:
+def _advice(bounds: Mapping[str, int], demand: Demand, chosen: Selection, rows: int) -> str:
+    kept = int(chosen.kept.sum())
     tight = min(bounds, key=bounds.__getitem__, default="")
     if tight and bounds[tight] < max(demand.least, rows // 10):
         return (
             f"{tight} alone tells nearly all rows: at most {bounds[tight]:,} of {rows:,} can be kept at {demand.target:.0%},"
             f" whatever else is done. Dropping cannot mend rows that all lean one way;"
             f" generate negatives with --both-sides, so that the positive is edited too."
+        )
+    if not chosen.told:
+        return (
+            f"Whether the set holds cannot be told: on {kept:,} rows no attack can be trained and tried on other images."
+            f" It takes {LEAST_ROWS} kept rows of {LEAST_GROUPS} images at least."
         )
     return (
         f"No subset of at least {demand.least:,} rows was found on which every attack is within {demand.target:.1%}."

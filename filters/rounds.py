@@ -2,39 +2,48 @@
 
 Every round takes the largest subset whose evidence is balanced (`selection.py`), at a price of imbalance for each
 piece of evidence, in all rows and within each type. Then classifiers are trained anew on the rows that are left, over
-fresh folds, and each piece of evidence that still tells more than it may costs more in the next round; one that tells
-less than it may costs less, so that rows come back. An attack can be *too* weak: when a set is balanced to the last
-row, a classifier of four fifths of it is wrong about the other fifth, and turned around it is right. So prices are
-steered to a goal on both sides.
+fresh folds, and the price of what each reads is steered by its signed lean: it rises where the held-out classifier
+prefers the positive and falls where it prefers the negative, in steps that shrink from round to round.
+
+An attack can be *too* weak: when a set is balanced to the last row, a classifier of four fifths of it is wrong about the
+other fifth, and turned around it is right. A set whose positives a coin had drawn is no better balanced than coins are.
+So the features of the fixed scorers, which are few and could be balanced exactly, are brought near the sums that coin
+tosses for the same rows came to, not near zero: a little further, as a price that is finite falls short. The sums of a
+classifier's many features stay off zero by themselves.
 
 Of the rounds in which every attack is within the target in total, and within each type no further from one half than
-the target or its 95% interval, the one with most rows is taken that still
-holds when its attacks are averaged with those under folds that steered nothing.
+the target or its 95% interval, the one with most rows is taken that still holds under folds that steered nothing (the
+mean of two sets of them).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.chance import array_stream
 from pairwright.filters.attacks import attack_gaps, lean
-from pairwright.filters.evidence import Evidence
+from pairwright.filters.evidence import FORESIGHT, Evidence
 from pairwright.filters.intervals import Z95
 from pairwright.filters.selection import Balancer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
 
-if TYPE_CHECKING:
-    from pairwright.filters.text_features import Differences
-
-_PRICE = 0.1
-_RESPONSE = 0.10
+# Prices to begin with: of what classifiers read, of the scorers' gaps, of what is foreseen.
+_PRICE, _FIXED_PRICE, _FORESEEN_PRICE = 0.3, 0.2, 0.1
+_STEP = 0.06
 _WHIM = 0.3
+_GUESS = 0.4
+# By how much the coins' sums count; and how far they may bring a scorer: a share of what the target leaves, and at most.
+_COINS, _UNEVEN, _FAR = 1.3, 0.45, 0.015
+_LOOSE = 0.045
+_OWN = 0.7
 _EASE = 0.02
+_ENOUGH = 3
 _SMALL = 5_000
-_MARGIN = 0.016
+_MARGIN = 0.002
+LEAST_GROUPS, LEAST_ROWS = 10, 50
+WELL_READ = 100_000
 _CHEAPEST, _DEAREST = 1e-4, 30.0
 
 Kept = npt.NDArray[np.bool_]
@@ -82,6 +91,7 @@ class Selection:
         rounds: all of them, in order; last the check of the one taken.
         leans: how the attacks stand on the subset.
         holds: whether the subset met the demand.
+        told: whether there were rows enough to tell.
     """
 
     kept: Kept
@@ -89,6 +99,7 @@ class Selection:
     rounds: tuple[Round, ...]
     leans: "Leans"
     holds: bool
+    told: bool
 
 
 def select(
@@ -106,19 +117,23 @@ def select(
     names, kind = coded(types)
     # Of rows with like evidence chance decides; were it the smallest trace of a word, that trace would be all gone.
     luck = array_stream(seed, "worth").standard_normal(len(kind))
+    coins = np.where(array_stream(seed, "coins").random(len(kind)) < 0.5, -1.0, 1.0)
     arena = Arena(evidence, groups, kind, names)
-    parts = [_Part.of(evidence, np.flatnonzero(kind == number), luck) for number in range(len(names))]
+    parts = [_Part(evidence, np.flatnonzero(kind == number), luck, coins) for number in range(len(names))]
     rounds, found = [], []
     for number in range(demand.rounds):
         kept, told_by = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.int64)
         for part in parts:
-            kept[part.rows], told_by[part.rows] = part.choose()
+            kept[part.rows], told_by[part.rows] = part.choose(demand.target)
         leans = arena.leans(kept, f"{seed} {number}")
         rounds.append(verdict(leans, names, demand.target))
         found.append(_Found(kept, told_by, leans))
+        if _settled(rounds):
+            break
+        step = _STEP * float(np.sqrt(1.0 + number / 3.0))
         for place, part in enumerate(parts, 1):
-            part.answer({name: (each[0][0], each[place][0]) for name, each in leans.items()}, demand.target)
-    return _best(rounds, found, demand, lambda kept: arena.leans(kept, f"{seed} check"), names)
+            part.answer({name: (each[0][0], each[place][0]) for name, each in leans.items()}, demand.target, step)
+    return _best(rounds, found, demand, arena, seed)
 
 
 Leans = Mapping[str, list[tuple[float, int]]]
@@ -143,7 +158,7 @@ class Arena:
     def leans(self, kept: Kept, seed: str) -> Leans:
         """Return what each attack prefers: (share for the positive, rows) on all kept rows, then on each type."""
         rows = np.flatnonzero(kept)
-        within = {name: each.of(kept) for name, each in self.evidence.items()}
+        within = {name: each.of(kept) for name, each in self.evidence.items() if not each.silent}
         groups = [self.groups[row] for row in rows.tolist()]
         parts = [np.ones(len(rows), np.bool_), *(self.kind[rows] == number for number in range(len(self.names)))]
         # How rows fall into folds moves the accuracy on a small set by a point or two: there, the mean of three.
@@ -154,14 +169,19 @@ class Arena:
             for name in tried[0]
         }
 
+    def tells(self, kept: Kept) -> bool:
+        """Return whether attacks on so few rows tell anything: classifiers need some images to learn from."""
+        rows = np.flatnonzero(kept).tolist()
+        return len(rows) >= LEAST_ROWS and len({self.groups[row] for row in rows}) >= LEAST_GROUPS
+
 
 def verdict(leans: Leans, names: Sequence[str], target: float) -> Round:
-    """Return whether every attack is within its limit, and which is furthest out."""
+    """Return whether every attack is within its limit, by a margin for other folds, and which is furthest out."""
     labels = ["", *names]
     worst = ("", 0.5, -1.0)
     for attack, parts in leans.items():
         for label, (share, rows) in zip(labels, parts, strict=True):
-            over = abs(share - 0.5) - (allowed(target, rows) if label else target - 0.5)
+            over = abs(share - 0.5) - (allowed(target, rows) if label else target - 0.5) + _MARGIN
             if over > worst[2]:
                 worst = (f"{attack} in {label}" if label else attack, 0.5 + abs(share - 0.5), over)
     rows = next(iter(leans.values()))[0][1]
@@ -179,76 +199,96 @@ def fixed_goal(target: float) -> float:
     A little under one half where the target allows it: another scorer of the same kind, trained on other captions,
     prefers the positive more often than the one that the rows were chosen by.
     """
-    return max(target - 0.035, 1.002 - target)
+    return max(target - 0.06, 1.01 - target)
+
+
+def foresight_goal(target: float, captions: int) -> float:
+    """Return the share of rows in which scorers that no one here has seen shall be expected to prefer the positive.
+
+    Below the target by a margin, for what is not foreseen; by more where the own scorers have read fewer captions than
+    others have: each doubling of the captions adds about a point to what a scorer tells.
+
+    Args:
+        target: folded accuracy, 0.5-1.
+        captions: how many the own scorers have read.
+    """
+    doublings = max(float(np.log2(WELL_READ / max(captions, 1))), 0.0)
+    return target - 0.0275 - 0.005 * min(doublings, 8.0)
 
 
 class _Part:
     """The rows of one type, and what imbalance of each piece of evidence costs among them."""
 
-    def __init__(
-        self,
-        rows: IntArray,
-        luck: FloatArray,
-        features: Sequence["Differences"],
-        names: Sequence[str],
-        scorers: Sequence[str],
-    ) -> None:
+    def __init__(self, evidence: Mapping[str, Evidence], rows: IntArray, luck: FloatArray, coins: FloatArray) -> None:
         from scipy.sparse import hstack
 
+        features = [each.features[rows] for each in evidence.values()]
         self.rows = rows
-        self.luck = luck
-        self.whim = _WHIM
-        self.names = names
-        self.scorers = scorers
+        self.luck = luck[rows]
+        self.coins = coins[rows]
+        self.names = list(evidence)
+        self.scorers = [name for name, each in evidence.items() if each.gaps is not None]
         self.owner = np.repeat(np.arange(len(features)), [block.shape[1] for block in features])
         self.balancer = Balancer(hstack(features, format="csr"))
         self.shares: FloatArray | None = None
-        self.prices = np.full(len(names), _PRICE)
+        self.prices = np.array([_first_price(each) for each in evidence.values()])
 
-    @classmethod
-    def of(cls, evidence: Mapping[str, Evidence], rows: IntArray, luck: FloatArray) -> "_Part":
-        from scipy.sparse import hstack
-
-        features = [
-            each.features[rows] if each.beside is None else hstack([each.features, each.beside], format="csr")[rows]
-            for each in evidence.values()
-        ]
-        return cls(
-            rows,
-            luck[rows],
-            features,
-            list(evidence),
-            [name for name, each in evidence.items() if each.gaps is not None],
-        )
-
-    def choose(self) -> tuple[Kept, IntArray]:
+    def choose(self, target: float) -> tuple[Kept, IntArray]:
         """Return which rows are kept, and the number of the piece of evidence that speaks most for each positive."""
-        weights = self.prices[self.owner]
-        self.shares = self.balancer.shares(weights, 1.0 + self.whim * self.luck, self.shares)
-        voice = weights * (self.balancer.features.T @ self.shares)
-        by_name = [
-            self.balancer.features @ np.where(self.owner == number, voice, 0.0) for number in range(len(self.names))
-        ]
+        features, weights = self.balancer.features, self.prices[self.owner]
+        goal = self._tossed(target)
+        worth = 1.0 + _WHIM * self.luck + features @ (weights * goal)
+        self.shares = self.balancer.shares(weights, worth, self.shares)
+        voice = weights * (features.T @ self.shares - goal)
+        by_name = [features @ np.where(self.owner == number, voice, 0.0) for number in range(len(self.names))]
         told_by = np.argmax(np.round(np.stack(by_name, axis=1), 9), axis=1).astype(np.int64)
         return self.shares > 0.5, told_by
 
-    def answer(self, leans: Mapping[str, tuple[float, float]], target: float) -> None:
-        """Raise the price of what tells more than its goal, in total or here; lower that of what tells less."""
-        goal = max(target - _MARGIN, 0.502)
-        here = 0.5 + allowed(target, int((self.shares > 0.5).sum())) - _MARGIN if self.shares is not None else goal
-        tried = {name: each for name, each in leans.items() if name not in self.scorers}
-        over = {name: max((total + own) / 2 - goal, own - here) for name, (total, own) in tried.items()}
-        wrong = max([0.0, *(1 - goal - (total + own) / 2 for total, own in tried.values())])
-        # What one classifier still finds, others find in part; what one is wrong about, others are.
-        most = max(over.values(), default=0.0)
-        furthest, whim = (-wrong, wrong) if wrong > most else (most, -max(most, _EASE))
+    def _tossed(self, target: float) -> FloatArray:
+        # What the scorers' features would add up to had coins drawn the positives of the rows kept.
+        shares = np.full(len(self.rows), _GUESS) if self.shares is None else self.shares
+        # A loose target leaves all scorers on one side, so that none is balanced too well.
+        tosses = _COINS * min(1.0, _LOOSE / max(target - 0.5, 1e-3))
+        sums = tosses * (self.balancer.features.T @ (self.coins * shares))
+        goal = np.zeros(len(self.owner))
         for number, name in enumerate(self.names):
-            if name in over:  # a scorer's features hold its goal: any price that is high enough meets it
-                error = (over[name] + furthest) / 2
-                self.prices[number] *= np.exp(np.clip(error / _RESPONSE, -1.0, 1.0))
-        # Only of a set that is balanced too well do rows go by chance.
-        self.whim = float(np.clip(self.whim * np.exp(whim / _RESPONSE), _WHIM, 2.0))
+            if name in self.scorers:
+                block = np.flatnonzero(self.owner == number)
+                size = float(np.abs(self.balancer.features[:, block[:1]].data).max(initial=0.0))
+                most = 2.0 * min(_UNEVEN * (target - 0.5), _FAR) * float(shares.sum()) * size
+                # The first sum is that of the bands: no further than the target leaves room for.
+                beyond = sums[block[0]] - np.clip(sums[block[0]], -most, most)
+                goal[block] = sums[block] - beyond * np.where(np.arange(len(block)) == 0, 1.0, 1.0 / (len(block) - 1))
+        return goal
+
+    def answer(self, leans: Mapping[str, tuple[float, float]], target: float, step: float) -> None:
+        """Raise the price of what tells more than its goal, lower that of what tells less.
+
+        Args:
+            leans: of each attack, in all rows and in those of this type.
+            target: as in `Demand`.
+            step: how far from its goal an attack multiplies a price by e.
+        """
+        goal = max(target - _EASE, 0.5)
+        tried = {
+            name: (1.0 - _OWN) * total + _OWN * own for name, (total, own) in leans.items() if name not in self.scorers
+        }
+        # What one classifier still finds, others find in part; what one is wrong about, others are.
+        middle = max(tried.values(), default=goal) - goal + min([0.0, *(each - 1.0 + goal for each in tried.values())])
+        for number, name in enumerate(self.names):
+            if name in tried:
+                self.prices[number] *= np.exp(np.clip((tried[name] - goal + middle) / 2.0 / step, -1.0, 1.0))
+        # What is foreseen pulls all scorers to the negative: no further than the target allows.
+        far = max([0.0, *(1.0 - target + _EASE / 8 - leans[name][0] for name in self.scorers)])
+        if FORESIGHT in self.names:
+            self.prices[self.names.index(FORESIGHT)] *= np.exp(-min(far / _EASE, 1.0))
         self.prices = np.clip(self.prices, _CHEAPEST, _DEAREST)
+
+
+def _first_price(evidence: Evidence) -> float:
+    if evidence.silent:
+        return _FORESEEN_PRICE
+    return _PRICE if evidence.gaps is None else _FIXED_PRICE
 
 
 @dataclass(frozen=True, eq=False)
@@ -258,25 +298,25 @@ class _Found:
     leans: Leans
 
 
-def _best(
-    rounds: list[Round],
-    found: list[_Found],
-    demand: Demand,
-    again: Callable[[Kept], Leans],
-    names: Sequence[str],
-) -> Selection:
+def _settled(rounds: list[Round]) -> bool:
+    # Enough rounds hold, and the last of them brought hardly a row back.
+    holding = [each.kept for each in rounds if each.holds]
+    return len(holding) >= _ENOUGH and rounds[-1].holds and holding[-1] <= 1.005 * max(holding[:-1])
+
+
+def _best(rounds: list[Round], found: list[_Found], demand: Demand, arena: Arena, seed: int) -> Selection:
     order = sorted(range(len(rounds)), key=lambda number: -rounds[number].kept)
     for number in order:
-        if rounds[number].holds and rounds[number].kept >= demand.least:
+        if rounds[number].holds and rounds[number].kept >= demand.least and arena.tells(found[number].kept):
             one = found[number]
-            leans = _mean(one.leans, again(one.kept))
-            check = verdict(leans, names, demand.target)
+            leans = _mean(*(arena.leans(one.kept, f"{seed} check {time}") for time in (0, 1)))
+            check = verdict(leans, arena.names, demand.target)
             if check.holds:
-                return Selection(one.kept, one.told_by, (*rounds, check), leans, holds=True)
+                return Selection(one.kept, one.told_by, (*rounds, check), leans, holds=True, told=True)
     # None holds: of those that are large enough, the one that betrays least.
     large = [number for number in order if rounds[number].kept >= demand.least] or order[:1]
     one = found[min(large, key=lambda number: rounds[number].accuracy)]
-    return Selection(one.kept, one.told_by, tuple(rounds), one.leans, holds=False)
+    return Selection(one.kept, one.told_by, tuple(rounds), one.leans, holds=False, told=arena.tells(one.kept))
 
 
 def _mean(one: Leans, other: Leans) -> Leans:

@@ -40,10 +40,10 @@ def _word_runs(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Dif
     tokens = [words(text) for text in (*positives, *negatives)]
     vocabulary = Vocabulary.of(tokens)
     flat, lengths = vocabulary.encode(tokens)
-    framed, owner = _framed(flat, lengths)
-    features, owners = [framed], [owner]
+    row, owner = framed(flat, lengths)
+    features, owners = [row], [owner]
     for longer in range(1, LONGEST_RUN):
-        run = features[-1][:-1] << ID_BITS | framed[longer:]
+        run = features[-1][:-1] << ID_BITS | row[longer:]
         inside = owner[: len(run)] == owner[longer:]
         features.append(np.where(inside, run, -1))
         owners.append(owner[: len(run)])
@@ -138,13 +138,13 @@ def format_differences(positives: Sequence[str], negatives: Sequence[str]) -> "D
     return csr_matrix(np.array(rows, np.float64).reshape(len(rows), len(_FORMAT)))
 
 
-def _framed(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-    # Each text with a mark before and after, and the number of the text that each id belongs to.
+def framed(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Return each encoded text with a mark before and after, and the number of the text that each id belongs to."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
-    framed = np.full(len(flat) + 2 * len(lengths), START, np.int64)
-    framed[np.arange(len(flat)) + 2 * owner + 1] = flat
-    framed[np.cumsum(lengths + 2) - 1] = END
-    return framed, np.repeat(np.arange(len(lengths)), lengths + 2)
+    row = np.full(len(flat) + 2 * len(lengths), START, np.int64)
+    row[np.arange(len(flat)) + 2 * owner + 1] = flat
+    row[np.cumsum(lengths + 2) - 1] = END
+    return row, np.repeat(np.arange(len(lengths)), lengths + 2)
 
 
 def _runs(word: str) -> list[str]:

@@ -41,7 +41,8 @@ def test_every_attack_is_within_the_target_on_what_is_left(refined: Refinement) 
     assert refined.holds
     assert refined.total.attacks["words"].before > 0.62
     assert set(refined.total.attacks) == {
-        "length", "grammar", "likelihood", "plausibility", "format", "words", "letters", "combined",
+        "length", "grammar", "likelihood", "plausibility", "frequency", "frames", "kinship", "order", "spelling",
+        "format", "words", "letters", "combined",
     }  # fmt: skip
     assert all(attack.after <= 0.6 for attack in refined.total.attacks.values())
 
@@ -65,7 +66,7 @@ def test_the_ledger_counts_every_row_once_and_says_what_told_it(refined: Refinem
     assert sum(step.rows for step in refined.ledger) == len(refined.kept)
     assert sum(step.kept for step in refined.ledger) == refined.total.kept == refined.kept.sum()
     rejected = {reason for reason, kept in zip(refined.reasons, refined.kept, strict=True) if not kept}
-    assert rejected <= {f"told_by_{name}" for name in refined.total.attacks}
+    assert rejected <= {f"told_by_{name}" for name in (*refined.total.attacks, "foresight")}
     json.dumps(refined.as_json())
 
 
@@ -132,6 +133,15 @@ def test_an_empty_set_and_a_set_of_identical_texts_keep_nothing() -> None:
     same = refine_generally(rows.with_columns(negative="positive"))
     assert set(same.reasons) == {"identical"}
     assert not same.holds
+
+
+@pytest.mark.parametrize(("number", "group"), [(6, "row"), (150, "one")])
+def test_a_set_on_which_nothing_can_be_trained_is_not_said_to_hold(number: int, group: str) -> None:
+    rows = telling_rows(number, favoured=0.5)
+    rows = rows.with_columns(group=pl.lit("0") if group == "one" else pl.col("id"))
+    result = refine_generally(rows, options=GeneralOptions(target=0.7, rounds=2))
+    assert not result.holds
+    assert "cannot be told" in result.advice
 
 
 def test_meaning_takes_part_where_it_is_installed() -> None:
