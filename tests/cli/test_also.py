@@ -28,6 +28,12 @@ def written(folder: Path, rows: int = ROWS, every: int = 2) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is kept in the working folder is kept in the test's."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A model that holds that dogs come first."""
