@@ -17,7 +17,9 @@ from pairwright.indexes.sidecar import PAIRS_FOLDER, READ_FOLDER, SIDECAR, Modal
 NEW_FOLDER = "new"  # in the folder of pairs that were read: those of an addition that are not in the index
 
 _PART = re.compile(r"(text|image)-(\d{5,})(?:-(\d+))?")
-_OURS = re.compile(r"vectors\.faiss|raw\.f16\.npy|keys\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+(?:@.+)?")
+_OURS = re.compile(
+    r"vectors\.faiss|raw\.f16\.npy|keys\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+(?:@.+)?"
+)
 _LEAVINGS = re.compile(rf"{_PART.pattern}|encoder\.(npz|json)|{PAIRS_FOLDER}|{READ_FOLDER}|\..*")
 _ENCODER = re.compile(r"encoder\.(npz|json)")
 
