@@ -17,6 +17,7 @@ from typing import Any
 
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.records import compact_json
+from pairwright.flows.calibrating import Calibrated
 from pairwright.flows.context import Context
 from pairwright.flows.receipts import hash_of
 from pairwright.flows.sections import LLMSection
@@ -53,6 +54,7 @@ class Asking:
         seed: of the run; sent to the server, unless it is 0.
         bill: what the run has paid; limits hold for the whole of it.
         context: what rows are given to read besides; None: nothing.
+        calibrated: how a local model's attention to it is calibrated; None: attention stays as it is.
     """
 
     section: LLMSection
@@ -61,6 +63,7 @@ class Asking:
     seed: int = 0
     bill: Bill = field(default_factory=Bill, compare=False)
     context: Context | None = None
+    calibrated: Calibrated | None = None
 
     @cached_property
     def local(self) -> LocalFolder | None:
@@ -88,7 +91,8 @@ class Asking:
             UsageError: when they cannot work.
         """
         if self.local is not None:
-            return local_settings(self.local, max_concurrency=self.section.max_concurrency)
+            kept_as = self.calibrated.kept_as if self.calibrated is not None else ""
+            return local_settings(self.local, max_concurrency=self.section.max_concurrency, kept_as=kept_as)
         taken = {name: getattr(self.section, name) for name in LLMSettings.__dataclass_fields__ if name in _SETTINGS}
         return LLMSettings.from_env(**taken)
 
@@ -153,7 +157,7 @@ class Asking:
 
     def _opened(self, say: Callable[[str], None]) -> Open | None:
         if self.local is not None:
-            return in_local(self.local)
+            return in_local(self.local, around=self.calibrated.around if self.calibrated is not None else None)
         return in_batches(say=say) if self.section.batch else None
 
     def cancel_batches(self, say: Callable[[str], None]) -> list[str]:

@@ -5,8 +5,8 @@
         ...
 
 Requests that wait are answered in batches: the one that has waited longest, and with it those of the most similar
-length, as many as `TOKENS` allow and at most ``max_concurrency``. A batch that the device's memory cannot hold is cut
-in two. One thread writes; the event loop stays free.
+length, as many as `TOKENS` allow and at most ``max_concurrency``. A batch that the device's memory cannot hold, or
+that one of its rows makes impossible, is cut in two. One thread writes; the event loop stays free.
 
 Parameters that a request may have are those of `PARAMETERS`. Where it says nothing: temperature 1, as servers do, and
 at most `ANSWER` tokens. Without a seed the seed is 0: an answer depends on seed, prompt and sample number alone.
@@ -234,7 +234,7 @@ class LocalModel:
 
         try:
             return self._writer.write(batch)
-        except torch.OutOfMemoryError:
+        except (torch.OutOfMemoryError, Failure):  # a failure is one row's, and the others are not to end in it
             if len(batch) == 1:
                 raise
         torch.cuda.empty_cache()
@@ -303,10 +303,10 @@ def _stops(stop: Any) -> tuple[str, ...]:
     return stops
 
 
-def _failure(error: Exception) -> Failure:
+def _failure(error: Exception) -> Failure | UsageError:
     import torch
 
-    if isinstance(error, Failure):
+    if isinstance(error, Failure | UsageError):  # one of use ends the run: it would meet every row
         return error
     if isinstance(error, torch.OutOfMemoryError):
         return Failure("request_too_large", "the device's memory does not hold this request alone")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pairwright.cli.asking import Asked, bill_lines, plan_lines, with_context
+from pairwright.cli.asking import Asked, Reading, bill_lines, plan_lines, with_context
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.reading import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
@@ -74,7 +74,7 @@ def test_rows_read_the_nearest_captions_and_which_is_written_beside_them(
     index_pairs(lambda: [pairs], tmp_path / "index")
 
     def given(count: int) -> Asking:
-        return with_context(asking(model, tmp_path), tmp_path / "index", count, tmp_path / "out.jsonl")
+        return with_context(asking(model, tmp_path), Reading(count, tmp_path / "index"), tmp_path / "out.jsonl")
 
     def run_with(count: int) -> int:
         result = run_llm_generator(request(captions), given(count), lambda _: None, lambda _: None)
@@ -96,11 +96,11 @@ def test_rows_read_the_nearest_captions_and_which_is_written_beside_them(
 
 def test_context_and_index_go_together(model: Path, tmp_path: Path) -> None:
     how = asking(model, tmp_path)
-    assert with_context(how, None, 0, tmp_path / "out.jsonl") is how
+    assert with_context(how, Reading(), tmp_path / "out.jsonl") is how
     with pytest.raises(UsageError, match="go together"):
-        with_context(how, None, 3, tmp_path / "out.jsonl")
+        with_context(how, Reading(3), tmp_path / "out.jsonl")
     with pytest.raises(UsageError, match="go together"):
-        with_context(how, tmp_path, 0, tmp_path / "out.jsonl")
+        with_context(how, Reading(index=tmp_path), tmp_path / "out.jsonl")
 
 
 def test_a_plan_tells_tokens_and_no_cost(captions: Path, model: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from pairwright.cli.console import Progress, columns, duration, far
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
+    from pairwright.flows.calibrating import Calibrated
     from pairwright.flows.llm import Asking
     from pairwright.flows.sections import LLMSection
     from pairwright.generators.llm.plan import StagePlan
@@ -175,21 +176,67 @@ ContextOption = Annotated[
 IndexOption = Annotated[Path | None, typer.Option("--index", help="Folder of the index that --context reads.")]
 
 
-def with_context(asking: "Asking", index: Path | None, context: int, out: Path) -> "Asking":
+CalibrateOption = Annotated[
+    bool,
+    typer.Option(
+        "--calibrate", help="With local: and --context: attention to captions by relevance, whatever their place."
+    ),
+]
+CalibrateTemperatureOption = Annotated[
+    float | None,
+    typer.Option("--calibrate-temperature", help="The smaller, the more goes to the most relevant one; 5e-5."),
+]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options of a command about what a model reads with each row, as they were given."""
+
+    context: int = 0
+    index: Path | None = None
+    calibrate: bool = False
+    temperature: float | None = None
+
+    @property
+    def given(self) -> bool:
+        """Whether any of them was."""
+        return self != Reading()
+
+
+READING = "--context, --index, --calibrate and --calibrate-temperature"
+
+
+def with_context(asking: "Asking", reading: Reading, out: Path) -> "Asking":
     """Return how a run asks that gives each row so many captions of an index to read; 0: none.
 
     Raises:
-        UsageError: one of the two options stands without the other.
+        UsageError: an option stands without one that it needs, or a value cannot be.
     """
-    if not context and index is None:
+    if reading.temperature is not None and not reading.calibrate:
+        raise UsageError("--calibrate-temperature does nothing without --calibrate.")
+    if reading.calibrate and not reading.context:
+        raise UsageError("--calibrate is about the captions of --context N and --index FOLDER. Give these as well.")
+    if not reading.context and reading.index is None:
         return asking
-    if not context or index is None:
+    if not reading.context or reading.index is None:
         raise UsageError("--context N and --index FOLDER go together: the N nearest captions of this index are read.")
     from dataclasses import replace
 
     from pairwright.flows.context import Context, record_path
 
-    return replace(asking, context=Context(index, context, record_path(out)))
+    given = replace(asking, context=Context(reading.index, reading.context, record_path(out)))
+    return replace(given, calibrated=_calibrated(asking.section.model, reading)) if reading.calibrate else given
+
+
+def _calibrated(model: str, reading: Reading) -> "Calibrated":
+    from pairwright.flows.calibrating import Calibrated
+    from pairwright.generators.llm.local_folder import is_local
+
+    if not is_local(model):
+        raise UsageError(
+            f"--calibrate reaches into a model on this machine, and {model} is none: --model local:FOLDER."
+        )
+    return Calibrated() if reading.temperature is None else Calibrated(reading.temperature)
 
 
 def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:

@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.asking import (
+    READING,
     Asked,
+    CalibrateOption,
+    CalibrateTemperatureOption,
     ContextOption,
     IndexOption,
+    Reading,
     Watching,
     bill_lines,
     cancelled_lines,
@@ -229,6 +233,8 @@ def conversations(
     workers: WorkersOption = 0,
     context: ContextOption = 0,
     index: IndexOption = None,
+    calibrate: CalibrateOption = False,
+    calibrate_temperature: CalibrateTemperatureOption = None,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -246,6 +252,7 @@ def conversations(
     from pairwright.generators.conversations import TYPES as BY_TEMPLATES
     from pairwright.generators.llm_conversations import TYPES as BY_MODEL
 
+    reading = Reading(context, index, calibrate, calibrate_temperature)
     named = _listed("types", types)
     wanted = counts_option(counts, named.get("types") or (BY_MODEL if method == "llm" else BY_TEMPLATES))
     options = {**(named or _listed("types", ",".join(wanted) or None)), **_listed("vocabulary", vocabulary or None)}
@@ -266,10 +273,8 @@ def conversations(
                 "Leave them out, or --method llm."
             )
         options |= {"ratios": _parts(ratios), "counts": wanted, "see_image": see_image}
-    elif ratios or see_image or context or index:
-        raise UsageError(
-            "--ratios, --see-image, --context and --index say how a model is asked. They need --method llm."
-        )
+    elif ratios or see_image or reading.given:
+        raise UsageError(f"--ratios, --see-image, {READING} say how a model is asked. They need --method llm.")
     else:
         options |= filled
         if instances and not vocabulary:
@@ -284,7 +289,7 @@ def conversations(
     limits = Limits({} if method == "llm" else wanted)
     request = Request(generator, options, seed, read, "", out, limits, workers)
     if method == "llm":
-        _ask(request, asked, as_json=as_json, index=index, context=context)
+        _ask(request, asked, as_json=as_json, reading=reading)
     else:
         _run(request, method, asked, as_json=as_json)
 
@@ -305,9 +310,9 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
     emit({**result, "method": method}, result_lines(result), as_json=as_json)
 
 
-def _ask(request: "Request", asked: Asked, *, as_json: bool, index: Path | None = None, context: int = 0) -> None:
+def _ask(request: "Request", asked: Asked, *, as_json: bool, reading: Reading | None = None) -> None:
     """Let a generator ask its model, or tell what it would ask."""
-    asking = with_context(asked.asking(request.out, request.seed), index, context, request.out)
+    asking = with_context(asked.asking(request.out, request.seed), reading or Reading(), request.out)
     if asked.batch_cancel:
         ids = asking.cancel_batches(note)
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)

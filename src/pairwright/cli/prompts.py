@@ -9,8 +9,11 @@ import typer
 
 from pairwright.cli.asking import (
     Asked,
+    CalibrateOption,
+    CalibrateTemperatureOption,
     ContextOption,
     IndexOption,
+    Reading,
     Watching,
     bill_lines,
     cancelled_lines,
@@ -153,6 +156,8 @@ def ask(
     out: Annotated[Path, typer.Option("--out", help="File to write, .jsonl.")],
     context: ContextOption = 0,
     index: IndexOption = None,
+    calibrate: CalibrateOption = False,
+    calibrate_temperature: CalibrateTemperatureOption = None,
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
     on_error: OnErrorOption = "stop",
@@ -172,7 +177,8 @@ def ask(
 
     read = text_options(input_, columns_, format_, explode=False, on_error=on_error)
     request = PromptRequest(name, read, out)
-    asking = with_context(asked.asking(out, seed), index, context, out)
+    reading = Reading(context, index, calibrate, calibrate_temperature)
+    asking = with_context(asked.asking(out, seed), reading, out)
     watching = Watching("pairs", asked.max_cost)
     if asked.batch_cancel:
         ids = asking.cancel_batches(watching.progress.note)

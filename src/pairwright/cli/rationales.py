@@ -8,9 +8,13 @@ import typer
 from typer.core import TyperCommand
 
 from pairwright.cli.asking import (
+    READING,
     Asked,
+    CalibrateOption,
+    CalibrateTemperatureOption,
     ContextOption,
     IndexOption,
+    Reading,
     Watching,
     bill_lines,
     cancelled_lines,
@@ -86,6 +90,8 @@ def rationales(
     as_json: JsonOption = False,
     context: ContextOption = 0,
     index: IndexOption = None,
+    calibrate: CalibrateOption = False,
+    calibrate_temperature: CalibrateTemperatureOption = None,
     asked: Asked,
 ) -> None:
     """Make rationales: why a row has its label, for a student to learn with it (Distilling step-by-step).
@@ -109,24 +115,24 @@ def rationales(
     if out.suffix.lower() == ".parquet" and student != StudentRows():
         raise UsageError(f"{out}: a .parquet holds examples without prefixes. Leave --rows and the prefixes out.")
     request = RationaleRequest(task, read, out, settings, student)
+    reading = Reading(context, index, calibrate, calibrate_temperature)
     if not outputs:
-        _ask(request, asked, index, context, as_json=as_json)
+        _ask(request, asked, reading, as_json=as_json)
         return
     asked.refuse(f"with {_IMPORT}")
-    if label_given or samples > 1 or context or index:
-        raise UsageError(f"--label-given, --samples, --context and --index do nothing with {_IMPORT}. Leave them out.")
+    if label_given or samples > 1 or reading.given:
+        raise UsageError(f"--label-given, --samples, {READING} do nothing with {_IMPORT}. Leave them out.")
     result = import_rationales(request, outputs)
     emit(result, _lines(result), as_json=as_json)
 
 
-def _ask(request: "RationaleRequest", asked: Asked, index: Path | None, context: int, *, as_json: bool) -> None:
+def _ask(request: "RationaleRequest", asked: Asked, reading: Reading, *, as_json: bool) -> None:
     if not asked.model:
         raise UsageError(f"Name a model with --model, or give its outputs with {_IMPORT}.")
     from pairwright.flows.rationale_asking import ask_rationales, plan_rationales
 
-    asking = with_context(
-        asked.asking(request.out), index, context, request.out
-    )  # --seed is that of the split: another one asks nothing anew
+    # --seed is that of the split: another one asks nothing anew.
+    asking = with_context(asked.asking(request.out), reading, request.out)
     watching = Watching("rows", asked.max_cost)
     if asked.batch_cancel:
         ids = asking.cancel_batches(watching.progress.note)
