@@ -226,17 +226,19 @@ class LocalModel:
             if not each.answer.done():
                 if self._halt.is_set():
                     each.answer.set_exception(self._stopped or Failure("interrupted"))
+                elif isinstance(answer, Failure):
+                    each.answer.set_exception(answer)
                 else:
                     each.answer.set_result(answer)
 
-    def _write(self, batch: Sequence[Wanted]) -> list[Written]:
+    def _write(self, batch: Sequence[Wanted]) -> list[Written | Failure]:
         import torch
 
         try:
-            return self._writer.write(batch)
-        except (torch.OutOfMemoryError, Failure):  # a failure is one row's, and the others are not to end in it
-            if len(batch) == 1:
-                raise
+            return list(self._writer.write(batch))
+        except (torch.OutOfMemoryError, Failure) as error:
+            if len(batch) == 1:  # the row's own fault, in which the others are not to end
+                return [_failure_of_row(error)]
         torch.cuda.empty_cache()
         half = len(batch) // 2
         return self._write(batch[:half]) + self._write(batch[half:])
@@ -303,11 +305,13 @@ def _stops(stop: Any) -> tuple[str, ...]:
     return stops
 
 
-def _failure(error: Exception) -> Failure | UsageError:
-    import torch
+def _failure_of_row(error: Exception) -> Failure:
+    if isinstance(error, Failure):
+        return error
+    return Failure("request_too_large", "the device's memory does not hold this request alone")
 
+
+def _failure(error: Exception) -> Failure | UsageError:
     if isinstance(error, Failure | UsageError):  # one of use ends the run: it would meet every row
         return error
-    if isinstance(error, torch.OutOfMemoryError):
-        return Failure("request_too_large", "the device's memory does not hold this request alone")
     return Failure("server_error", f"the local model broke: {type(error).__name__}: {error}")

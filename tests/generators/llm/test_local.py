@@ -161,6 +161,37 @@ def test_what_stands_around_a_batch_is_told_where_its_documents_are(folder: Path
     assert sorted(seen) == [["A dog."], ["Two birds.", "A man rides."]]
 
 
+@pytest.mark.parametrize(
+    ("error", "is_of_row"),
+    [
+        pytest.param(Failure("context_too_long"), True, id="no-room"),
+        pytest.param(pytest.importorskip("torch").OutOfMemoryError(), True, id="no-memory"),
+        pytest.param(UsageError("no such model"), False, id="no-use"),
+    ],
+)
+def test_one_row_that_cannot_be_written_leaves_the_others_and_a_model_that_cannot_ends_the_run(
+    folder: Path,
+    error: Exception,
+    is_of_row: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    @contextmanager
+    def around(model: Any, tokenizer: Any, prompts: Sequence[Prompt]) -> Any:
+        if any("birds" in prompt.text for prompt in prompts):
+            raise error
+        yield
+
+    async def run() -> list[Reply | BaseException]:
+        model = LocalModel.open(find_local(f"local:{folder}"), around=around)
+        try:
+            return await asyncio.gather(*(model.ask(request(text)) for text in TEXTS), return_exceptions=True)
+        finally:
+            await model.close()
+
+    found = asyncio.run(run())
+    wanted = Failure if is_of_row else UsageError
+    assert [isinstance(each, wanted) for each in found] == ["birds" in text or not is_of_row for text in TEXTS], found
+
+
 def test_a_copied_and_renamed_folder_has_the_same_name_and_other_weights_another(folder: Path, tmp_path: Path) -> None:
     first = find_local(f"local:{folder}")
     shutil.copytree(folder, tmp_path / "moved")
