@@ -130,7 +130,7 @@ def _telling(formal: Pairs, most: int) -> tuple[Tell, ...]:
         theirs.update(other - one)
     told = (Tell(words, ours[words], theirs[words]) for words in ours.keys() | theirs.keys())
     strong = sorted(
-        (tell for tell in told if tell.positive + tell.negative >= _FEWEST),
+        (tell for tell in told if tell.positive + tell.negative >= _FEWEST and tell.positive != tell.negative),
         key=lambda tell: (-abs(tell.weight), tell.words),
     )
     return tuple(_without_parts(strong, most))

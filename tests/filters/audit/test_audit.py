@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pairwright.filters.attacks import Measured
@@ -126,6 +126,7 @@ def test_telling_words_are_named_once_with_their_side() -> None:
     assert sum("single" in words for words in found) == 1
 
 
+@example([*[("", "b b")] * 3, *[("b", "")] * 2, ("b", "b b"), ("b b", "")])  # "b" leans to neither side
 @given(st.lists(st.tuples(st.text("ab ", max_size=12), st.text("ab ", max_size=12)), max_size=12))
 def test_exchanging_both_texts_mirrors_what_is_counted(pairs: list[tuple[str, str]]) -> None:
     there, back = tells_of(pairs), tells_of([(negative, positive) for positive, negative in pairs])
