@@ -163,7 +163,7 @@ def test_an_unreachable_model_ends_a_build_in_one_line_and_found_again_it_goes_o
         tmp_path,
         name="t",
         input={"path": str(tmp_path / "in.jsonl")},
-        llm={"model": "small", "max_retries": 1, "timeout": 2},
+        llm={"model": "small", "max_retries": 1, "timeout": 2, "patience": 1},
         positives={"method": "llm"},
         workers=1,
     )
@@ -172,9 +172,11 @@ def test_an_unreachable_model_ends_a_build_in_one_line_and_found_again_it_goes_o
         assert build(config, tmp_path / "whole", OPENAI_BASE_URL=server.url).returncode == 0
     failed = build(config, tmp_path / "out", OPENAI_BASE_URL=nowhere)
     assert failed.returncode == 1
-    assert nowhere.removesuffix("/v1") in errors(failed)
+    port = nowhere.removesuffix("/v1").rpartition(":")[2]
+    assert "stayed away" in errors(failed)
+    assert port in errors(failed)
     assert not (tmp_path / "out" / "manifest.json").exists()
-    with in_thread(App(Script())) as server:
+    with in_thread(App(Script()), port=int(port)) as server:
         assert build(config, tmp_path / "out", OPENAI_BASE_URL=server.url).returncode == 0
         asked = server.stats()["requests"]
     assert asked > 0
