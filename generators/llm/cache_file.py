@@ -86,8 +86,9 @@ def open_file(path: Path, *, create: bool) -> sqlite3.Connection:
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
-    version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
-    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    with transaction(connection, "BEGIN"):  # one view of the file: another process may be making it meanwhile
+        version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if application != APPLICATION_ID and (application or version or tables):
         raise StorageError(f"{path}: a database, but no cache of answers. Give another path.")
     if version > SCHEMA_VERSION:
@@ -135,9 +136,9 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Write all of a block or nothing; other writers wait."""
-    connection.execute("BEGIN IMMEDIATE")
+def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """Write all of a block or nothing; other writers wait. A plain ``BEGIN`` reads all of it from one state."""
+    connection.execute(begin)
     try:
         yield
         connection.execute("COMMIT")

@@ -220,6 +220,25 @@ def test_processes_that_write_at_once_lose_nothing(path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM answers").fetchone() == (550,)
 
 
+def test_a_cache_that_another_process_makes_meanwhile_is_a_cache(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.parent.mkdir()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+    read = cache_file._pragma
+
+    def interrupted(connection: sqlite3.Connection, name: str) -> int:
+        found = read(connection, name)
+        if name == "application_id":
+            monkeypatch.setattr(cache_file, "_pragma", read)
+            Cache.open(path).close()
+        return found
+
+    monkeypatch.setattr(cache_file, "_pragma", interrupted)
+    with Cache.open(path) as cache:
+        keep(cache)
+        assert cache.get(KEY) is not None
+
+
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
