@@ -10,6 +10,8 @@ from transformers import (
     CLIPVisionModel,
     LlamaConfig,
     LlamaForCausalLM,
+    LlavaConfig,
+    LlavaForConditionalGeneration,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     Qwen2Config,
@@ -61,6 +63,17 @@ def language(seed: int = 0, kind: str = "llama") -> PreTrainedModel:
         if kind == "qwen":
             return Qwen2ForCausalLM(Qwen2Config(**sizes, eos_token_id=2, tie_word_embeddings=True))
         return LlamaForCausalLM(LlamaConfig(**sizes, eos_token_id=2))
+
+
+def llava_checkpoint(seed: int = 0) -> LlavaForConditionalGeneration:
+    """Return a LLaVA as transformers builds it; its mark of an image is ``<unk>``."""
+    seeing, speaking = clip().network.config.vision_config, language().config
+    config = LlavaConfig(vision_config=seeing, text_config=speaking, image_token_index=3, image_seq_length=PATCHES)
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        made = LlavaForConditionalGeneration(config)
+    made.train(mode=False)
+    return made
 
 
 def student(seed: int = 0) -> T5ForConditionalGeneration:

@@ -12,7 +12,7 @@ from pairwright.training.evaluation.pictures import image_batches
 from pairwright.training.evaluation.subjects import Subject
 from pairwright.training.loading.talks import TalkFormat
 from pairwright.training.loading.texts import TextOptions, fill_of, load_tokenizer, padded
-from pairwright.training.models.llava import IMAGE, Llava
+from pairwright.training.models.llava import IMAGE, Llava, tokenizer_of
 
 
 def answers(
@@ -34,7 +34,7 @@ def answers(
     """
     model = subject.model
     assert isinstance(model, Llava)  # tasks.py lets no other kind come here
-    options = TextOptions(f"{subject.named.folder}/language", 2**16)
+    options = TextOptions(tokenizer_of(subject.named.folder), 2**16)
     tokenizer = load_tokenizer(options.tokenizer)
     device = next(model.parameters()).device
     shown = image_batches([question.image for question in questions], model.pixels, batch, device)

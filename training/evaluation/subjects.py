@@ -1,7 +1,7 @@
 """The models under evaluation: opened one after the other, each as it is, or mixed with the one it was trained from.
 
 A model is named by the folder of a run of ``pairwright train``, a folder that a model was saved to, or a checkpoint of
-transformers (CLIP, T5 and other encoder-decoders) by folder or name. What kind it is, is read before its weights, so
+transformers (CLIP, LLaVA, T5 and other encoder-decoders) by folder or name. What kind it is, is read before its weights, so
 that a task it cannot do is refused at once.
 
 WiSE-FT: at a share of 0 stands the model before training, at 1 the trained one. REACT's gated blocks, which the model
@@ -10,18 +10,14 @@ before training has not, are taken as trained with their gates shut, which is th
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig
 
-from pairwright.datasets.errors import InputError, UsageError
-from pairwright.training.models.checkpoints import read_description, unreadable
+from pairwright.datasets.errors import UsageError
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.interpolation import interpolate
-from pairwright.training.models.opening import Model, model_folder, open_model
-from pairwright.training.models.rationales import Student
+from pairwright.training.models.opening import Model, kind_of, model_folder, open_model
 from pairwright.training.models.react import ReactClip
 
 _GATES = ("gate_attention", "gate_dense")
@@ -74,24 +70,7 @@ def named_model(name: str) -> Named:
         StorageError: when its description is torn.
     """
     folder = model_folder(name)
-    kind = read_description(Path(folder)).get("kind")
-    return Named(name, folder, str(kind) if kind else _kind_of_checkpoint(folder))
-
-
-def _kind_of_checkpoint(name: str) -> str:
-    try:
-        config = AutoConfig.from_pretrained(name)
-    except (OSError, ValueError, KeyError) as error:
-        raise unreadable(name, error) from error
-    if config.is_encoder_decoder:
-        return Student.kind
-    if config.model_type == "clip":
-        return Clip.kind
-    raise InputError(
-        f"a checkpoint of kind {config.model_type}",
-        where=name,
-        mend="Give a CLIP, an encoder-decoder such as T5, or a model that `pairwright train` has written.",
-    )
+    return Named(name, folder, kind_of(folder))
 
 
 def subjects(models: Sequence[Named], mixing: Mixing | None, device: str = "") -> Iterator[Subject]:
@@ -107,7 +86,7 @@ def subjects(models: Sequence[Named], mixing: Mixing | None, device: str = "") -
     """
     on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     for named in models:
-        model = _opened(named)
+        model = open_model(named.folder)
         if mixing is None:
             yield Subject(named, model.to(on).eval())
             continue
@@ -118,13 +97,9 @@ def subjects(models: Sequence[Named], mixing: Mixing | None, device: str = "") -
             yield Subject(named, model.to(on).eval(), share)
 
 
-def _opened(named: Named) -> Model:
-    return Student.load(named.folder) if named.kind == Student.kind else open_model(named.folder)
-
-
 def _before(model: Model, after: Mapping[str, Tensor], base: str, named: Named) -> dict[str, Tensor]:
     found = named_model(base)
-    before = dict(_opened(found).state_dict())
+    before = dict(open_model(found.folder).state_dict())
     if isinstance(model, ReactClip) and found.kind == Clip.kind:
         blocks = {key: tensor for key, tensor in after.items() if key.startswith("blocks.")}
         before |= {key: torch.zeros_like(one) if key.endswith(_GATES) else one for key, one in blocks.items()}

@@ -11,11 +11,11 @@ from pairwright.training.loading.texts import TextOptions
 from pairwright.training.loading.triplets import Triplets
 from pairwright.training.methods.contrastive import images_for, open_clip, texts_for
 from pairwright.training.methods.method import Ready
-from pairwright.training.models.checkpoints import read_description
 from pairwright.training.models.clip import Clip, ClipOutput
 from pairwright.training.models.focallens import FocalLensClip
-from pairwright.training.models.llava import Llava
+from pairwright.training.models.llava import Llava, tokenizer_of
 from pairwright.training.models.mllm import FocalLensMllm
+from pairwright.training.models.opening import kind_of
 from pairwright.training.models.trained import train_only
 from pairwright.training.objectives.conditional import conditional_loss
 from pairwright.training.objectives.embedded import Total
@@ -69,7 +69,7 @@ class FocalLensByLanguage:
             unused.requires_grad_(False)
         began = method.target != ""
         asked = TextOptions(
-            str(Path(model) / ("language" if began else "llava/language")),
+            tokenizer_of(model if began else str(Path(model) / "llava")),
             recipe.batches.max_tokens or _INSTRUCTION_TOKENS,
         )
         answers = TextOptions(
@@ -92,14 +92,14 @@ class FocalLensByLanguage:
 
 
 def _opened(model: str, target: str) -> FocalLensMllm:
-    kind = read_description(Path(model)).get("kind")
+    kind = kind_of(model)
     if kind == FocalLensMllm.kind:
         if target:
             raise UsageError(f"{model} is a FocalLens-MLLM and has its target: leave out method.target.")
         return FocalLensMllm.load(model)
     if kind != Llava.kind:
         raise UsageError(
-            f"{model} is a {kind or 'checkpoint from elsewhere'}; this recipe begins with a llava, as llava-align and "
+            f"{model} is a {kind}; this recipe begins with a llava, as llava-align and "
             "llava-instruct make one, or with a focallens-mllm."
         )
     if not target:

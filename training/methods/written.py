@@ -3,7 +3,6 @@
 Rows do not depend on each other, so nothing is gathered: each rank's mean is weighted by what it counts.
 """
 
-from pathlib import Path
 from typing import cast
 
 from torch import Tensor, nn
@@ -15,8 +14,8 @@ from pairwright.training.loading.students import Students
 from pairwright.training.loading.talks import Talks
 from pairwright.training.loading.texts import TextOptions
 from pairwright.training.methods.method import Ready, share
-from pairwright.training.models.checkpoints import read_description
-from pairwright.training.models.llava import IMAGE, Connection, Llava, Predicted
+from pairwright.training.models.llava import IMAGE, Connection, Llava, Predicted, tokenizer_of
+from pairwright.training.models.opening import kind_of
 from pairwright.training.models.rationales import Student
 from pairwright.training.models.trained import train_only
 from pairwright.training.objectives.embedded import Total
@@ -38,7 +37,7 @@ class Talking:
             UsageError: ``model`` is a LLaVA and a language model is named as well, or neither.
         """
         method = cast("LlavaMethod", recipe.method)
-        saved = read_description(Path(model)).get("kind") == Llava.kind
+        saved = kind_of(model) == Llava.kind
         if saved == bool(method.language):
             raise UsageError(
                 f"{model} is a LLaVA and has its language model: leave out method.language."
@@ -56,9 +55,7 @@ class Talking:
         return Ready(
             llava,
             Talks(IMAGE, method.types),
-            TextOptions(
-                str(Path(model) / "language") if saved else method.language, recipe.batches.max_tokens or _TALK_TOKENS
-            ),
+            TextOptions(tokenizer_of(model) if saved else method.language, recipe.batches.max_tokens or _TALK_TOKENS),
             ImageOptions(llava.pixels.size, recipe.batches.crop, recipe.batches.mirror, mean, deviation),
         )
 

@@ -17,7 +17,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from pairwright.datasets.atomic import replacing, write_text
 from pairwright.datasets.errors import InputError, MissingResource, StorageError, UsageError
@@ -40,8 +40,7 @@ def pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.float32
         MissingResource: when there is no such checkpoint and it cannot be downloaded.
         InputError: when it is damaged, or of another kind.
     """
-    if _is_path(name) and not Path(name).is_dir():
-        raise MissingResource(f"checkpoint {name}: there is no such folder")
+    _check_there(name)
     try:
         model, report = kind.from_pretrained(name, dtype=dtype, output_loading_info=True)
     except (OSError, ValueError, KeyError, SafetensorError, RuntimeError) as error:
@@ -60,6 +59,20 @@ def pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.float32
     return model
 
 
+def read_config(name: str) -> Any:
+    """Load the config of the checkpoint ``name``, which tells what kind of model it is; its weights are not read.
+
+    Raises:
+        MissingResource: when there is no such checkpoint and it cannot be downloaded.
+        InputError: when it has no config that transformers knows.
+    """
+    _check_there(name)
+    try:
+        return AutoConfig.from_pretrained(name)
+    except (OSError, ValueError, KeyError) as error:
+        raise unreadable(name, error) from error
+
+
 def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     """Load the tokenizer that lies beside the checkpoint ``name``.
 
@@ -72,6 +85,11 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
         raise unreadable(name, error) from error
     assert isinstance(tokenizer, PreTrainedTokenizerBase)
     return tokenizer
+
+
+def _check_there(name: str) -> None:
+    if _is_path(name) and not Path(name).is_dir():
+        raise MissingResource(f"checkpoint {name}: there is no such folder")
 
 
 def _is_path(name: str) -> bool:

@@ -91,7 +91,7 @@ class Clip(nn.Module):
         """
         network = pretrained(CLIPModel, name, dtype=dtype)
         assert isinstance(network, CLIPModel)
-        return cls(network, read_tokenizer(name), _read_pixels(name, side(network.vision_model)))
+        return cls(network, read_tokenizer(name), read_pixels(name, side(network.vision_model)))
 
     @property
     def dim(self) -> int:
@@ -233,12 +233,20 @@ def _unit(rows: Tensor) -> Tensor:
     return functional.normalize(rows.float(), dim=-1)
 
 
-def _read_pixels(name: str, size: int) -> Pixels:
-    try:
-        path = cached_file(name, "preprocessor_config.json", _raise_exceptions_for_missing_entries=False)
-        found = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
-    except (OSError, ValueError) as error:
-        raise unreadable(name, error) from error
+def read_pixels(name: str, size: int) -> Pixels:
+    """Return what the images of a checkpoint must look like, as its image processor tells; CLIP's where it does not.
+
+    Raises:
+        InputError: when what it tells is damaged.
+    """
+    found: dict[str, Any] = {}
+    for file in ("preprocessor_config.json", "processor_config.json"):  # the second holds the first within it
+        try:
+            path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
+            read = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
+        except (OSError, ValueError) as error:
+            raise unreadable(name, error) from error
+        found = found or read.get("image_processor", read)
     return Pixels(size, tuple(found.get("image_mean", _MEAN)), tuple(found.get("image_std", _DEVIATION)))
 
 

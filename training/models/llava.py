@@ -35,7 +35,8 @@ from pairwright.training.models.checkpoints import (
     read_tokenizer,
     save_added,
 )
-from pairwright.training.models.clip import Clip, Pixels
+from pairwright.training.models.clip import Clip, Pixels, read_pixels
+from pairwright.training.models.llava_checkpoint import is_llava_checkpoint, read_parts
 from pairwright.training.models.tower import layers_until, patch_count, side, vision_states
 
 IMAGE_MARK = "<image>"
@@ -50,10 +51,12 @@ class Connection:
     Attributes:
         projection: ``linear`` (LLaVA) or ``mlp``, two layers (LLaVA-1.5).
         layer: of the vision tower whose features are taken: -2 before the last, -1 after it (`tower.vision_states`).
+        tiles: images are read in parts, the whole and its tiles (AnyRes); told to whoever prepares images.
     """
 
     projection: Literal["linear", "mlp"] = "mlp"
     layer: int = -2
+    tiles: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +143,18 @@ class Llava(nn.Module):
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
-        """Load what `save` wrote.
+        """Load what `save` wrote, or a LLaVA checkpoint of transformers by folder or name.
 
         Raises:
             StorageError: when it is torn.
-            UsageError: when ``name`` is not such a folder: `begin` makes one.
+            MissingResource: when there is no such checkpoint.
+            InputError: when a checkpoint is damaged, or built otherwise than this is.
+            UsageError: when ``name`` is another model: `begin` makes a LLaVA of it.
         """
         folder = Path(name)
         described = read_description(folder)
+        if not described and is_llava_checkpoint(name):
+            return cls._of_checkpoint(name, dtype)
         if described.get("kind") != cls.kind:
             raise UsageError(f"{name} is not a {cls.kind} that was saved: Llava.begin(vision, language) makes one")
         model = cls(
@@ -158,6 +165,15 @@ class Llava(nn.Module):
             pixels=Pixels.read(described["pixels"]),
         )
         fill(model.added(), read_added(folder), folder)
+        return model
+
+    @classmethod
+    def _of_checkpoint(cls, name: str, dtype: torch.dtype) -> Self:
+        parts = read_parts(name, dtype=dtype)
+        pixels = read_pixels(name, side(parts.vision))
+        words = read_tokenizer(name)
+        model = cls(parts.vision, parts.language, Connection("mlp", parts.layer), tokenizer=words, pixels=pixels)
+        model.projection.load_state_dict(parts.projection)
         return model
 
     @property
@@ -295,6 +311,11 @@ class Llava(nn.Module):
         if sum(sizes) != len(tokens):
             raise UsageError(f"{len(tokens)} parts of images for grids that need {sum(sizes)}")
         return [merge(parts, grid) for parts, grid in zip(torch.split(tokens, sizes), grids, strict=True)]
+
+
+def tokenizer_of(name: str) -> str:
+    """Return where the tokenizer of a LLaVA lies, a folder or a name: beside its language model, or the checkpoint."""
+    return str(Path(name) / "language") if read_description(Path(name)) else name
 
 
 def mark_images(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:

@@ -1,11 +1,11 @@
-"""Any saved model or CLIP checkpoint by folder or name, as what it is."""
+"""Any saved model or checkpoint of transformers by folder or name, as what it is."""
 
 from pathlib import Path
 
 import torch
 
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.training.models.checkpoints import read_description
+from pairwright.training.models.checkpoints import read_config, read_description
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens import FocalLensClip
 from pairwright.training.models.llava import Llava
@@ -21,17 +21,43 @@ _KINDS: dict[str, type[Model]] = {
 
 
 def open_model(name: str, *, dtype: torch.dtype = torch.float32) -> Model:
-    """Load a folder that one of this room's models was saved to, or else a CLIP checkpoint by folder or name.
+    """Load a folder that one of this room's models was saved to, or a checkpoint of transformers by folder or name.
 
     Raises:
         StorageError: when the folder is torn, or of a kind that is not known.
         MissingResource: when there is no such checkpoint.
-        InputError: when it is damaged or not a CLIP.
+        InputError: when it is damaged, or of a kind that is not read.
     """
-    kind = read_description(Path(name)).get("kind", Clip.kind)
-    if kind not in _KINDS:
+    return _KINDS[kind_of(name)].load(name, dtype=dtype)
+
+
+def kind_of(name: str) -> str:
+    """Say which of this room's models ``name`` is, without reading its weights.
+
+    Checkpoints of transformers are a ``clip``, a ``llava`` or, any encoder-decoder, a ``student``.
+
+    Raises:
+        StorageError: when the folder is torn, or of a kind that is not known.
+        MissingResource: when there is no such checkpoint.
+        InputError: when it is of a kind that is not read.
+    """
+    kind = read_description(Path(name)).get("kind")
+    if kind is not None and kind not in _KINDS:
         raise StorageError(f"{name} holds a model of kind {kind!r}; known: {', '.join(_KINDS)}")
-    return _KINDS[kind].load(name, dtype=dtype)
+    return kind or _kind_of_checkpoint(name)
+
+
+def _kind_of_checkpoint(name: str) -> str:
+    config = read_config(name)
+    if config.is_encoder_decoder:
+        return Student.kind
+    if config.model_type in (Clip.kind, Llava.kind):
+        return str(config.model_type)
+    raise InputError(
+        f"a checkpoint of kind {config.model_type}",
+        where=name,
+        mend="Give a CLIP, a LLaVA, an encoder-decoder such as T5, or a model that `pairwright train` has written.",
+    )
 
 
 def model_folder(name: str) -> str:
