@@ -98,6 +98,9 @@ class FocalLensMllmMethod(_Strict):
     """The same with a language model, whose state behind image and instruction finds the answer."""
 
     kind: Literal["focallens-mllm"]
+    tiles: bool = Field(
+        default=False, description="AnyRes: tiles of the image beside the whole; a model that has them keeps them."
+    )
     target: str = Field(
         "", description="CLIP that embeds the answers; empty: --model is a FocalLens-MLLM, with its own."
     )
@@ -112,6 +115,9 @@ class LlavaMethod(_Strict):
     kind: Literal["llava-align", "llava-instruct"]
     language: str = Field("", description="The language model, where --model is a CLIP; empty: --model is a LLaVA.")
     projection: Literal["linear", "mlp"] = "mlp"
+    tiles: bool = Field(
+        default=False, description="AnyRes: tiles of the image beside the whole; a model that has them keeps them."
+    )
     types: tuple[str, ...] = Field((), description="Of conversations; empty: all.")
 
 

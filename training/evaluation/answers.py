@@ -37,7 +37,8 @@ def answers(
     options = TextOptions(tokenizer_of(subject.named.folder), 2**16)
     tokenizer = load_tokenizer(options.tokenizer)
     device = next(model.parameters()).device
-    shown = image_batches([question.image for question in questions], model.pixels, batch, device)
+    pictures = [question.image for question in questions]
+    shown = image_batches(pictures, model.pixels, batch, device, tiles=model.connection.tiles)
     said: list[str] = []
     for place, images in enumerate(shown):
         now = questions[place * batch : (place + 1) * batch]
@@ -45,7 +46,7 @@ def answers(
             [_asked(tokenizer, question.text, style or TalkFormat()) for question in now], fill_of(options)
         )
         with torch.inference_mode():
-            found = model.answer(texts.to(device), mask.to(device), images, most=longest)
+            found = model.answer(texts.to(device), mask.to(device), images.pixels, most=longest, grids=images.grids)
         said += [text.strip() for text in tokenizer.batch_decode(found, skip_special_tokens=True)]
     return said
 

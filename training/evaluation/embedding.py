@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.evaluation.pictures import image_batches
+from pairwright.training.evaluation.pictures import Shown, image_batches
 from pairwright.training.evaluation.subjects import Subject
 from pairwright.training.loading.texts import TextOptions, encode, fill_of, load_tokenizer, padded
 from pairwright.training.models.clip import Clip, Pixels
@@ -71,7 +71,7 @@ class Embedder:
         with torch.inference_mode():
             blocks = [
                 self._seen(shown, asked)
-                for shown in image_batches(list(places), self._pixels(), self.batch, self.device)
+                for shown in image_batches(list(places), self._pixels(), self.batch, self.device, tiles=self._tiles())
             ]
         return np.concatenate(blocks)[[places[image] for image in images]]
 
@@ -98,6 +98,10 @@ class Embedder:
         model = self.subject.model
         return model.llava.pixels if isinstance(model, FocalLensMllm) else self._clip().pixels
 
+    def _tiles(self) -> bool:
+        model = self.subject.model
+        return isinstance(model, FocalLensMllm) and model.llava.connection.tiles
+
     def _text_folder(self) -> str:
         folder = self.subject.named.folder
         return f"{folder}/target" if isinstance(self.subject.model, FocalLensMllm) else folder
@@ -123,15 +127,16 @@ class Embedder:
         end = load_tokenizer(options.tokenizer).eos_token_id  # the model puts it there itself
         return torch.tensor([ids[:-1] if ids and ids[-1] == end else ids], device=self.device)
 
-    def _seen(self, shown: Tensor, asked: Tensor | None) -> Rows:
+    def _seen(self, shown: Shown, asked: Tensor | None) -> Rows:
         model = self.subject.model
         if asked is None:
-            return _numbers(self._clip().encode_images(shown))
+            return _numbers(self._clip().encode_images(shown.pixels))
         each = asked.expand(len(shown), -1)
         if isinstance(model, FocalLensMllm):
-            return _numbers(model.encode_images(shown, each, torch.ones_like(each, dtype=torch.bool)))
+            said = torch.ones_like(each, dtype=torch.bool)
+            return _numbers(model.encode_images(shown.pixels, each, said, grids=shown.grids))
         assert isinstance(model, FocalLensClip)
-        return _numbers(model.encode_images(shown, each))
+        return _numbers(model.encode_images(shown.pixels, each))
 
 
 def _numbers(rows: Tensor) -> Rows:

@@ -1,12 +1,14 @@
 """Images under evaluation: checked before a model is opened, and made ready for its tower.
 
 An image is a locator (a path, or ``shard.tar::member``). It is prepared as CLIP does: the shorter side brought to the
-tower's size, the square in the middle cut out; some are decoded side by side. Memory: one batch.
+tower's size, the square in the middle cut out; or, for a LLaVA that reads tiles, whole and in tiles. Some are decoded
+side by side. Memory: one batch.
 """
 
 import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
@@ -17,7 +19,8 @@ from torch import Tensor
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import UnusableImage, check_locator, open_image
-from pairwright.training.loading.images import ImageOptions, pixels
+from pairwright.training.loading.images import ImageOptions, parts, pixels
+from pairwright.training.models.anyres import Grid
 from pairwright.training.models.clip import Pixels
 
 _THREADS = 4
@@ -48,27 +51,51 @@ def image_sizes(images: Sequence[str]) -> dict[str, int]:
     return sides
 
 
-def image_batches(images: Sequence[str], wanted: Pixels, size: int, device: torch.device) -> Iterator[Tensor]:
-    """Yield the images in order as float32 (up to ``size``, 3, side, side), normalised.
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Images as a tower takes them.
+
+    Attributes:
+        pixels: float32 (n, 3, side, side), normalised; of images in tiles all parts, one image after the other.
+        grids: one an image; None without tiles.
+    """
+
+    pixels: Tensor
+    grids: list[Grid] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of images."""
+        return len(self.pixels) if self.grids is None else len(self.grids)
+
+
+def image_batches(
+    images: Sequence[str], wanted: Pixels, size: int, device: torch.device, *, tiles: bool = False
+) -> Iterator[Shown]:
+    """Yield the images in order, ``size`` at once.
 
     Args:
         images: locators.
         wanted: what the tower takes.
         size: images a batch.
         device: where the batches go.
+        tiles: in parts, the whole and its tiles (AnyRes).
 
     Raises:
         UnusableImage: an image whose header is whole does not decode.
     """
     mean, std = (cast("tuple[float, float, float]", tuple(each)) for each in (wanted.mean, wanted.deviation))
-    options = ImageOptions(wanted.size, mean=mean, std=std)
+    options = ImageOptions(wanted.size, tiles=tiles, mean=mean, std=std)
     middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (mean, std))
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in range(0, len(images), size):
-            found = list(threads.map(partial(_square, options), images[start : start + size]))
-            raw = torch.from_numpy(np.stack(found)).to(device)
-            yield (raw.float() / 255 - middle) / spread
+            found = list(threads.map(partial(_prepared, options), images[start : start + size]))
+            raw = torch.from_numpy(np.concatenate([own for own, _ in found])).to(device)
+            grids = [grid for _, grid in found if grid is not None]
+            yield Shown((raw.float() / 255 - middle) / spread, grids or None)
 
 
-def _square(options: ImageOptions, image: str) -> npt.NDArray[np.uint8]:
-    return pixels(open_image(image), options, random.Random(0), image)  # without crops nothing is drawn
+def _prepared(options: ImageOptions, image: str) -> tuple[npt.NDArray[np.uint8], Grid | None]:
+    chance = random.Random(0)  # without crops nothing is drawn
+    if options.tiles:
+        return parts(open_image(image), options, chance, image)
+    return pixels(open_image(image), options, chance, image)[None], None

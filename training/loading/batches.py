@@ -58,12 +58,15 @@ class TripletBatch:
         images: float32 (b, 3, h, w); rows of one sample have the same image.
         instructions: int64 (b, t), what was asked; ``instruction_mask`` is bool (b, t).
         texts: int64 (b, s), the answer; ``text_mask`` is bool (b, s).
+        grids: of images in tiles (AnyRes), rows and columns for each row; ``images`` are then all parts of the first
+            row's image, the whole first, then of the second's. Empty without tiles.
         groups: int64 (b,), equal for rows of one image, within this batch.
         keys: of the samples, one a row.
         cut: as in `PairBatch`.
     """
 
     images: Tensor
+    grids: tuple[tuple[int, int], ...]
     instructions: Tensor
     instruction_mask: Tensor
     texts: Tensor
@@ -82,12 +85,15 @@ class TalkBatch:
         texts: int64 (b, t), token ids; one of each row is the mark that the image's features take the place of.
         text_mask: bool (b, t).
         labels: int64 (b, t): the token itself in answers and the stop marks behind them, `IGNORED` elsewhere.
+        grids: of images in tiles (AnyRes), rows and columns for each row; ``images`` are then all parts of the first
+            row's image, the whole first, then of the second's. Empty without tiles.
         groups: int64 (b,), as in `PairBatch`.
         keys: of the samples, one a row.
         cut: conversations that lost their end.
     """
 
     images: Tensor
+    grids: tuple[tuple[int, int], ...]
     texts: Tensor
     text_mask: Tensor
     labels: Tensor
@@ -126,7 +132,7 @@ class Packed(Generic[B]):
     Attributes:
         batch: everything else.
         pixels: uint8 (m, 3, h, w), each image once; (0,) for batches without.
-        image_of: int64 (b,), the image of each row.
+        image_of: int64 (b,), the image of each row; of images in tiles, the places of all parts, row by row.
     """
 
     batch: B

@@ -14,14 +14,18 @@ import io
 import math
 import random
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from PIL import Image, UnidentifiedImageError
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images import DECODER_ERRORS, FORMATS, UnusableImage
+from pairwright.training.models.anyres import Grid, choose_grid, split
 
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
 CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
@@ -41,6 +45,7 @@ class ImageOptions:
         size: pixels of a side, as the tower takes them.
         crop: least share of the area that a random crop keeps, above 0; 1: the middle, nothing random.
         mirror: share of the pictures that are mirrored, 0-1.
+        tiles: give the whole image and its tiles (AnyRes), nothing cut away, instead of one square.
         mean: of the channels in 0-1, red first.
         std: likewise.
 
@@ -51,16 +56,19 @@ class ImageOptions:
     size: int = 224
     crop: float = 1.0
     mirror: float = 0.0
+    tiles: bool = False
     mean: tuple[float, float, float] = CLIP_MEAN
     std: tuple[float, float, float] = CLIP_STD
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.crop <= 1 or not 0 <= self.mirror <= 1 or min(self.std) <= 0:
             raise UsageError("images: size and std above 0, crop above 0 and at most 1, mirror in 0-1.")
+        if self.tiles and self.crop < 1:
+            raise UsageError("images in tiles are shown whole: a random crop is not made of them. Set crop to 1.")
 
 
 def pixels(data: bytes, options: ImageOptions, chance: random.Random, where: str) -> npt.NDArray[np.uint8]:
-    """Return uint8 (3, size, size), red first.
+    """Return uint8 (3, size, size), red first; `tiles` of them is not looked at.
 
     Args:
         data: an image file.
@@ -71,22 +79,46 @@ def pixels(data: bytes, options: ImageOptions, chance: random.Random, where: str
     Raises:
         UnusableImage: the bytes do not decode.
     """
+    with _decoding(where):
+        image = Image.open(io.BytesIO(data), formats=FORMATS)
+        least = math.ceil(options.size / math.sqrt(options.crop))
+        if options.crop < 1:
+            image.draft("RGB", (least, least))  # the smallest that has no side below this; other formats: nothing
+        plain = image if image.mode == "RGB" else image.convert("RGB")
+        prepared = _random(plain, options, chance) if options.crop < 1 else _middle(plain, options.size)
+    return _turned(prepared, options, chance)
+
+
+def parts(data: bytes, options: ImageOptions, chance: random.Random, where: str) -> tuple[npt.NDArray[np.uint8], Grid]:
+    """Return uint8 (1 + tiles, 3, size, size), the whole image first, and the grid of its tiles (`anyres.split`).
+
+    What is padded has the mean colour. Arguments and errors are those of `pixels`.
+    """
+    with _decoding(where):
+        shown = _turned(Image.open(io.BytesIO(data), formats=FORMATS).convert("RGB"), options, chance)
+    middle = 255 * torch.tensor(options.mean).view(3, 1, 1)
+    grid = choose_grid(shown.shape[2], shown.shape[1], options.size)
+    cut = split(torch.from_numpy(shown).float() - middle, options.size, grid) + middle
+    return cut.round_().clamp_(0, 255).byte().numpy(), grid
+
+
+@contextmanager
+def _decoding(where: str) -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            image = Image.open(io.BytesIO(data), formats=FORMATS)
-            least = math.ceil(options.size / math.sqrt(options.crop))
-            if options.crop < 1:
-                image.draft("RGB", (least, least))  # the smallest that has no side below this; other formats: nothing
-            plain = image if image.mode == "RGB" else image.convert("RGB")
-            prepared = _random(plain, options, chance) if options.crop < 1 else _middle(plain, options.size)
+            yield
     except UnidentifiedImageError:  # its own message tells where the bytes lie in memory
         raise UnusableImage("bad_image", f"not an image ({', '.join(FORMATS)} are read)", where) from None
     except (*DECODER_ERRORS, *_BOMB) as error:
         raise UnusableImage("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
+
+
+def _turned(image: Image.Image, options: ImageOptions, chance: random.Random) -> npt.NDArray[np.uint8]:
+    """Return the picture as uint8 (3, h, w), mirrored where chance says so."""
     if options.mirror and chance.random() < options.mirror:
-        prepared = prepared.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    return np.ascontiguousarray(np.asarray(prepared).transpose(2, 0, 1))
+        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
 
 def _middle(image: Image.Image, size: int) -> Image.Image:

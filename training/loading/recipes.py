@@ -6,6 +6,7 @@ knows nothing of files, workers or ranks.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Literal, Protocol
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import InputError
 from pairwright.training.loading.batches import B, Packed
-from pairwright.training.loading.images import ImageOptions, pixels
+from pairwright.training.loading.images import ImageOptions, parts, pixels
 from pairwright.training.loading.raw import Body, RawSample
 from pairwright.training.loading.texts import TextOptions
 
@@ -73,11 +74,51 @@ def image_tensor(samples: Sequence[RawSample], making: Making) -> Tensor:
     """
     stacked = np.empty((len(samples), 3, making.images.size, making.images.size), dtype=np.uint8)
     for place, sample in enumerate(samples):
-        if not sample.image:
-            raise no_image(sample.where)
-        chance = stream(making.seed, making.epoch, "crop", sample.key)
-        stacked[place] = pixels(sample.image, making.images, chance, sample.where)
+        stacked[place] = pixels(_image(sample), making.images, _chance(sample, making), sample.where)
     return torch.from_numpy(stacked)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The images of a batch's rows.
+
+    Attributes:
+        pixels: uint8 (m, 3, size, size), each image once, all parts of one side by side where images are in tiles.
+        image_of: int64 (b,), the image of each row; with tiles, all parts of the first row's, then of the second's.
+        grids: rows and columns of the tiles of each row's image; empty without tiles.
+    """
+
+    pixels: Tensor
+    image_of: Tensor
+    grids: tuple[tuple[int, int], ...] = ()
+
+
+def shown(samples: Sequence[RawSample], owners: Sequence[int], making: Making) -> Shown:
+    """Return the images of rows, ``owners`` telling for each the place of its sample.
+
+    Raises:
+        InputError: a sample without an image.
+        UnusableImage: an image that does not decode.
+    """
+    if not making.images.tiles:
+        return Shown(image_tensor(samples, making), torch.tensor(owners))
+    cut = [parts(_image(one), making.images, _chance(one, making), one.where) for one in samples]
+    first = np.cumsum([0, *(len(own) for own, _ in cut)])
+    places = [np.arange(first[owner], first[owner + 1]) for owner in owners]
+    grids = tuple((cut[owner][1].rows, cut[owner][1].columns) for owner in owners)
+    return Shown(
+        torch.from_numpy(np.concatenate([own for own, _ in cut])), torch.from_numpy(np.concatenate(places)), grids
+    )
+
+
+def _image(sample: RawSample) -> bytes:
+    if not sample.image:
+        raise no_image(sample.where)
+    return sample.image
+
+
+def _chance(sample: RawSample, making: Making) -> Random:
+    return stream(making.seed, making.epoch, "crop", sample.key)
 
 
 def no_image(where: str) -> InputError:

@@ -17,7 +17,7 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.batches import IGNORED, Packed, TalkBatch
 from pairwright.training.loading.raw import Body, RawSample
-from pairwright.training.loading.recipes import Making, Needs, group_numbers, image_tensor
+from pairwright.training.loading.recipes import Making, Needs, group_numbers, shown
 from pairwright.training.loading.texts import fill_of, load_tokenizer, padded
 from pairwright.training.loading.triplets import chosen
 
@@ -73,10 +73,12 @@ class Talks:
                     row = self._row(conversation["turns"], tokenizer, before=True)
                 rows.append(row)
         groups = group_numbers(samples)
+        images = shown(samples, owners, making)
         texts, mask = padded([ids[:limit] for ids, _ in rows], fill_of(making.texts))
         labels, _ = padded([wanted[:limit] for _, wanted in rows], IGNORED)
         batch = TalkBatch(
             images=torch.empty(0),
+            grids=images.grids,
             texts=texts,
             text_mask=mask,
             labels=labels,
@@ -84,7 +86,7 @@ class Talks:
             keys=[samples[place].key for place in owners],
             cut=sum(len(ids) > limit for ids, _ in rows),
         )
-        return Packed(batch, image_tensor(samples, making), torch.tensor(owners))
+        return Packed(batch, images.pixels, images.image_of)
 
     def _row(self, turns: Sequence[Any], tokenizer: Any, *, before: bool) -> _Labelled:
         ids, labels = list[int](), list[int]()

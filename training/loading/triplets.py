@@ -19,7 +19,7 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.batches import Packed, TripletBatch
 from pairwright.training.loading.raw import Body, RawSample
-from pairwright.training.loading.recipes import Making, Needs, group_numbers, image_tensor
+from pairwright.training.loading.recipes import Making, Needs, group_numbers, shown
 from pairwright.training.loading.texts import TextOptions, encode, fill_of, load_tokenizer, padded
 
 
@@ -61,8 +61,10 @@ class Triplets:
         instructions, instruction_mask = padded(asked, fill_of(self.instructions or making.texts))
         texts, text_mask = padded(said, fill_of(making.texts))
         groups = group_numbers(samples)
+        images = shown(samples, [place for place, _, _ in rows], making)
         batch = TripletBatch(
             images=torch.empty(0),
+            grids=images.grids,
             instructions=instructions,
             instruction_mask=instruction_mask,
             texts=texts,
@@ -71,7 +73,7 @@ class Triplets:
             keys=[samples[place].key for place, _, _ in rows],
             cut=cut_asked + cut_said,
         )
-        return Packed(batch, image_tensor(samples, making), torch.tensor([place for place, _, _ in rows]))
+        return Packed(batch, images.pixels, images.image_of)
 
     def _asked(self, texts: Sequence[str], answers: TextOptions) -> tuple[list[list[int]], int]:
         if self.instructions is None:

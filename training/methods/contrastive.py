@@ -100,11 +100,18 @@ def texts_for(clip: Clip, model: str, recipe: Recipe) -> TextOptions:
 
 
 def images_for(model: Clip | Llava, recipe: Recipe) -> ImageOptions:
-    """Return how images become pixels for a model."""
+    """Return how images become pixels for a model.
+
+    Raises:
+        UsageError: random crops of images in tiles.
+    """
     mean, deviation = (
         cast("tuple[float, float, float]", tuple(of)) for of in (model.pixels.mean, model.pixels.deviation)
     )
-    return ImageOptions(model.pixels.size, recipe.batches.crop, recipe.batches.mirror, mean, deviation)
+    tiles = isinstance(model, Llava) and model.connection.tiles
+    if tiles and recipe.batches.crop < 1:
+        raise UsageError("method.tiles shows images whole: set batches.crop to 1.")
+    return ImageOptions(model.pixels.size, recipe.batches.crop, recipe.batches.mirror, tiles, mean, deviation)
 
 
 def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:

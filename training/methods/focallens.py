@@ -13,7 +13,7 @@ from pairwright.training.methods.contrastive import images_for, open_clip, texts
 from pairwright.training.methods.method import Ready
 from pairwright.training.models.clip import Clip, ClipOutput
 from pairwright.training.models.focallens import FocalLensClip
-from pairwright.training.models.llava import Llava, tokenizer_of
+from pairwright.training.models.llava import Llava, grids_of, tokenizer_of
 from pairwright.training.models.mllm import FocalLensMllm
 from pairwright.training.models.opening import kind_of
 from pairwright.training.models.trained import train_only
@@ -64,6 +64,8 @@ class FocalLensByLanguage:
         """
         method = cast("FocalLensMllmMethod", recipe.method)
         lens = _opened(model, method.target)
+        if method.tiles:
+            lens.llava.show_tiles()
         train_only(lens, "focallens-mllm")
         for unused in lens.unread():  # without a gradient, which processes that train together would wait for
             unused.requires_grad_(False)
@@ -82,7 +84,8 @@ class FocalLensByLanguage:
     def loss(self, recipe: Recipe, model: nn.Module, batch: TripletBatch, ranks: Ranks) -> Total:
         """Return the loss of the whole batch."""
         method = cast("FocalLensMllmMethod", recipe.method)
-        out: ClipOutput = model(batch.images, batch.instructions, batch.instruction_mask, batch.texts)
+        grids = grids_of(batch.grids)
+        out: ClipOutput = model(batch.images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
         images, texts = ranks.gather(out.images), ranks.gather(out.texts)
         return Total(conditional_loss(images, texts, out.scale, both_ways=method.both_ways), {})
 

@@ -13,8 +13,9 @@ from pairwright.training.loading.images import ImageOptions
 from pairwright.training.loading.students import Students
 from pairwright.training.loading.talks import Talks
 from pairwright.training.loading.texts import TextOptions
+from pairwright.training.methods.contrastive import images_for
 from pairwright.training.methods.method import Ready, share
-from pairwright.training.models.llava import IMAGE, Connection, Llava, Predicted, tokenizer_of
+from pairwright.training.models.llava import IMAGE, Connection, Llava, Predicted, grids_of, tokenizer_of
 from pairwright.training.models.opening import kind_of
 from pairwright.training.models.rationales import Student
 from pairwright.training.models.trained import train_only
@@ -48,20 +49,19 @@ class Talking:
         llava = Llava.load(model) if saved else Llava.begin(model, method.language, begin)
         if llava.connection.projection != method.projection:
             raise UsageError(f"{model} has a projection of kind {llava.connection.projection}: set method.projection.")
+        if method.tiles:
+            llava.show_tiles()
         train_only(llava, method.kind)
-        mean, deviation = (
-            cast("tuple[float, float, float]", tuple(v)) for v in (llava.pixels.mean, llava.pixels.deviation)
-        )
         return Ready(
             llava,
             Talks(IMAGE, method.types),
             TextOptions(tokenizer_of(model) if saved else method.language, recipe.batches.max_tokens or _TALK_TOKENS),
-            ImageOptions(llava.pixels.size, recipe.batches.crop, recipe.batches.mirror, mean, deviation),
+            images_for(llava, recipe),
         )
 
     def loss(self, recipe: Recipe, model: nn.Module, batch: TalkBatch, ranks: Ranks) -> Total:  # noqa: ARG002 - as every method
         """Return this rank's part of the mean over all counted tokens."""
-        out: Predicted = model(batch.texts, batch.text_mask, batch.images, batch.labels)
+        out: Predicted = model(batch.texts, batch.text_mask, batch.images, batch.labels, grids=grids_of(batch.grids))
         counted = out.targets != IGNORED
         mean = next_token_loss(out.logits, out.targets, counted)
         return Total(share(mean, counted[:, 1:].sum(), ranks), {})

@@ -10,7 +10,7 @@ parts of an AnyRes image with their grid.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, cast
 
@@ -186,6 +186,10 @@ class Llava(nn.Module):
         """Length of the language model's states."""
         return _words(self.language).embedding_dim
 
+    def show_tiles(self) -> None:
+        """Have images read in tiles from now on (`Connection.tiles`)."""
+        self.connection = replace(self.connection, tiles=True)
+
     def image_tokens(self, images: Tensor) -> Tensor:
         """Return H_v of eq. 3.1, float (n, patches, width), for images (n, 3, h, w).
 
@@ -311,6 +315,11 @@ class Llava(nn.Module):
         if sum(sizes) != len(tokens):
             raise UsageError(f"{len(tokens)} parts of images for grids that need {sum(sizes)}")
         return [merge(parts, grid) for parts, grid in zip(torch.split(tokens, sizes), grids, strict=True)]
+
+
+def grids_of(rows_and_columns: Sequence[tuple[int, int]]) -> list[Grid] | None:
+    """Return the grids of a batch's images; None where they are not in tiles."""
+    return [Grid(*one) for one in rows_and_columns] or None
 
 
 def tokenizer_of(name: str) -> str:
