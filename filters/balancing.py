@@ -20,11 +20,11 @@ Rows may be balanced within strata (the type of edit), as a set that is balanced
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import UsageError
@@ -61,7 +61,12 @@ class Balance:
 
 
 def balance(
-    gaps: FloatArray, ids: Sequence[str], *, strata: Sequence[str] | None = None, cells: int = 100, seed: int = 0
+    gaps: FloatArray,
+    ids: Sequence[str] | pl.Series,
+    *,
+    strata: Sequence[str] | None = None,
+    cells: int = 100,
+    seed: int = 0,
 ) -> Balance:
     """Return the subset of rows whose two gaps are symmetric about the origin.
 
@@ -106,18 +111,22 @@ def signed_band(gaps: FloatArray, cells: int) -> IntArray:
     return np.sign(gaps).astype(np.int64) * np.minimum(distance, outermost)
 
 
-def _checked_order(gaps: FloatArray, ids: Sequence[str], strata: Sequence[str] | None, cells: int) -> IntArray:
+def _checked_order(
+    gaps: FloatArray, ids: Sequence[str] | pl.Series, strata: Sequence[str] | None, cells: int
+) -> IntArray:
     if gaps.shape != (len(ids), 2) or (strata is not None and len(strata) != len(ids)):
         raise UsageError(f"{len(ids)} rows need as many pairs of gaps and strata; got gaps of shape {gaps.shape}")
     if cells < 2:
         raise UsageError(f"a grid needs at least 2 cells an axis, not {cells}")
     if (np.abs(gaps) > 1).any():
         raise UsageError("a score gap lies outside -1..1: a scorer gave scores outside 0..1")
-    order = sorted(range(len(ids)), key=ids.__getitem__)
-    for one, other in pairwise(order):
-        if ids[one] == ids[other]:
-            raise UsageError(f"row id {ids[one]!r} occurs twice; ids must be unique")
-    return np.array(order, dtype=np.int64)
+    names = pl.Series("id", ids, pl.String)
+    order = names.arg_sort().to_numpy().astype(np.int64)
+    ordered = names.gather(order)
+    twice = ordered.filter(ordered == ordered.shift(1))
+    if len(twice):
+        raise UsageError(f"row id {twice[0]!r} occurs twice; ids must be unique")
+    return order
 
 
 def _fair_share(bands: IntArray, stratum: IntArray, chance: IntArray) -> npt.NDArray[np.bool_]:

@@ -67,24 +67,37 @@ class Cooccurrence:
         tokens = [content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
         keys, _ = meetings(*vocabulary.encode(tokens))
-        pairs, times = counted(keys)
+        return cls.of_counts(vocabulary, *counted(keys))
+
+    @classmethod
+    def of_counts(cls, vocabulary: Vocabulary, pairs: IntArray, times: IntArray) -> "Cooccurrence":
+        """Return the statistics of counted meetings: ascending keys as of `meetings`, and how often each was seen."""
         met = np.bincount(pairs >> ID_BITS, weights=times, minlength=len(vocabulary))
         met += np.bincount(pairs & _LOW, weights=times, minlength=len(vocabulary))
         return cls(vocabulary, met.astype(np.int64), pairs, times)
 
     def association(self, texts: Sequence[str]) -> FloatArray:
         """Return the mean pmi over the meetings in each text, float64 (n,); 0 where no two known words meet."""
-        keys, owner = meetings(*self.vocabulary.encode([content_words(text) for text in texts]))
+        return self.association_encoded(*self.vocabulary.encode([content_words(text) for text in texts]))
+
+    def association_encoded(self, flat: IntArray, lengths: IntArray) -> FloatArray:
+        """Return the same as `association` of the content words of texts, which the vocabulary has encoded."""
+        keys, owner = meetings(flat, lengths)
         expected = self.met[keys >> ID_BITS] * self.met[keys & _LOW] / max(2.0 * self.times.sum(), 1.0)
         pmi = np.log((look_up(self.pairs, self.times, keys, 0) + 1.0) / (expected + 1.0))
-        often = np.bincount(owner, minlength=len(texts))
-        total = np.bincount(owner, weights=pmi, minlength=len(texts))
+        often = np.bincount(owner, minlength=len(lengths))
+        total = np.bincount(owner, weights=pmi, minlength=len(lengths))
         return np.asarray(total / np.maximum(often, 1), np.float64)
 
 
 def content_words(text: str) -> list[str]:
     """Return the words of ``text`` that name something: no function words, punctuation or digits."""
-    return [word for word in words(text) if word[0].isalpha() and word not in FUNCTION_WORDS]
+    return [word for word in words(text) if is_content(word)]
+
+
+def is_content(word: str) -> bool:
+    """Say whether a word, as `words` gives them, names something."""
+    return word[0].isalpha() and word not in FUNCTION_WORDS
 
 
 def meetings(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:

@@ -9,6 +9,7 @@ It is a pure function of the set of rows, the corpus and the options: the order 
 cannot do: protect against a third scorer, and balance rows that all lean one way (those go).
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -21,7 +22,7 @@ from pairwright.filters.attacks import Standing, standing, standing_by
 from pairwright.filters.balancing import Step, balance
 from pairwright.filters.rounds import Round
 from pairwright.filters.scorers import Corpus, GapScorer, weight_free
-from pairwright.generators.language.vocabulary import normal_form
+from pairwright.generators.language.vocabulary import FloatArray, normal_form
 
 ROW_COLUMNS = ("id", "positive", "negative", "group", "type")
 
@@ -75,11 +76,11 @@ class Refinement:
 
     def as_json(self) -> dict[str, object]:
         """Return the report: ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (reason to n), ``ledger``, rounds."""
-        names, counts = np.unique([reason for reason in self.reasons if reason], return_counts=True)
+        rejected = Counter(filter(None, self.reasons))
         found: dict[str, object] = {
             **self.total.as_json(),
             "by_type": {name: each.as_json() for name, each in self.by_type.items()},
-            "rejected": dict(zip(names.tolist(), counts.tolist(), strict=True)),
+            "rejected": dict(sorted(rejected.items())),
             "ledger": [
                 {"rule": step.rule, "type": step.stratum, "rows": step.rows, "kept": step.kept} for step in self.ledger
             ],
@@ -118,23 +119,47 @@ def refine_rows(
     _check(rows, scorers)
     positives, negatives, groups, types = (rows[name].to_list() for name in ROW_COLUMNS[1:])
     gaps = {scorer.name: scorer.gaps(positives, negatives, groups, options.seed) for scorer in scorers}
-    entering = [row for row in range(len(rows)) if normal_form(positives[row]) != normal_form(negatives[row])]
+    texts = zip(positives, negatives, strict=True)
+    same = np.fromiter((normal_form(better) == normal_form(worse) for better, worse in texts), np.bool_, len(rows))
+    return settled(rows["id"], types, gaps, same, options)
+
+
+def settled(
+    ids: pl.Series,
+    types: Sequence[str],
+    gaps: Mapping[str, FloatArray],
+    same: npt.NDArray[np.bool_],
+    options: RefineOptions,
+) -> Refinement:
+    """Return what comes of rows whose gaps are known.
+
+    Args:
+        ids: one a row, all different.
+        types: one a row.
+        gaps: of two scorers, by their names, each float64 (n,).
+        same: bool (n,), whether both texts of a row are equal but for case and spacing.
+        options: see `RefineOptions`.
+
+    Raises:
+        UsageError: when ids repeat, or a gap lies outside -1..1.
+    """
+    entering = np.flatnonzero(~same)
     balanced = balance(
         np.column_stack([gap[entering] for gap in gaps.values()]),
-        rows["id"].gather(entering).to_list(),
-        strata=[types[row] for row in entering] if options.by_type else None,
+        ids.gather(entering),
+        strata=[types[row] for row in entering.tolist()] if options.by_type else None,
         cells=options.cells,
         seed=options.seed,
     )
-    kept = np.zeros(len(rows), np.bool_)
+    kept = np.zeros(len(ids), np.bool_)
     kept[entering] = balanced.kept
-    reasons = ["identical"] * len(rows)
-    for row, reason in zip(entering, balanced.reasons, strict=True):
+    reasons = ["identical"] * len(ids)
+    for row, reason in zip(entering.tolist(), balanced.reasons, strict=True):
         reasons[row] = reason
     return Refinement(
         kept=kept,
         reasons=tuple(reasons),
-        gaps=pl.DataFrame({"id": rows["id"], **gaps}),
+        gaps=pl.DataFrame({"id": ids, **gaps}),
         total=standing(gaps, kept),
         by_type=standing_by(types, gaps, kept),
         ledger=balanced.ledger,
@@ -147,12 +172,21 @@ def check_rows(rows: pl.DataFrame) -> None:
     Raises:
         UsageError: a column is missing or not of strings, or ids repeat.
     """
-    bad = [name for name in ROW_COLUMNS if rows.schema.get(name) != pl.String or rows[name].has_nulls()]
-    if bad:
-        raise UsageError(f"refinement needs columns of strings without nulls; wrong or missing: {', '.join(bad)}")
+    check_columns(rows)
     if rows["id"].n_unique() < len(rows):
         twice = rows["id"].filter(rows["id"].is_duplicated())[0]
         raise UsageError(f"row id {twice!r} occurs twice; ids must be unique")
+
+
+def check_columns(rows: pl.DataFrame) -> None:
+    """Make sure that the rows have their columns.
+
+    Raises:
+        UsageError: a column is missing or not of strings.
+    """
+    bad = [name for name in ROW_COLUMNS if rows.schema.get(name) != pl.String or rows[name].has_nulls()]
+    if bad:
+        raise UsageError(f"refinement needs columns of strings without nulls; wrong or missing: {', '.join(bad)}")
 
 
 def _check(rows: pl.DataFrame, scorers: Sequence[GapScorer]) -> None:

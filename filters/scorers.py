@@ -65,8 +65,7 @@ class GrammarScorer:
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the fluency of each text, float64 (n,) in 0-1."""
-        total, tokens = self.model.log_prob(texts)
-        return _logistic(total / tokens + 3.5)
+        return fluency(*self.model.log_prob(texts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +84,7 @@ class PlausibilityScorer:
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the plausibility of each text, float64 (n,) in 0-1."""
-        return _logistic(2.0 * (self.model.association(texts) - 0.75))
+        return common_sense(self.model.association(texts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +120,16 @@ class LengthScorer:
         better, worse = (np.array([len(text) for text in texts], np.float64) for texts in (positives, negatives))
         result: FloatArray = np.round(50.0 / (50.0 + better) - 50.0 / (50.0 + worse), DECIMALS)
         return result
+
+
+def fluency(total: FloatArray, tokens: IntArray) -> FloatArray:
+    """Return the grammar score, float64 (n,) in 0-1, of texts with these total log-probabilities over so many tokens."""
+    return _logistic(total / tokens + 3.5)
+
+
+def common_sense(association: FloatArray) -> FloatArray:
+    """Return the plausibility score, float64 (n,) in 0-1, of texts with this association."""
+    return _logistic(2.0 * (association - 0.75))
 
 
 def _logistic(values: FloatArray) -> FloatArray:
@@ -239,8 +248,13 @@ def fold_of(groups: Sequence[str], folds: int, seed: int | str) -> IntArray:
     It depends on the set of groups and the seed, not on the order of the rows.
     """
     distinct, member = coded(groups)
-    shuffled = array_stream(seed, "folds").permutation(len(distinct))
-    return (shuffled % folds)[member].astype(np.int64)
+    return fold_of_each(len(distinct), folds, seed)[member]
+
+
+def fold_of_each(groups: int, folds: int, seed: int | str) -> IntArray:
+    """Return the fold of each of so many groups, in the order of their names, int64 (groups,)."""
+    shuffled = array_stream(seed, "folds").permutation(groups)
+    return (shuffled % folds).astype(np.int64)
 
 
 def _distinct(positives: Sequence[str], groups: Sequence[str]) -> Corpus:

@@ -81,7 +81,11 @@ class TrigramModel:
         """Return the model of ``captions``; their order does not matter. Of none, every word is equally likely."""
         tokens = [words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
-        trigrams, count3 = counted(_trigram_keys(*vocabulary.encode(tokens))[0])
+        return cls.of_counts(vocabulary, *counted(trigram_keys(*vocabulary.encode(tokens))[0]))
+
+    @classmethod
+    def of_counts(cls, vocabulary: Vocabulary, trigrams: IntArray, count3: IntArray) -> "TrigramModel":
+        """Return the model of counted words: ascending keys as of `trigram_keys`, and how often each was seen."""
         pairs = trigrams & _LAST_TWO
         # A pair is counted by the number of words before it; at the start of a caption there is only one such
         # "word", so there the captions are counted.
@@ -103,9 +107,12 @@ class TrigramModel:
         Returns:
             float64 (n,), each below 0, and int64 (n,): words, punctuation marks and the end of the caption.
         """
-        flat, lengths = self.vocabulary.encode([words(caption) for caption in captions])
-        keys, owner = _trigram_keys(flat, lengths)
-        total = np.bincount(owner, weights=self._log_prob_of(keys), minlength=len(captions))
+        return self.log_prob_encoded(*self.vocabulary.encode([words(caption) for caption in captions]))
+
+    def log_prob_encoded(self, flat: IntArray, lengths: IntArray) -> tuple[FloatArray, IntArray]:
+        """Return the same as `log_prob` of captions that the vocabulary has encoded."""
+        keys, owner = trigram_keys(flat, lengths)
+        total = np.bincount(owner, weights=self._log_prob_of(keys), minlength=len(lengths))
         return np.asarray(total, np.float64), lengths + 1
 
     def next_word(self, before: str) -> dict[str, float]:
@@ -167,9 +174,11 @@ class TrigramModel:
         return model
 
 
-def _trigram_keys(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-    # One key for each word and for the end of each caption, with the number of the caption; contexts reach back
-    # over two start marks, never into the caption before.
+def trigram_keys(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the key of each word, and of the end, of encoded captions, and the number of its caption.
+
+    Contexts reach back over two start marks, never into the caption before.
+    """
     owner_of_word = np.repeat(np.arange(len(lengths)), lengths)
     padded = np.full(len(flat) + 3 * len(lengths), START, dtype=np.int64)
     padded[np.arange(len(flat)) + 3 * owner_of_word + 2] = flat
