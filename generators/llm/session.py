@@ -8,7 +8,9 @@ The layers from the outside in: ``outside`` (what changes requests before they a
 (what counts or changes those that are sent: budget, schema form), the client. They live as long as the session, so a
 second run goes on at the pace that the first has found.
 
-The event loop runs while `run` waits for rows, and stands still while the caller works on them.
+The event loop runs while `run` waits for rows, and stands still while the caller works on them: what is answered
+meanwhile is read afterwards, and nothing more is asked. So a process that is killed then loses the answers to what it
+had under way, ``max_concurrency`` at most, however long ago they were sent.
 
 Ctrl-C and SIGTERM: no further request leaves, those under way have `HURRY_S` seconds to be answered, all that is done
 is given to the caller, then KeyboardInterrupt is raised. A second Ctrl-C ends at once. What was answered is in the

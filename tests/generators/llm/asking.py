@@ -1,8 +1,9 @@
 """A run as a process of its own, to be stopped and killed by tests.
 
-    python -m tests.generators.llm.asking URL CACHE OUT ROWS
+    python -m tests.generators.llm.asking URL CACHE OUT ROWS [BUSY]
 
-Asks one question a row and writes a line for each that has ended: its number and what became of it.
+Asks one question a row and writes a line for each that has ended: its number and what became of it. With row BUSY it
+is busy until its input ends, and reads no answers meanwhile.
 """
 
 import sys
@@ -31,11 +32,13 @@ def question(number: int, attempt: int) -> Talk[str]:
     return "kept" if outcome.text == f"You said: question {number}" else "bad_answer"
 
 
-def main(url: str, cache: str, out: str, rows: str) -> None:
+def main(url: str, cache: str, out: str, rows: str, busy: str = "") -> None:
     """Run."""
     with Path(out).open("w") as file, Session(settings(url), cache=Path(cache)) as session:
         for done in session.run(Row(str(n), partial(question, n)) for n in range(int(rows))):
             print(done.row, done.result, file=file, flush=True)
+            if done.row == busy:
+                sys.stdin.read()
 
 
 if __name__ == "__main__":

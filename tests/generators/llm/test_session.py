@@ -206,9 +206,9 @@ def test_a_run_in_another_thread_can_be_stopped(server: Server, cache: Path) -> 
 # Processes that are stopped and killed.
 
 
-def begin(server: Server, cache: Path, out: Path, count: int) -> subprocess.Popen[bytes]:
+def begin(server: Server, cache: Path, out: Path, count: int, *busy: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.generators.llm.asking", server.url, str(cache), str(out), str(count)]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE)
+    return subprocess.Popen([*command, *busy], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -290,6 +290,24 @@ def test_after_faults_and_a_kill_every_row_ends_once_and_little_is_paid_twice(ca
     assert whole(cache)
 
 
+def test_killed_while_its_caller_is_busy_a_run_loses_no_more_than_it_may_ask_at_once(
+    cache: Path, tmp_path: Path
+) -> None:
+    """Answers that come meanwhile are not read, however old they grow; but nothing more is asked meanwhile either."""
+    out, count = tmp_path / "out", 600
+    with in_thread(App(Script(latency_ms=20))) as server:
+        process = begin(server, cache, out, count, "200")
+        wait_until(lambda: len(lines(out)) == 201 if out.exists() else False)
+        wait_until(lambda: server.stats()["in_flight"] == 0)
+        wait_until(lambda: kept(cache) >= answered(server) - AT_ONCE)
+        process.kill()
+        finished(process)
+        assert 201 <= answered(server) < count
+        assert finished(begin(server, cache, out, count)) == 0
+        assert len(lines(out)) == count
+        assert paid_twice(server) <= AT_ONCE
+
+
 def test_two_processes_with_one_cache_do_not_pay_twice(cache: Path, tmp_path: Path) -> None:
     outs = [tmp_path / "a", tmp_path / "b"]
     with in_thread(App(Script(latency_ms=10))) as server:
@@ -300,6 +318,11 @@ def test_two_processes_with_one_cache_do_not_pay_twice(cache: Path, tmp_path: Pa
     assert len(lines(outs[0])) == 500
     assert whole(cache)
     assert not cache.with_name(cache.name + "-claims").exists()
+
+
+def kept(cache: Path) -> int:
+    with contextlib.closing(sqlite3.connect(cache)) as connection:
+        return int(connection.execute("SELECT count(*) FROM answers").fetchone()[0])
 
 
 def whole(cache: Path) -> bool:
