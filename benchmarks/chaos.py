@@ -1,6 +1,6 @@
 """Builds that are killed again and again: the same bytes in the end, and no answer paid for twice without need.
 
-    python -m benchmarks.chaos [--kills 30] [--pairs 40] [--seed 0] [--workers 2] [--patience 900]
+    python -m benchmarks.chaos [--kills 30] [--pairs 40] [--seed 0] [--workers 2] [--patience 900] [--state FOLDER]
 
 A build of twelve stages, three of which ask the test server, is made once undisturbed. Then builds of the same config
 start in folders of their own, and each run is killed (SIGKILL to its whole process group) some moments, drawn from the
@@ -11,20 +11,29 @@ itself; then the next folder, until there were so many kills. Checked of every b
 - `verify` finds nothing, and nothing temporary is left in its folders;
 - requests sent <= requests needed + those that at a kill were in flight or whose answer was under 100 ms old.
 
+In flight is what the build has not read: on its way, at the server, or in the system's buffer of a connection. An
+answer may lie there for as long as a stage writes the rows of a part, since nothing is read meanwhile; none is sent
+meanwhile either, so these are never more than may be asked at once. To see them, a build is stopped (SIGSTOP) and the
+system's table of connections read before the kill; so this needs Linux.
+
+With ``--state`` whole builds and the counts of their kills are kept, and the same command goes on with the next build.
 Prints a line a kill and a line a build; exit 1 when a check fails. Without Prefect, whose state a build does not rest on.
 """
 
 import argparse
 import hashlib
+import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +62,9 @@ STAGES = (
     "sizes",
 )
 YOUNG = 0.1  # seconds: the age of an answer that a kill may take along
+CONNECTIONS = Path("/proc/net/tcp")
+ESTABLISHED, CLOSE_WAIT = "01", "08"
+QUIET_S = 30.0  # for which the server may be busy with what a killed build has sent
 RULES = [
     {"contains": "So the answer is", "text": "It says what is known. So the answer is yes."},
 ]
@@ -90,6 +102,7 @@ class Account:
 
     server: Server
     excused: int = 0
+    unread: int = 0  # of those: older than `YOUNG`, in the buffers of connections
     paid_twice: list[float] = field(default_factory=list)  # ages at the kill, of answers that it should not have taken
     _moment: float = 0.0
     _lost: frozenset[str] = frozenset()
@@ -99,18 +112,24 @@ class Account:
         """Return the server's time."""
         return float(self.server.stats()["seconds"])
 
-    def killed(self, moment: float) -> int:
-        """Count what a kill at ``moment`` took along: sent since the last one, and unanswered or answered just before."""
+    def killed(self, moment: float, unread: int) -> int:
+        """Count what a kill at ``moment`` took along: sent since the last one, and unanswered, unread or young.
+
+        ``unread`` answers had come and were not read yet: the latest, since they are read as they come.
+        """
         each = self.ended()
         before = {key: self._seen.get(key, [0, 0, 0.0]) for key in each}
-        self._lost = frozenset(
-            key
-            for key, (came, answered, last) in each.items()
-            if came > before[key][0] and (answered == before[key][1] or last > moment - YOUNG)
+        come = {key: row for key, row in each.items() if row[0] > before[key][0]}
+        answered = sorted((key for key, row in come.items() if row[1] > before[key][1]), key=lambda key: come[key][2])
+        lost = {key for key in come if key not in answered or come[key][2] > moment - YOUNG}
+        lost.update(answered[-unread:] if unread else ())
+        self._lost = frozenset(lost | {key for key in self._lost if key not in come})
+        self.excused += len(lost)
+        self.unread += (
+            len({*answered[-unread:]} & {key for key in lost if come[key][2] <= moment - YOUNG}) if unread else 0
         )
-        self.excused += len(self._lost)
         self._seen, self._moment = each, moment
-        return len(self._lost)
+        return len(lost)
 
     def ended(self) -> dict[str, list[float]]:
         """Note what was asked again without need since the last kill; return each body's count, answers and last time."""
@@ -141,14 +160,38 @@ def run_build(folder: Path, out: Path, url: str, moment: Moment | None, account:
     with process:
         started = time.monotonic()
         if _waited(process, log, moment):
-            now = account.now()
+            os.killpg(process.pid, signal.SIGSTOP)
+            now, unread = account.now(), _unread(account.server.port)
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            account.killed(now)
+            _wait_for_quiet(account.server.port)
+            account.killed(now, unread)
             return Run(time.monotonic() - started, _told(log)[-1])
     if process.returncode:
         raise SystemExit(f"the build failed:\n{log.read_text()}")
     return Run(0.0, _told(log)[-1])
+
+
+def _connections(port: int, end: int) -> Iterator[tuple[str, int]]:
+    """Yield state and unread bytes of the connections whose ``end`` (1: here, 2: there) is ``port``."""
+    for line in CONNECTIONS.read_text().splitlines()[1:]:
+        columns = line.split()
+        if int(columns[end].partition(":")[2], 16) == port:
+            yield columns[3], int(columns[4].partition(":")[2], 16)
+
+
+def _unread(port: int) -> int:
+    """Return how many answers of the server at ``port`` wait to be read."""
+    return sum(size > 0 for state, size in _connections(port, 2) if state == ESTABLISHED)
+
+
+def _wait_for_quiet(port: int) -> None:
+    """Wait until the server at ``port`` has dealt with all that dead clients have sent."""
+    ends = time.monotonic() + QUIET_S
+    while any(state in {ESTABLISHED, CLOSE_WAIT} for state, _ in _connections(port, 1)):
+        if time.monotonic() > ends:
+            raise SystemExit(f"a client of the server lives on, {QUIET_S:.0f} s after the kill of its build")
+        time.sleep(0.005)
 
 
 def _waited(process: "subprocess.Popen[bytes]", log: Path, moment: Moment | None) -> bool:
@@ -193,6 +236,36 @@ def check(out: Path, wanted: Mapping[str, str], sent: int, needed: int, account:
     return wrong
 
 
+@dataclass
+class State:
+    """What has been done, whole builds only."""
+
+    whole: float = 0.0  # seconds of the undisturbed build
+    needed: int = 0
+    kills: int = 0
+    builds: int = 0
+    failed: int = 0
+    excused: int = 0
+    unread: int = 0
+    again: int = 0  # requests sent beyond those needed
+
+
+@contextmanager
+def _folder(chosen: argparse.Namespace) -> Iterator[Path]:
+    """Give the folder of builds and state: the one named, kept, or one for this run."""
+    if chosen.state is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            yield Path(temporary)
+        return
+    chosen.state.mkdir(parents=True, exist_ok=True)
+    asked = {name: getattr(chosen, name) for name in ("pairs", "seed", "workers", "latency_ms")}
+    named = chosen.state / "asked.json"
+    if named.exists() and json.loads(named.read_text()) != asked:
+        raise SystemExit(f"{chosen.state}: of other settings ({named.read_text()}). Give another folder.")
+    named.write_text(json.dumps(asked))
+    yield chosen.state
+
+
 def main() -> int:
     """Print the table; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -202,51 +275,69 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--latency-ms", type=float, default=60.0, help="of the test server")
     parser.add_argument("--patience", type=float, default=900.0, help="seconds, after which no build is begun")
+    parser.add_argument("--state", type=Path, help="folder to go on in, and to leave for the next run")
     chosen = parser.parse_args()
     script = Script(latency_ms=chosen.latency_ms, rules=RULES)
-    with tempfile.TemporaryDirectory() as temporary, in_thread(App(script)) as server:
-        folder = Path(temporary)
-        write_corpus(folder, CorpusSpec(pairs=chosen.pairs, images=False))
-        (folder / "queries.txt").write_text("\n".join(f"a {word}" for word in vocabulary()))
-        (folder / "build.yaml").write_text(yaml.safe_dump(config(folder, chosen.workers)))
+    with _folder(chosen) as folder, in_thread(App(script)) as server:
+        if not (folder / "build.yaml").exists():
+            write_corpus(folder, CorpusSpec(pairs=chosen.pairs, images=False))
+            (folder / "queries.txt").write_text("\n".join(f"a {word}" for word in vocabulary()))
+            (folder / "build.yaml").write_text(yaml.safe_dump(config(folder, chosen.workers)))
         return _all(folder, server, chosen)
 
 
 def _all(folder: Path, server: Server, chosen: argparse.Namespace) -> int:
-    started, dice = time.monotonic(), random.Random(chosen.seed)
-    run_build(folder, folder / "undisturbed", server.url, None, Account(server))
-    whole, needed, wanted = time.monotonic() - started, server.stats()["requests"], digests(folder / "undisturbed")
-    print(f"undisturbed: {whole:.1f} s, {needed} requests, {len(wanted)} files", flush=True)
-    kills = builds = failed = 0
-    while kills < chosen.kills and time.monotonic() - started < chosen.patience:
-        builds += 1
+    started, kept, undisturbed = time.monotonic(), folder / "state.json", folder / "undisturbed"
+    state = State(**json.loads(kept.read_text())) if kept.exists() else State()
+    if not state.needed:
+        shutil.rmtree(undisturbed, ignore_errors=True)
+        run_build(folder, undisturbed, server.url, None, Account(server))
+        state.whole, state.needed = time.monotonic() - started, server.stats()["requests"]
+        kept.write_text(json.dumps(asdict(state)))
+    wanted = digests(undisturbed)
+    print(f"undisturbed: {state.whole:.1f} s, {state.needed} requests, {len(wanted)} files", flush=True)
+    while state.kills < chosen.kills and time.monotonic() - started < chosen.patience:
         server.reset()
-        out, account = folder / f"build-{builds}", Account(server)
-        last = STAGES[0]
-        while True:
-            before = account.excused
-            moment = None
-            if kills < chosen.kills and last != STAGES[-1]:  # killed behind the last stage once, it may end
-                left = STAGES[STAGES.index(last) :]
-                moment = Moment(dice.choice(left), dice.uniform(0, whole / len(STAGES)))
-            run = run_build(folder, out, server.url, moment, account)
-            if not run.killed:
-                break
-            kills, last = kills + 1, max(last, run.said, key=STAGES.index)
-            lost = account.excused - before
-            print(
-                f"kill {kills:>3}  build {builds:>3}  at {run.killed:5.1f} s  after {run.said:<14} {lost:>3} answers lost"
-            )
-        account.ended()
-        sent = server.stats()["requests"]
-        wrong = check(out, wanted, sent, needed, account)
-        failed += bool(wrong)
+        _one(folder, server, chosen, state, wanted)
+        kept.write_text(json.dumps(asdict(state)))
+    print(
+        f"{state.kills} kills, {state.builds} builds, {state.failed} not as they should be; requests sent again:"
+        f" {state.again}, excused: {state.excused}, of them unread for over {YOUNG * 1000:.0f} ms: {state.unread}"
+    )
+    return 1 if state.failed or state.kills < chosen.kills else 0
+
+
+def _one(folder: Path, server: Server, chosen: argparse.Namespace, state: State, wanted: Mapping[str, str]) -> None:
+    """Make one build, killed again and again; note in ``state`` what came of it."""
+    number = state.builds + 1
+    dice, out, account = random.Random(f"{chosen.seed}/{number}"), folder / f"build-{number}", Account(server)
+    shutil.rmtree(out, ignore_errors=True)  # of a run of this program that was stopped
+    kills, last = state.kills, STAGES[0]
+    while True:
+        before = account.excused
+        moment = None
+        if kills < chosen.kills and last != STAGES[-1]:  # killed behind the last stage once, it may end
+            left = STAGES[STAGES.index(last) :]
+            moment = Moment(dice.choice(left), dice.uniform(0, state.whole / len(STAGES)))
+        run = run_build(folder, out, server.url, moment, account)
+        if not run.killed:
+            break
+        kills, last = kills + 1, max(last, run.said, key=STAGES.index)
+        lost = account.excused - before
         print(
-            f"build {builds}: {sent} requests, {needed} needed, {account.excused} excused: {'; '.join(wrong) or 'same'}",
+            f"kill {kills:>3}  build {number:>3}  at {run.killed:5.1f} s  after {run.said:<14} {lost:>3} answers excused",
             flush=True,
         )
-    print(f"{kills} kills, {builds} builds, {failed} not as they should be")
-    return 1 if failed or kills < chosen.kills else 0
+    account.ended()
+    sent = server.stats()["requests"]
+    wrong = check(out, wanted, sent, state.needed, account)
+    state.kills, state.builds, state.failed = kills, number, state.failed + bool(wrong)
+    state.excused, state.unread = state.excused + account.excused, state.unread + account.unread
+    state.again += sent - state.needed
+    told = "; ".join(wrong) or "same"
+    print(f"build {number}: {sent} requests, {state.needed} needed, {account.excused} excused: {told}", flush=True)
+    if not wrong:
+        shutil.rmtree(out)
 
 
 if __name__ == "__main__":
