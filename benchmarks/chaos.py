@@ -4,7 +4,7 @@
 
 A build of twelve stages, three of which ask the test server, is made once undisturbed. Then builds of the same config
 start in folders of their own, and each run is killed (SIGKILL to its whole process group) some moments, drawn from the
-seed, after it tells of a stage, drawn likewise from those that are still to be made; started again, until it ends by
+seed, after it tells of a stage, drawn likewise from the next that are still to be made; started again, until it ends by
 itself; then the next folder, until there were so many kills. Checked of every build:
 
 - pairs, annotations, rejected rows, rationales and shards are byte for byte those of the undisturbed build;
@@ -61,6 +61,7 @@ STAGES = (
     "shards",
     "sizes",
 )
+NEAR = 4  # of the stages to come, the kill is behind one of so many, so that a build is killed more than once
 YOUNG = 0.1  # seconds: the age of an answer that a kill may take along
 CONNECTIONS = Path("/proc/net/tcp")
 ESTABLISHED, CLOSE_WAIT = "01", "08"
@@ -317,8 +318,8 @@ def _one(folder: Path, server: Server, chosen: argparse.Namespace, state: State,
         before = account.excused
         moment = None
         if kills < chosen.kills and last != STAGES[-1]:  # killed behind the last stage once, it may end
-            left = STAGES[STAGES.index(last) :]
-            moment = Moment(dice.choice(left), dice.uniform(0, state.whole / len(STAGES)))
+            at = STAGES.index(last)
+            moment = Moment(dice.choice(STAGES[at : at + NEAR]), dice.uniform(0, state.whole / len(STAGES)))
         run = run_build(folder, out, server.url, moment, account)
         if not run.killed:
             break
