@@ -32,7 +32,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -239,8 +239,12 @@ def check(out: Path, wanted: Mapping[str, str], sent: int, needed: int, account:
 
 @dataclass
 class State:
-    """What has been done, whole builds only."""
+    """What has been done, whole builds only.
 
+    The server keeps its port: rows name the request that they come from by its key, which the address is a part of.
+    """
+
+    port: int = 0
     whole: float = 0.0  # seconds of the undisturbed build
     needed: int = 0
     kills: int = 0
@@ -279,17 +283,20 @@ def main() -> int:
     parser.add_argument("--state", type=Path, help="folder to go on in, and to leave for the next run")
     chosen = parser.parse_args()
     script = Script(latency_ms=chosen.latency_ms, rules=RULES)
-    with _folder(chosen) as folder, in_thread(App(script)) as server:
+    with _folder(chosen) as folder, ExitStack() as stack:
+        kept = folder / "state.json"
+        state = State(**json.loads(kept.read_text())) if kept.exists() else State()
+        server = stack.enter_context(in_thread(App(script), port=state.port))
+        state.port = server.port
         if not (folder / "build.yaml").exists():
             write_corpus(folder, CorpusSpec(pairs=chosen.pairs, images=False))
             (folder / "queries.txt").write_text("\n".join(f"a {word}" for word in vocabulary()))
             (folder / "build.yaml").write_text(yaml.safe_dump(config(folder, chosen.workers)))
-        return _all(folder, server, chosen)
+        return _all(folder, server, chosen, state)
 
 
-def _all(folder: Path, server: Server, chosen: argparse.Namespace) -> int:
+def _all(folder: Path, server: Server, chosen: argparse.Namespace, state: State) -> int:
     started, kept, undisturbed = time.monotonic(), folder / "state.json", folder / "undisturbed"
-    state = State(**json.loads(kept.read_text())) if kept.exists() else State()
     if not state.needed:
         shutil.rmtree(undisturbed, ignore_errors=True)
         run_build(folder, undisturbed, server.url, None, Account(server))
