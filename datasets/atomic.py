@@ -5,6 +5,7 @@ far as this machine can tell: the name of the temporary file ends in the process
 files of other machines, on a shared disk, are left alone.
 """
 
+import errno
 import glob
 import os
 import platform
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 _HERE = "@" + re.sub(r"[^A-Za-z0-9.-]", "_", platform.node())[:60]
 
 
@@ -25,6 +27,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
     Yields:
         The path to write to (``.<name>.tmp-<pid>@<machine>``). The file must exist when the block ends.
+
+    Raises:
+        OSError: the disk takes no more (full, a quota, read only, failing), whatever the library that wrote made of
+            it; with ``path`` as its file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}{_HERE}")
@@ -33,8 +39,25 @@ def replacing(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as handle:
             os.fsync(handle.fileno())
         temporary.replace(path)
+    except Exception as error:
+        number = _of_the_disk(error)
+        if number is None or (isinstance(error, OSError) and error.filename not in {None, str(temporary)}):
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _of_the_disk(error: Exception) -> int | None:
+    """Return what is wrong with the disk, where an error tells of that.
+
+    Libraries that write by themselves raise errors of their own, which only quote the system: polars a ComputeError
+    with "(os error 28)", FAISS a RuntimeError with the words.
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno if error.errno in _OF_THE_DISK else None
+    said = str(error)
+    return next((no for no in _OF_THE_DISK if f"(os error {no})" in said or os.strerror(no) in said), None)
 
 
 def remove_left_behind(*paths: Path) -> None:

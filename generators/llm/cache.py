@@ -27,7 +27,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pairwright.datasets.errors import StorageError
 from pairwright.generators.llm.address import read_address
 from pairwright.generators.llm.cache_claims import Claims
 from pairwright.generators.llm.cache_file import SELECT, Row, open_file, reply_of, storage_error, translated
@@ -66,7 +65,7 @@ class Cache:
             claims = Claims(path)
         except OSError as error:
             connection.close()
-            raise StorageError(f"{path}-claims: cannot be written ({error.strerror}). Give another path.") from None
+            raise storage_error(path.with_name(path.name + "-claims"), error) from None
         return cls(open_file(path, create=False), Writer(connection, path, claims), claims, path)
 
     def get(self, key: str) -> Reply | None:

@@ -41,6 +41,8 @@ class Claims:
         try:
             if os.fstat(handle).st_size < _SIZE:
                 os.truncate(handle, _SIZE)
+            if hasattr(os, "posix_fallocate"):  # a map of a file with holes ends the process where the disk is full
+                os.posix_fallocate(handle, 0, _SIZE)
             self._map = mmap.mmap(handle, _SIZE)
         finally:
             os.close(handle)

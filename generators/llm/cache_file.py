@@ -7,6 +7,7 @@ SQLite in WAL mode (https://www.sqlite.org/wal.html): readers never wait, writer
 WAL needs memory that the processes share, so the file has to lie on a disk of this machine.
 """
 
+import errno
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from pairwright.generators.llm.messages import Reply, Usage
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x70776C63  # "pwlc": tells our file from any other that SQLite can open
 _MOST_ROWS = 256  # a statement
+_FULL = "the disk is full. Make room and run again: the answers in the file are kept."
 BUSY_SECONDS = 60.0  # for which a writer waits for its turn
 
 COLUMNS = (
@@ -189,6 +191,8 @@ def translated(path: Path) -> Iterator[None]:
 
 def storage_error(path: Path, error: sqlite3.Error | OSError) -> StorageError:
     """Return what SQLite or the system said about the file at ``path``, with what to do about it."""
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return StorageError(f"{path}: {_FULL}")
     if isinstance(error, OSError):
         return StorageError(f"{path}: cannot be opened ({error.strerror or error}). Give a path that can be written.")
     return StorageError(f"{path}: {_said(error)}")
@@ -203,7 +207,7 @@ def _said(error: sqlite3.Error) -> str:
     if _is_busy(error):
         return f"another process has been writing for {BUSY_SECONDS:.0f} s. Wait for it and run again."
     if code == sqlite3.SQLITE_FULL:
-        return "the disk is full. Make room and run again: the answers in the file are kept."
+        return _FULL
     if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
         return f"cannot be written ({error}). Give a file in a folder that can be written."
     if code == sqlite3.SQLITE_NOTADB:

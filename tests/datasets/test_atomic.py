@@ -1,10 +1,12 @@
 """Files are whole or absent, and what a killed process left of one is removed by who writes it next."""
 
+import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from pairwright.datasets.atomic import remove_left_behind, replacing, write_text
@@ -22,6 +24,33 @@ def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
         broken_off(tmp_path / "a.txt")
     assert (tmp_path / "a.txt").read_text() == "old"
     assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
+
+
+def full(path: Path, error: Exception) -> None:
+    with replacing(path):
+        raise error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pl.exceptions.ComputeError("parquet: underlying IO error: No space left on device (os error 28)"),
+        RuntimeError("Error in write_index: write error in x: 0 != 16 (No space left on device)"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError("28 requested and 0 written: No space left on device"),
+    ],
+)
+def test_a_full_disk_is_told_with_the_file_whoever_wrote_it(tmp_path: Path, error: Exception) -> None:
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        full(tmp_path / "a.parquet", error)
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "a.parquet"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_about_another_file_keeps_its_name(tmp_path: Path) -> None:
+    other = OSError(errno.EIO, "Input/output error", "input.tar")
+    with pytest.raises(OSError, match=r"input\.tar"):
+        full(tmp_path / "a.parquet", other)
 
 
 KILLED = """

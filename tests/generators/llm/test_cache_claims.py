@@ -1,6 +1,8 @@
 """What claims promise: one process asks for a key at a time, and nobody waits for the dead."""
 
 import asyncio
+import errno
+import os
 import time
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairwright.datasets.errors import StorageError
 from pairwright.generators.llm import cache_claims
 from pairwright.generators.llm.cache import LOOK_EVERY, Cache, CachedModel
 from pairwright.generators.llm.cache_claims import Claims
@@ -30,6 +33,24 @@ def test_a_claimed_key_is_refused_to_others_until_it_is_dropped(path: Path) -> N
     assert one.take(KEY)
     one.drop(KEY)
     assert other.take(KEY)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room on a disk")
+def test_the_table_has_its_room_on_the_disk_from_the_start(path: Path) -> None:
+    """Written to where the disk has no room left, a map of a file with holes ends the process (SIGBUS)."""
+    claims = Claims(path)
+    found = path.with_name(path.name + "-claims").stat()
+    assert found.st_blocks * 512 >= found.st_size > 0
+    claims.close()
+
+
+def test_a_full_disk_is_told_where_the_cache_is_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "truncate", full)
+    with pytest.raises(StorageError, match="sqlite-claims: the disk is full"):
+        Cache.open(path)
 
 
 def test_only_the_claimant_can_drop_a_claim(path: Path) -> None:
