@@ -1,4 +1,4 @@
-"""Answers to questions about images, judged by a language model: ``pairwright evaluate --task answers``.
+"""Answers to questions about images, judged by a language model: ``pairwright evaluate answers``.
 
 A model is a LLaVA, which answers first, or a JSONL file of answers that were given elsewhere (which needs no torch).
 Judgements are kept in the cache; those that failed or cannot be read are asked for anew with ``--retry-failed``.
@@ -6,9 +6,11 @@ Judgements are kept in the cache; those that failed or cannot be read are asked 
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.answer_judging import (
@@ -30,9 +32,10 @@ from pairwright.generators.llm.failed_rows import FailedRows
 from pairwright.generators.llm.plan import StagePlan, sample_of
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.prompt_files import PromptBook
-from pairwright.training.evaluation.figures import Evaluated, Figure, Findings
+from pairwright.training.evaluation.figures import Evaluated, Figure, Findings, Units
 
 ANSWERS_KIND = "answers"
+_SCORE = "relative score"
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,11 @@ def findings(judged: Sequence[Judged], answers: Sequence[str]) -> Findings:
         **({name: [one for one in judged if one.question.type == name] for name in types} if len(types) > 1 else {})
     }
     parts["all"] = list(judged)
-    figures = [figure for name, rows in parts.items() for figure in _figures(name, relative(rows))]
+    figures = [
+        replace(figure, units=_units(judged, rows)) if figure.measure == _SCORE else figure
+        for name, rows in parts.items()
+        for figure in _figures(name, relative(rows))
+    ]
     every = relative(judged)
     counts = {f"questions have no score ({reason}) and are left out": n for reason, n in every.left_out.items()}
     if every.unparsed:
@@ -163,10 +170,17 @@ def findings(judged: Sequence[Judged], answers: Sequence[str]) -> Findings:
     return Findings(tuple(figures), counts, {"judgements": rows})
 
 
+def _units(every: Sequence[Judged], chosen: Sequence[Judged]) -> Units:
+    """Return what each question adds to both sums of a relative score."""
+    counted = {one.question.id for one in chosen if not one.reason}
+    rows = [(one.model, one.reference) if one.question.id in counted else (np.nan, np.nan) for one in every]
+    return np.array(rows, dtype=np.float64).T
+
+
 def _figures(part: str, found: Relative) -> list[Figure]:
     n = len(found.model)
     if not n:
         return []
     low, high = ratio_interval(found.model, found.reference)
-    score = Figure(part, "relative score", float(found.model.sum() / found.reference.sum()), low, high, n)
+    score = Figure(part, _SCORE, float(found.model.sum() / found.reference.sum()), low, high, n)
     return [score, Figure.share(part, "order decides", found.turned, n, better="less")]

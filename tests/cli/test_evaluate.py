@@ -15,17 +15,17 @@ def test_scores_give_a_table_and_the_same_as_json(run: Run, tmp_path: Path) -> N
         {"type": "add-object", "s_caption": None, "s_negative": 0.3},
     ]
     (tmp_path / "s.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    told = json.loads(run("evaluate", "s.jsonl", "--json").stdout)
+    told = json.loads(run("evaluate", "scores", "s.jsonl", "--json").stdout)
     assert told["accuracy"] == {"add-object": 1.0, "swap-object": 1.0, "micro": 1.0, "macro": 1.0}
     assert (told["augmented_accuracy"], told["brittleness"], told["unscored"]) == (0.5, 0.5, 1)
-    shown = run("evaluate", "s.jsonl")
+    shown = run("evaluate", "scores", "s.jsonl")
     assert "augmented" in shown.stdout
     assert "1 rows lack" in shown.stderr
 
 
 def test_nothing_to_judge_is_a_failure(run: Run, tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("s_caption,s_negative\n,0.3\n")
-    assert run("evaluate", "s.csv", ok=False).returncode == 1
+    assert run("evaluate", "scores", "s.csv", ok=False).returncode == 1
 
 
 def test_pictures_are_drawn_and_their_embeddings_judged_by_label(run: Run, tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_pictures_are_drawn_and_their_embeddings_judged_by_label(run: Run, tmp_p
     assert len(labels) == drawn["samples"] == 32
     colours = sorted({row["colour"] for row in labels})
     np.save(tmp_path / "e.npy", np.eye(4)[[colours.index(row["colour"]) for row in labels]])
-    call = ["evaluate", "e.npy", "--labels", "set/labels.jsonl", "--by", "colour", "--by", "colour+shape"]
+    call = ["evaluate", "embeddings", "e.npy", "--labels", "set/labels.jsonl", "--by", "colour", "--by", "colour+shape"]
     told = json.loads(run(*call, "--json").stdout)
     assert told["by"]["colour"]["map"] == 1.0
     assert told["by"]["colour+shape"]["map"] < 0.5
@@ -43,8 +43,8 @@ def test_pictures_are_drawn_and_their_embeddings_judged_by_label(run: Run, tmp_p
 
 def test_embeddings_need_labels_and_scores_take_none(run: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "e.npy", np.eye(3))
-    assert run("evaluate", "e.npy", ok=False).returncode == 2
+    assert run("evaluate", "embeddings", "e.npy", ok=False).returncode == 2
     (tmp_path / "s.csv").write_text("s_caption,s_negative\n1,0.3\n")
-    assert run("evaluate", "s.csv", "--by", "x", ok=False).returncode == 2
+    assert run("evaluate", "scores", "s.csv", "--by", "x", ok=False).returncode == 2
     (tmp_path / "l.csv").write_text("x\n1\n")
-    assert "1 rows for 3" in run("evaluate", "e.npy", "--labels", "l.csv", "--by", "x", ok=False).stderr
+    assert "1 rows for 3" in run("evaluate", "embeddings", "e.npy", "--labels", "l.csv", "--by", "x", ok=False).stderr

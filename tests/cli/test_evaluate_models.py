@@ -1,4 +1,4 @@
-"""``pairwright evaluate MODEL --task`` as a user calls it."""
+"""``pairwright evaluate`` of models, as a user calls it."""
 
 import json
 import subprocess
@@ -18,37 +18,35 @@ def refused(*call: str) -> str:
     return str(done.exception)
 
 
-def test_options_that_cannot_be_or_would_do_nothing_are_refused_in_one_line(tmp_path: Path) -> None:
-    model = str(tmp_path)
+def test_options_that_cannot_be_are_refused_in_one_line() -> None:
+    pytest.importorskip("torch", reason="some are told when models are opened")
     for call, said in (
-        (["m", "--task", "x", "--data", "d"], "no such task. There are negatives"),
-        (["m", "--task", "negatives"], "needs --data"),
-        ([model], "no file of scores. A model is measured by --task"),
-        (["a.csv", "b.csv"], "2 inputs without --task"),
-        (["a.csv", "--data", "d"], "--data does nothing without --task"),
-        (["a.csv", "--max-cost", "1"], "--max-cost does nothing without --task answers"),
-        (["m", "m", "--task", "negatives", "--data", "d"], "named twice"),
-        (["m", "--task", "negatives", "--data", "d", "--by", "x"], "--by does nothing with --task negatives"),
-        (["m", "--task", "negatives", "--data", "d", "--single-task"], "--single-task does nothing"),
-        (["m", "--task", "negatives", "--data", "d", "--columns", "a=b"], "--columns is for scores"),
-        (["m", "--task", "answers", "--data", "d", "--wise-ft", "1"], "--wise-ft does nothing"),
-        (["m.jsonl", "--task", "answers", "--data", "d"], "name a language model by --model"),
+        (["negatives", "m", "m", "--data", "d"], "named twice"),
+        (["answers", "m.jsonl", "m.jsonl", "--data", "d", "--model", "x"], "named twice"),
+        (["answers", "m.jsonl", "--data", "d"], "name a language model by --model"),
+        (["retrieval", "m", "--data", "d", "--wise-ft", "0,1"], "needs --base"),
+        (["retrieval", "m", "--data", "d", "--base", "b"], "--base is for --wise-ft"),
+        (["retrieval", "m", "--data", "d", "--base", "b", "--wise-ft", "0,2"], "from 0 to 1"),
+        (["conditions", "m", "--data", "d", "--ask", "colour"], "CONDITION=INSTRUCTION"),
     ):
         assert said in refused(*call), call
 
 
-def test_wrong_shares_and_instructions_are_refused(tmp_path: Path) -> None:
-    pytest.importorskip("torch", reason="what follows opens models")
-    common = ["m", "--task", "conditions", "--data", "d"]
-    assert "needs --base" in refused(*common, "--wise-ft", "0,1")
-    assert "--base is for --wise-ft" in refused(*common, "--base", "b")
-    assert "from 0 to 1" in refused(*common, "--base", "b", "--wise-ft", "0,2")
-    assert "CONDITION=INSTRUCTION" in refused(*common, "--ask", "colour")
+def test_each_task_has_the_options_that_it_looks_at_and_no_others() -> None:
+    for call in (
+        ["negatives", "m", "--data", "d", "--by", "x"],
+        ["retrieval", "m", "--data", "d", "--single-task"],
+        ["answers", "m.jsonl", "--data", "d", "--wise-ft", "1"],
+        ["multi-document", "m", "--data", "d", "--images", "x"],
+        ["scores", "s.csv", "--model", "m"],
+        ["negatives", "m"],
+    ):
+        assert CliRunner().invoke(app, ["evaluate", *call]).exit_code == 2, call
 
 
 def test_without_torch_a_line_says_what_to_install(tmp_path: Path) -> None:
     code = "import sys; sys.modules['torch'] = None; from pairwright.cli.main import run; run()"
-    command = [sys.executable, "-c", code, "evaluate", "m", "--task", "negatives", "--data", "d"]
+    command = [sys.executable, "-c", code, "evaluate", "negatives", "m", "--data", "d"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "pairwright: measuring a model needs torch: pip install 'pairwright[train]'\n"
@@ -71,10 +69,11 @@ def test_models_stand_side_by_side_in_a_table_a_page_and_json(tmp_path: Path, mo
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").write_text("{}")
     model.save(tmp_path / "run" / "model")  # as `pairwright train` leaves it
-    call = ["evaluate", "run", "clip", "--task", "negatives", "--data", "shards"]
+    call = ["evaluate", "negatives", "run", "clip", "--data", "shards"]
     done = run(*call, "--html", "page.html")
     assert done.stdout.splitlines()[0].split() == ["of", "measure", "run", "95%", "clip", "95%", "n", "chance"]
     assert "samples have no hard negative" in done.stderr
+    assert "less run" in done.stdout
     page = (tmp_path / "page.html").read_text()
     assert all(text in page for text in ("run", "clip", "brittleness (less is better)"))
     told = json.loads(run(*call, "--base", "clip", "--wise-ft", "0,1", "--json").stdout)
@@ -83,3 +82,6 @@ def test_models_stand_side_by_side_in_a_table_a_page_and_json(tmp_path: Path, mo
     ]  # fmt: skip
     figures = [one["figures"] for one in told["models"]]
     assert all(figures[0] == other for other in figures)  # the scale changes no order
+    assert {(one["model"], one["against"], one["value"], one["low"], one["high"]) for one in told["differences"]} == {
+        (name, "run at 0", 0, 0, 0) for name in ("run at 1", "clip at 0", "clip at 1")
+    }

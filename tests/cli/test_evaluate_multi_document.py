@@ -1,4 +1,4 @@
-"""``pairwright evaluate --task multi-document``."""
+"""``pairwright evaluate multi-document``."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ def test_decoders_are_measured_over_documents_with_tables_and_a_page(run: Run, t
         for place, name in enumerate(["Ada", "Bo", "Cy", "Di"])
     ]
     (tmp_path / "synth.csv").write_text("\n".join(["question,answer,wiki", *rows]))
-    given = ["evaluate", "decoder", "--task", "multi-document", "--data", "synth.csv"]
+    given = ["evaluate", "multi-document", "decoder", "--data", "synth.csv"]
     done = run(
         *given, "--documents", 2, "--documents", 4, "--gold", "1,2", "--questions", 2, "--html", "u.html", "--json"
     )

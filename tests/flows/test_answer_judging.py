@@ -1,4 +1,4 @@
-"""``pairwright evaluate --task answers``: answers judged by a server's model, in both orders."""
+"""``pairwright evaluate answers``: answers judged by a server's model, in both orders."""
 
 import json
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def called(*arguments: object, ok: bool = True) -> Any:
-    call = ["evaluate", *map(str, arguments), "--task", "answers", "--data", "questions.jsonl"]
+    call = ["evaluate", "answers", *map(str, arguments), "--data", "questions.jsonl"]
     done = CliRunner().invoke(app, call)
     assert (done.exit_code == 0) == ok, done.output
     return done

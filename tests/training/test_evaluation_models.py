@@ -335,7 +335,7 @@ def test_what_cannot_be_is_refused_before_a_model_is_opened(
         raise AssertionError("opened")
 
     monkeypatch.setattr("pairwright.training.evaluation.subjects.open_model", opened)
-    with pytest.raises(UsageError, match=r"of kind student; --task negatives is for clip.*It can do rationales"):
+    with pytest.raises(UsageError, match=r"of kind student; negatives is for clip.*It can do rationales"):
         measured("negatives", student(tmp_path / "student"), given.data)
     rows = [{"caption": "a", "negative": "b", "image": f"{name}.jpg"} for name in ("x", "y")]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

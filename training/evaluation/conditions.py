@@ -7,6 +7,7 @@ nearness in RGB, averaged over queries.
 A model that reads no instruction has one embedding for all conditions: the baseline of the dissertation's table 5.1.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -108,7 +109,9 @@ def found_by_condition(embedder: Embedder, given: Conditioned) -> Findings:
         # One set of images under several conditions: the widest interval of a mean that shares its queries.
         half = [sum(side) / len(maps) for side in ([one.low for one in maps], [one.high for one in maps])]
         chance = sum(figure.chance or 0.0 for figure in maps) / len(maps)
-        figures.append(Figure("mean", "mAP", value, half[0], half[1], len(given.images), chance))
+        # An image's own mean; one that has nothing to find under some condition does not count.
+        units = np.mean([one.units for one in maps if one.units is not None], axis=0)
+        figures.append(Figure("mean", "mAP", value, half[0], half[1], len(given.images), chance, units=units))
     instructions = {one.name: one.instruction if reads else "" for one in given.conditions}
     return Findings(tuple(figures), {}, {"images": len(given.images), "instructions": instructions})
 
@@ -119,7 +122,11 @@ def _figure(rows: Rows, condition: Condition) -> Figure:
             condition.name, "rank correlation", rank_correlations(rows, condition.colours), 0.0, percent=False
         )
     precisions, others = average_precisions(rows, condition.labels)
-    return Figure.mean(condition.name, "mAP", precisions, random_precision(others, len(rows) - 1))
+    alike = Counter(condition.labels)
+    counted = np.array([alike[label] > 1 for label in condition.labels])  # others have nothing to find
+    values = np.zeros(len(rows))
+    values[counted] = precisions
+    return Figure.mean(condition.name, "mAP", values, random_precision(others, len(rows) - 1), counted=counted)
 
 
 def rank_correlations(rows: Rows, colours: Numbers) -> Numbers:

@@ -1,7 +1,7 @@
 """What an evaluation finds: figures of a model, each with its interval and the number of things it was counted on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,10 @@ from pairwright.filters.evaluation import Share
 from pairwright.filters.intervals import mean_interval
 
 SIDE_BY_SIDE = 3  # models that a table has room for
+
+Units = npt.NDArray[np.float64]
+"""Float64 (2, n), one column for each row of the data: what it adds above and below the line of a figure that is a ratio
+of sums (of a mean: its value, and 1); NaN where it does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,7 @@ class Figure:
         chance: what guessing gives; None where that is not known.
         better: whether more or less is better.
         percent: whether it is told in percent; a correlation is not.
+        units: what it is made of, row by row, the same rows for all models; None where that is not kept.
     """
 
     part: str
@@ -38,6 +43,23 @@ class Figure:
     chance: float | None = None
     better: str = "more"
     percent: bool = True
+    units: Units | None = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def rate(  # noqa: PLR0913 - what a figure is made of
+        cls,
+        part: str,
+        measure: str,
+        right: npt.NDArray[np.bool_],
+        chance: float | None = None,
+        *,
+        counted: npt.NDArray[np.bool_] | None = None,
+        better: str = "more",
+    ) -> "Figure":
+        """Return the share of ``right``, bool (n,), among the rows that are ``counted`` (all; at least 1)."""
+        counted = np.ones(len(right), dtype=bool) if counted is None else counted
+        found = cls.share(part, measure, int(right[counted].sum()), int(counted.sum()), chance, better=better)
+        return replace(found, units=units_of(right, counted))
 
     @classmethod
     def share(  # noqa: PLR0913 - what a figure is made of
@@ -48,7 +70,7 @@ class Figure:
         return cls(part, measure, found.value, found.low, found.high, n, chance, better)
 
     @classmethod
-    def mean(
+    def mean(  # noqa: PLR0913 - what a figure is made of
         cls,
         part: str,
         measure: str,
@@ -56,14 +78,17 @@ class Figure:
         chance: float | None = None,
         *,
         percent: bool = True,
+        counted: npt.NDArray[np.bool_] | None = None,
     ) -> "Figure":
-        """Return the mean of ``values``, float64 (n,) with n at least 1, with its interval.
+        """Return the mean of ``values``, float64 (n,), over the rows that are ``counted`` (all; at least 1).
 
         Shares lie in 0-1, correlations in -1 to 1, and so does the interval.
         """
+        units = units_of(values, np.ones(len(values), dtype=bool) if counted is None else counted)
+        values = values if counted is None else values[counted]
         low, high = mean_interval(values)
         low, high = max(0.0 if percent else -1.0, low), min(1.0, high)
-        return cls(part, measure, float(values.mean()), low, high, len(values), chance, percent=percent)
+        return cls(part, measure, float(values.mean()), low, high, len(values), chance, percent=percent, units=units)
 
     @property
     def written(self) -> str:
@@ -96,6 +121,11 @@ class Figure:
             "chance": self.chance,
             "better": self.better,
         }
+
+
+def units_of(values: npt.NDArray[Any], counted: npt.NDArray[np.bool_]) -> Units:
+    """Return the units of a mean over the rows of ``values``, (n,), that are counted, bool (n,)."""
+    return np.where(counted, np.stack([values.astype(np.float64), np.ones(len(values))]), np.nan)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Scores are cosines. The figures are those of `filters.evaluation`, which judges 
 import numpy as np
 import polars as pl
 
-from pairwright.filters.evaluation import Evaluation, Result, Share, evaluated
+from pairwright.filters.evaluation import Evaluation, evaluated
 from pairwright.filters.score_files import SCHEMA
 from pairwright.training.evaluation.embedding import Embedder
 from pairwright.training.evaluation.figures import Figure, Findings
@@ -15,9 +15,9 @@ from pairwright.training.evaluation.material import Contrasts
 
 def told_apart(embedder: Embedder, given: Contrasts) -> Findings:
     """Return accuracy by type, and original, augmented accuracy and brittleness where rows have hard positives."""
-    found = evaluated(scored(embedder, given))
-    detail = {"evaluation": found.as_json()}
-    return Findings(_figures(found), given.left_out, detail)
+    scores = scored(embedder, given)
+    found = evaluated(scores)
+    return Findings(_figures(found, scores), given.left_out, {"evaluation": found.as_json()})
 
 
 def scored(embedder: Embedder, given: Contrasts) -> pl.DataFrame:
@@ -39,22 +39,28 @@ def scored(embedder: Embedder, given: Contrasts) -> pl.DataFrame:
     )
 
 
-def _figures(found: Evaluation) -> tuple[Figure, ...]:
-    parts = {**(found.by_type if len(found.by_type) > 1 else {}), "all": found.together}
-    figures = [figure for name, result in parts.items() for figure in _of_part(name, result)]
-    return tuple(figures)
-
-
-def _of_part(part: str, result: Result) -> list[Figure]:
+def _figures(found: Evaluation, scores: pl.DataFrame) -> tuple[Figure, ...]:
+    caption, negative, positive = (scores[f"s_{name}"].to_numpy() for name in ("caption", "negative", "positive"))
+    types = scores["type"].to_numpy()
+    triple = scores["s_positive"].is_not_null().to_numpy()
+    right = caption > negative
     # Guessing: one of two texts is first; of three, the negative is last, or between the others.
-    measures: list[tuple[str, Share | None, int, float, str]] = [
-        ("accuracy", result.accuracy, result.rows, 1 / 2, "more"),
-        ("original", result.original, result.triples, 1 / 2, "more"),
-        ("augmented", result.augmented, result.triples, 1 / 3, "more"),
-        ("brittleness", result.brittleness, result.triples, 1 / 3, "less"),
-    ]
-    return [
-        Figure(part, name, share.value, share.low, share.high, n, chance, better)
-        for name, share, n, chance, better in measures
-        if share is not None
-    ]
+    measures = (
+        ("accuracy", right, np.ones(len(right), dtype=bool), 1 / 2, "more"),
+        ("original", right, triple, 1 / 2, "more"),
+        ("augmented", right & (positive > negative), triple, 1 / 3, "more"),
+        (
+            "brittleness",
+            (right & (negative > positive)) | ((positive > negative) & (negative > caption)),
+            triple,
+            1 / 3,
+            "less",
+        ),
+    )
+    parts = [*(found.by_type if len(found.by_type) > 1 else ()), "all"]
+    return tuple(
+        Figure.rate(part, name, hit, chance, counted=counted, better=better)
+        for part in parts
+        for name, hit, of, chance, better in measures
+        if (counted := of & ((types == part) | (part == "all"))).any()
+    )

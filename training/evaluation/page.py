@@ -5,10 +5,15 @@ from html import escape
 from pathlib import Path
 
 from pairwright.datasets.report_page import page, section
+from pairwright.training.evaluation.differences import Difference, differences
 from pairwright.training.evaluation.figures import SIDE_BY_SIDE, Evaluated, Figure, figure_of, rows_of, told_counts
 from pairwright.training.evaluation.place_plots import place_plots
 from pairwright.training.evaluation.plots import COLOURS, dots, lines
 
+_PAIRED = (
+    "On the same rows, in points of a hundred (correlations as they are); the interval is of rows drawn anew for both "
+    "models at once. One that leaves out 0 tells them apart."
+)
 _STYLE = Path(__file__).with_name("page.css")
 _TITLES = {
     "negatives": "Hard negatives",
@@ -48,6 +53,7 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[Evaluated])
                 if by_place
                 else []
             ),
+            *([section("Differences", _PAIRED, _differences(apart))] if (apart := differences(models)) else []),
             section("Table", "n: rows, queries or images that a figure was counted on.", _table(models)),
             section("What else was counted", "", _counts(models)),
         ],
@@ -114,6 +120,19 @@ def _row(names: tuple[str, str], cells: str, figures: Sequence[Figure | None]) -
 def _value(figure: Figure | None) -> str:
     texts = (figure.written.strip(), figure.written_interval) if figure else ("-", "")
     return "".join(f'<td class="number">{text}</td>' for text in texts)
+
+
+def _differences(apart: Sequence[Difference]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in ("of", "measure", "model"))
+    head += "".join(f'<th class="number">{name}</th>' for name in (f"less {escape(apart[0].against)}", "95%", "n"))
+    rows = "".join(
+        "<tr>"
+        + "".join(f'<td class="name">{escape(name)}</td>' for name in (one.part, one.measure, one.model))
+        + "".join(f'<td class="number">{text}</td>' for text in (one.written, one.written_interval, f"{one.n:,}"))
+        + "</tr>"
+        for one in apart
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
 def _counts(models: Sequence[Evaluated]) -> str:

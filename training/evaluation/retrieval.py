@@ -29,7 +29,7 @@ def retrieved(embedder: Embedder, given: Captioned, ks: Sequence[int] = KS) -> F
     }
     wanted = {"text to image": np.ones(len(texts), dtype=np.intp), "image to text": np.bincount(owners)}
     figures = [
-        Figure.share(way, f"recall@{k}", int((rank <= k).sum()), len(rank), by_chance(wanted[way], searched, k))
+        Figure.rate(way, f"recall@{k}", rank <= k, by_chance(wanted[way], searched, k))
         for way, (rank, searched) in found.items()
         for k in ks
         if k < searched

@@ -6,12 +6,13 @@ of SQuAD are. A student trained on one text (equation 2.5) has its label behind 
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from pairwright.datasets.errors import InputError
@@ -98,35 +99,44 @@ def answered(subject: Subject, given: Tasks, *, batch: int = 32, longest: int = 
     names = sorted({row.task for row in given.rows})
     parts = [*(names if len(names) > 1 else []), "all"]
     figures: list[Figure] = []
+    pairs = [_compared(row, text) for row, text in zip(given.rows, said, strict=True)]
     for part in parts:
-        chosen = [(row, text) for row, text in zip(given.rows, said, strict=True) if part in ("all", row.task)]
-        figures += _figures(part, chosen)
+        chosen = np.array([part in ("all", row.task) for row in given.rows])
+        figures += _figures(part, pairs, chosen)
     counts = {"inputs were longer than the model reads, and lost their end": cut}
     counts["examples have no row of this split and are left out"] = given.left_out
     return Findings(tuple(figures), {told: number for told, number in counts.items() if number})
 
 
-def _figures(part: str, rows: Sequence[tuple[Task, str]]) -> list[Figure]:
-    labels, rationales = list[tuple[str, str]](), list[tuple[str, str]]()
-    for task, text in rows:
-        if task.objective == "label":
-            labels.append((task.output, text))
-        elif task.objective == "rationale":
-            rationales.append((task.output, text))
-        else:
-            (wanted_why, wanted), (why, label) = split_answer(task.output), split_answer(text)
-            labels.append((wanted, label))
-            rationales.append((wanted_why, why))
+_Pair = tuple[str, str]  # what is right, and what was said
+
+
+def _compared(row: Task, text: str) -> tuple[_Pair | None, _Pair | None]:
+    """Return the label and the rationale of a row, each where it was asked for."""
+    if row.objective == "label":
+        return (row.output, text), None
+    if row.objective == "rationale":
+        return None, (row.output, text)
+    (wanted_why, wanted), (why, label) = split_answer(row.output), split_answer(text)
+    return (wanted, label), (wanted_why, why)
+
+
+def _figures(
+    part: str, pairs: Sequence[tuple[_Pair | None, _Pair | None]], chosen: npt.NDArray[np.bool_]
+) -> list[Figure]:
+    labels, rationales = [label for label, _ in pairs], [why for _, why in pairs]
+    labelled, told = (chosen & np.array([one is not None for one in own]) for own in (labels, rationales))
     figures = []
-    if labels:
-        figures.append(Figure.share(part, "label", sum(same(*pair) for pair in labels), len(labels)))
-    if rationales:
-        figures.append(
-            Figure.share(part, "rationale, same text", sum(same(*pair) for pair in rationales), len(rationales))
-        )
-        shared = np.array([word_f1(*pair) for pair in rationales])
-        figures.append(Figure.mean(part, "rationale, words (F1)", shared))
+    if labelled.any():
+        figures.append(Figure.rate(part, "label", _each(same, labels) > 0, counted=labelled))
+    if told.any():
+        figures.append(Figure.rate(part, "rationale, same text", _each(same, rationales) > 0, counted=told))
+        figures.append(Figure.mean(part, "rationale, words (F1)", _each(word_f1, rationales), counted=told))
     return figures
+
+
+def _each(measure: Callable[[str, str], float], pairs: Sequence[_Pair | None]) -> npt.NDArray[np.float64]:
+    return np.array([0.0 if pair is None else float(measure(*pair)) for pair in pairs])
 
 
 def same(wanted: str, said: str) -> bool:

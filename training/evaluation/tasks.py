@@ -3,6 +3,7 @@
 Everything that can be wrong with the input is found before a model is opened: kinds of models, files, images.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,9 +81,7 @@ def named_models(task: str, models: Sequence[str]) -> list[Named]:
         if named.kind not in TASKS[task]:
             able = [name for name, kinds in TASKS.items() if named.kind in kinds]
             can = f"It can do {', '.join(able)}." if able else "There is no task for it."
-            raise UsageError(
-                f"{named.name} is of kind {named.kind}; --task {task} is for {', '.join(TASKS[task])}. {can}"
-            )
+            raise UsageError(f"{named.name} is of kind {named.kind}; {task} is for {', '.join(TASKS[task])}. {can}")
     return found
 
 
@@ -96,6 +95,8 @@ def evaluate_models(request: Request, note: Callable[[str], None]) -> Iterator[E
     Raises:
         PairwrightError: in one line, before the first model is opened where it can be.
     """
+    if twice := [name for name, times in Counter(request.models).items() if times > 1]:
+        raise UsageError(f"{twice[0]} is named twice.")
     named = named_models(request.task, request.models)
     if request.mixing is not None:
         named_model(request.mixing.base)
@@ -120,7 +121,7 @@ def _retrieval(request: Request) -> Measure:
 
 def _zero_shot(request: Request) -> Measure:
     if len(request.by) != 1:
-        raise UsageError("--task zero-shot: name the label that tells the class by one --by COLUMN.")
+        raise UsageError("zero-shot: name the label that tells the class by one --by COLUMN.")
     found = labelled(request.data, request.labels, request.images)
     labels = found.texts(request.by[0])
     queries = _class_list(request.classes) if request.classes else []

@@ -72,21 +72,31 @@ def recognised(embedder: Embedder, given: Classified) -> Findings:
     own = similar[np.arange(len(truth)), truth]
     # As everywhere: what scores the same ranks before the right one.
     rank = (similar >= own[:, None]).sum(axis=1)
-    figures = [Figure.share("all", "accuracy", int((rank == 1).sum()), len(rank), 1 / len(classes))]
+    figures = [Figure.rate("all", "accuracy", rank == 1, 1 / len(classes))]
     if len(classes) > _FIVE:
-        figures.append(Figure.share("all", "in first 5", int((rank <= _FIVE).sum()), len(rank), _FIVE / len(classes)))
-    figures.append(_mean_of_classes([rank[truth == one] == 1 for one in np.unique(truth)], 1 / len(classes)))
+        figures.append(Figure.rate("all", "in first 5", rank <= _FIVE, _FIVE / len(classes)))
+    figures.append(_mean_of_classes(rank == 1, truth, 1 / len(classes)))
     return Findings(tuple(figures), {}, {"classes": len(classes), "texts": sum(map(len, given.texts.values()))})
 
 
-def _mean_of_classes(right: Sequence[npt.NDArray[np.bool_]], chance: float) -> Figure:
+def _mean_of_classes(right: npt.NDArray[np.bool_], truth: npt.NDArray[np.intp], chance: float) -> Figure:
     """Return the mean of the classes' accuracies; its variance is the mean of theirs over the number of classes."""
-    shares = np.array([one.mean() for one in right])
-    counts = np.array([len(one) for one in right])
-    spread = float(np.sqrt((shares * (1 - shares) / np.maximum(counts - 1, 1)).sum())) / len(right)
+    classes, places, counts = np.unique(truth, return_inverse=True, return_counts=True)
+    shares = np.array([right[truth == one].mean() for one in classes])
+    spread = float(np.sqrt((shares * (1 - shares) / np.maximum(counts - 1, 1)).sum())) / len(classes)
+    weights = 1 / (len(classes) * counts[places])
     value = float(shares.mean())
     low, high = max(0.0, value - Z95 * spread), min(1.0, value + Z95 * spread)
-    return Figure("all", "mean of classes", value, low, high, int(counts.sum()), chance)
+    return Figure(
+        "all",
+        "mean of classes",
+        value,
+        low,
+        high,
+        int(counts.sum()),
+        chance,
+        units=np.stack([right * weights, weights]),
+    )
 
 
 def class_rows(embedder: Embedder, texts: Mapping[str, Sequence[str]]) -> Rows:

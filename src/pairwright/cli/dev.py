@@ -94,7 +94,7 @@ def colorshape(
 ) -> None:
     """Draw the one-object ColorShape set, for retrieval by colour, by shape or by both.
 
-    Embed the shards' pictures in order, then: pairwright evaluate EMBEDDINGS.npy --labels labels.jsonl --by colour
+    Embed the shards' pictures in order, then: pairwright evaluate embeddings E.npy --labels labels.jsonl --by colour
 
     \b
     Example:

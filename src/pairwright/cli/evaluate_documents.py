@@ -1,0 +1,107 @@
+"""``pairwright evaluate multi-document``: answers from several documents, by the gold one's place."""
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pairwright.cli.console import note
+from pairwright.cli.evaluate_models import DeviceOption, HtmlOption
+from pairwright.cli.evaluated import document_lines, need_torch, show, told_once
+from pairwright.cli.reading import JsonOption
+from pairwright.datasets.errors import UsageError
+
+if TYPE_CHECKING:
+    from pairwright.training.evaluation.figures import Findings
+    from pairwright.training.evaluation.multi_document import Way
+
+
+def multi_document(
+    models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Decoders: folders or hub names.")],
+    *,
+    data: Annotated[Path, typer.Option("--data", help="Questions: .jsonl, .jsonl.gz, .csv, .tsv.")],
+    documents: Annotated[
+        list[int] | None,
+        typer.Option("--documents", min=2, help="Documents in a prompt; 10 when left out. Repeatable."),
+    ] = None,
+    gold: Annotated[
+        str, typer.Option("--gold", metavar="PLACES", help="Where the gold one stands: 1,5,10, or all.")
+    ] = "",
+    ways: Annotated[
+        str, typer.Option("--ways", metavar="WAYS", help="plain,calibrated, or all; see the documentation.")
+    ] = "",
+    form: Annotated[
+        Literal["linear", "log-linear"], typer.Option("--form", help="Of the model of attention.")
+    ] = "linear",
+    temperature: Annotated[
+        float, typer.Option("--temperature-of-shares", min=0.0, help="t; 0: 5e-5, of log-linear 1.")
+    ] = 0.0,
+    questions: Annotated[int, typer.Option("--questions", min=0, help="How many are drawn; 0: all.")] = 0,
+    html: HtmlOption = None,
+    device: DeviceOption = "",
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Prompts at once.")] = 8,
+    as_json: JsonOption = False,
+) -> None:
+    """Answers from several documents by the gold one's place, attention as it is and calibrated (found in the middle).
+
+    \b
+    Example:
+      pairwright evaluate multi-document llama --data nq-open.jsonl.gz --documents 10 --documents 20 --html u.html
+    """
+    told_once(models)
+    need_torch()
+    from pairwright.training.attention.calibration import Calibration
+    from pairwright.training.attention.questions import read_questions
+    from pairwright.training.attention.ranking import open_reader
+    from pairwright.training.evaluation.figures import Evaluated
+    from pairwright.training.evaluation.multi_document import Plan, read_documents
+
+    started = time.perf_counter()
+    counts = tuple(dict.fromkeys(documents or ())) or (10,)
+    how, chosen = Calibration(form, temperature or None), _ways(ways)
+    plans = [Plan(count, _places(gold, count), chosen, calibration=how) for count in counts]
+    asked = [read_questions(data, count, limit=questions) for count in counts]
+    found = []
+    for name in models:
+        reader = open_reader(name, device, batch_size)
+        note(f"{name}: multi-document")
+        parts = [read_documents(reader, given, plan) for (given, _), plan in zip(asked, plans, strict=True)]
+        short = {count: missing for count, (_, missing) in zip(counts, asked, strict=True) if missing}
+        found.append(Evaluated(name, reader.model.config.model_type, None, _together(parts, short)))
+    show("multi-document", [str(data)], found, html, started, lines=document_lines(found), as_json=as_json)
+
+
+def _together(parts: "Sequence[Findings]", short: Mapping[int, int]) -> "Findings":
+    from pairwright.training.evaluation.figures import Findings
+
+    return Findings(
+        tuple(figure for part in parts for figure in part.figures),
+        {f"questions have fewer than {count} documents": missing for count, missing in short.items()},
+        {key: value for part in parts for key, value in part.detail.items()},
+    )
+
+
+def _ways(written: str) -> "tuple[Way, ...]":
+    from pairwright.training.evaluation.multi_document import USUAL, WAYS
+
+    wanted = tuple(one.strip() for one in written.split(",")) if written not in ("", "all") else ()
+    if unknown := [one for one in wanted if one not in WAYS]:
+        raise UsageError(f"--ways {unknown[0]}: there are {', '.join(WAYS)}; or all.")
+    return WAYS if written == "all" else tuple(way for way in WAYS if way in wanted) or USUAL
+
+
+def _places(written: str, documents: int) -> tuple[int, ...]:
+    """Return the gold document's places, from 0: first, middle and last when none are written."""
+    if written == "all":
+        return tuple(range(documents))
+    try:
+        places = tuple(dict.fromkeys(int(one) - 1 for one in written.split(","))) if written else ()
+    except ValueError:
+        places = (-1,)
+    if not all(0 <= place < documents for place in places):
+        raise UsageError(
+            f"--gold {written}: give places from 1 to {documents}, as 1,{(documents + 1) // 2},{documents}, or all."
+        )
+    return tuple(sorted(places)) or (0, (documents - 1) // 2, documents - 1)
