@@ -13,6 +13,7 @@ from pairwright.datasets.records import Annotation, Origin
 from pairwright.datasets.samples import Sample, makers_of
 
 _GROUPS = {"hard_negative": "hard_negatives", "hard_positive": "hard_positives"}
+EDITED_KINDS = tuple(_GROUPS)  # of annotations that are edits of a caption
 
 
 def type_of(annotation: Annotation) -> str:

@@ -7,15 +7,18 @@ A word may always be in one row, though: in a set of fewer than 1 / share rows (
 What goes is rejected with a reason, `overused_word` or `over_quota`; a hard positive that only rejected negatives named
 goes too, as `without_negative`.
 
-Memory: one `Line` a kept row (about 200 bytes), whatever the length of the texts.
+Memory: about 100 bytes a kept row by `judge_lines`, and a `Line` of 200 more by `judge`, whatever the length of the texts.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
+
+import polars as pl
 
 from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation
@@ -23,6 +26,12 @@ from pairwright.generators.claims import claimed
 from pairwright.generators.tally import Tally
 
 BINS = 10
+LINES: dict[str, pl.DataType] = {
+    "key": pl.String(),
+    "id": pl.String(),
+    "type": pl.Categorical(),
+    "word": pl.Categorical(),
+}
 _SHOWN = 20
 _KINDS = {"negatives": "hard_negative", "positives": "hard_positive"}
 
@@ -102,9 +111,18 @@ class Verdict:
 
 def new_word(row: Annotation) -> str:
     """Return what the edit put in, lower-case without its article or claim; empty for a swap or shuffle, which put in nothing."""
-    if row.form in {"swap", "shuffle"} or not row.edits:
+    return word_put_in(row.form, [edit.after for edit in row.edits])
+
+
+def word_put_in(form: str, afters: Sequence[str]) -> str:
+    """Return `new_word` of a row by its form and what its edits put in."""
+    if form in {"swap", "shuffle"} or not afters:
         return ""
-    longest = max((edit.after for edit in row.edits), key=len)  # beside it stand articles and verbs that agree with it
+    return _word(max(afters, key=len))  # beside it stand articles and verbs that agree with it
+
+
+@lru_cache(maxsize=65_536)
+def _word(longest: str) -> str:
     words = claimed(longest.lower().strip(" ,")).split()
     while len(words) > 1 and words[0] in {"a", "an", "with", "and"}:
         words = words[1:]
@@ -121,41 +139,75 @@ def judge(lines: Iterable[Line], limits: Limits) -> Verdict:
 
     The verdict tells of all types that rows or the quotas name.
     """
-    by_type: defaultdict[str, list[Line]] = defaultdict(list)
-    for line in lines:
-        by_type[line.type].append(line)
-    gone: dict[str, str] = {}
+    named = [(line.key, line.id, line.type, line.word) for line in lines]
+    gone, types = judge_lines(pl.DataFrame(named, LINES, orient="row"), limits)
+    return Verdict(dict(gone.iter_rows()), types)
+
+
+def judge_lines(lines: pl.DataFrame, limits: Limits) -> tuple[pl.DataFrame, dict[str, Given]]:
+    """Judge as `judge`, a hundred bytes a line.
+
+    Args:
+        lines: columns as ``LINES``, the fields of `Line`.
+        limits: of the set.
+
+    Returns:
+        ``id`` and ``reason`` of each row that has to go, and what is left of each type.
+    """
+    gone = [pl.DataFrame(schema={"id": pl.String, "reason": pl.String})]
     types = {kind: Given(quota, 0, 0, None, 0) for kind, quota in limits.quota.items()}
-    for kind, rows in by_type.items():
+    for kind in lines["type"].unique().cast(pl.String).sort().to_list():
+        rows = lines.filter(pl.col("type") == kind).drop("type")
+        counts = rows.filter(pl.col("word") != "").group_by("word").len()["len"].to_list()
         quota = limits.quota.get(kind)
-        left, most = _size(rows, len(rows) if quota is None else min(quota, len(rows)), limits.share)
-        used: Counter[str] = Counter()
-        taken = 0
-        for line in sorted(rows, key=lambda line: (line.key, line.id)):
-            if line.word and most is not None and used[line.word] >= most:
-                gone[line.id] = "overused_word"
-            elif taken >= left:
-                gone[line.id] = "over_quota"
-            else:
-                taken += 1
-                used[line.word] += bool(line.word)
-        types[kind] = Given(quota, len(rows), left, most, max(used.values(), default=0))
-    return Verdict(gone, types)
+        left, most = _size(counts, len(rows), len(rows) if quota is None else min(quota, len(rows)), limits.share)
+        if left == len(rows):
+            types[kind] = Given(quota, len(rows), left, most, max(counts, default=0))
+            continue
+        judged = _taken(rows.sort("key", "id"), left, most)
+        gone.append(judged.filter(pl.col("reason") != "").select("id", "reason"))
+        taken = judged.filter((pl.col("reason") == "") & (pl.col("word") != ""))
+        used = taken.group_by("word").len()["len"].to_list()
+        types[kind] = Given(quota, len(rows), left, most, max(used, default=0))
+    return pl.concat(gone), types
 
 
-def _size(rows: Sequence[Line], wanted: int, share: float) -> tuple[int, int | None]:
+def _taken(rows: pl.DataFrame, left: int, most: int | None) -> pl.DataFrame:
+    """Return rows of one type in their order with the ``reason`` for which each goes, empty for the first ``left`` others."""
+    free = pl.lit(True) if most is None else (pl.col("word") == "") | (pl.col("nth") < most)
+    return (
+        rows.with_columns(nth=pl.int_range(pl.len()).over("word"))
+        .with_columns(free=free)
+        .with_columns(taken=pl.col("free") & (pl.col("free").cum_sum() <= left))
+        .with_columns(used=pl.col("taken").sum().over("word"))
+        .with_columns(
+            reason=pl.when("taken")
+            .then(pl.lit(""))
+            .when(~pl.col("free") & (pl.col("used") == (most or 0)))
+            .then(pl.lit("overused_word"))
+            .otherwise(pl.lit("over_quota"))
+        )
+    )
+
+
+def _size(uses: Sequence[int], rows: int, wanted: int, share: float) -> tuple[int, int | None]:
     """Return how many rows can be left, ``wanted`` at most, and in how many of them a word may be then.
 
     A size n is possible when the rows in which no word is beyond the cap *of n* are n or more. The largest such n is
     found from above: the cap falls with n, so one pass is enough, and a pass in any order then takes exactly n.
+
+    Args:
+        uses: of each new word, the rows in which it is.
+        rows: in all.
+        wanted: see above.
+        share: of the rows that a word may be in.
     """
     if share >= 1:
         return wanted, None
-    counts = Counter(line.word for line in rows if line.word)
-    words_with = Counter(counts.values())  # uses -> words that have as many
-    left_out = accumulate(words_with[uses] for uses in range(max(counts.values(), default=0) + 1))
-    more = [len(counts) - fewer for fewer in left_out]  # [c]: words with more than c uses
-    within = list(accumulate(more, initial=len(rows) - counts.total()))  # [c]: rows when no word has more than c
+    words_with = Counter(uses)  # uses -> words that have as many
+    left_out = accumulate(words_with[times] for times in range(max(uses, default=0) + 1))
+    more = [len(uses) - fewer for fewer in left_out]  # [c]: words with more than c uses
+    within = list(accumulate(more, initial=rows - sum(uses)))  # [c]: rows when no word has more than c
     exact = Fraction(str(share))  # 0.29 of 100 is 29, which the float falls short of
     for size in range(wanted, 0, -1):
         most = max(1, int(exact * size))

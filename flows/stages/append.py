@@ -14,17 +14,22 @@ import polars as pl
 
 from pairwright.datasets.atomic import write_bytes
 from pairwright.datasets.shards import continue_shards, shard_summary
-from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 from pairwright.filters.appended import Appended, Carried, append_by_cells, append_generally
 from pairwright.filters.audit.verdict import audit
 from pairwright.filters.evidence import Texts
 from pairwright.filters.frozen import Frozen
-from pairwright.filters.groups import corpus_of, pair_group
 from pairwright.filters.refinement import Refinement
-from pairwright.flows.layout import annotations_path, candidates_path, pairs_path
+from pairwright.flows.layout import annotations_path, candidates_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import RefineSection
-from pairwright.flows.stages.refine import general_options, reference_options, refine_with, rows_to_judge
+from pairwright.flows.stages.refine import (
+    ROWS,
+    corpus_of_parts,
+    general_options,
+    reference_options,
+    refine_with,
+    rows_of,
+)
 from pairwright.flows.versions import AUDIT
 
 FROZEN = "frozen"
@@ -40,14 +45,11 @@ def freeze(root: Path, stages: list[str], parts: list[str], section: RefineSecti
         parts: of the full build.
         section: of the config; classifiers are fitted for the general method.
     """
-    pairs = [pair for part in parts for pair in PAIRS.read(pairs_path(root, part))]
-    corpus = corpus_of(pairs, pool=True)
+    places = [(root, part) for part in parts]
+    corpus = corpus_of_parts(places, pool=True)
     entering = None
     if section.method == "general":
-        files = [candidates_path(root, stage, part) for stage in stages for part in parts]
-        rows = rows_to_judge(
-            [row for file in files for row in ANNOTATIONS.read(file)], {p.key: pair_group(p) for p in pairs}
-        )
+        rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, candidates_path)])
         columns = (rows[name].to_list() for name in ("positive", "negative", "group", "type"))
         entering = Texts(*columns)
     outputs = Frozen.of(corpus, entering).save(root / FROZEN)
@@ -79,7 +81,7 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
         carried: what earlier increments left (`appended.Appended`); what this one leaves stands among the facts.
     """
     frozen = Frozen.load(home / FROZEN)
-    corpus = corpus_of(pair for part in full for pair in PAIRS.read(pairs_path(home, part)))
+    corpus = corpus_of_parts([(home, part) for part in full])
     left: dict[str, Any] = {"carried": carried}
 
     def judge(rows: pl.DataFrame) -> Refinement:
@@ -90,8 +92,7 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
         left["carried"] = found.carried
         return found.refinement
 
-    pairs = (pair for part in parts for pair in PAIRS.read(pairs_path(root, part)))
-    outcome = refine_with(root, stages, parts, {pair.key: pair_group(pair) for pair in pairs}, judge)
+    outcome = refine_with(root, stages, parts, judge)
     return Outcome(outcome.outputs, outcome.counts, {**outcome.facts, **left})
 
 
@@ -103,16 +104,8 @@ def audit_union(  # noqa: PLR0913, PLR0917 - a job's arguments
     SHUFFLE rows, which are for training, take no part.
     """
     places = [*((home, part) for part in old), *((root, part) for part in new)]
-    pairs = [pair for place, part in places for pair in PAIRS.read(pairs_path(place, part))]
-    kept = [
-        row
-        for stage in stages
-        for place, part in places
-        for row in ANNOTATIONS.read(annotations_path(place, stage, part))
-        if row.status == "kept"
-    ]
-    rows = rows_to_judge(kept, {pair.key: pair_group(pair) for pair in pairs})
-    told = audit(rows, corpus_of(pairs, pool=True), most=MOST, seed=seed).as_json() if rows.height else {}
+    rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, annotations_path)])
+    told = audit(rows, corpus_of_parts(places, pool=True), most=MOST, seed=seed).as_json() if rows.height else {}
     write_bytes(root / AUDIT, orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     shown = ("rows", "verdict", "max", "attacks", "by_type", "breaks", "identical", "repeated", "format_leaks")
     counts = Counts("negative", rows.height, rows.height)

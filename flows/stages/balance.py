@@ -6,16 +6,27 @@ They tell, too, what was asked for and made by type, which words were put in, an
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
+
 from pairwright.datasets.tables import ANNOTATIONS
+from pairwright.flows.annotation_frames import (
+    add_to_account,
+    new_words,
+    numbers_of,
+    rejected_for,
+    split_by_status,
+    tally_name,
+    type_name,
+)
 from pairwright.flows.layout import rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import ConversationsSection, NegativesSection, PositivesSection
 from pairwright.flows.stages.generate import Generation
-from pairwright.generators.balance import Account, Limits, balanced, is_limited, judge, limited_kind, line_of
-from pairwright.generators.tally import tallied_as
+from pairwright.generators.balance import LINES, Account, Limits, Verdict, judge_lines, limited_kind
 
 
 def balance_stage(of: str) -> str:
@@ -42,21 +53,37 @@ def balance_made(root: Path, parts: list[str], this: Generation, limits: Limits)
         limits: of the set.
     """
     drafts = [this.place(root, part) for part in parts]
-    made = (row for path in drafts for row in ANNOTATIONS.read(path))
-    verdict = judge((line_of(row) for row in made if is_limited(row, this.generator)), limits)
+    gone, types = judge_lines(_lines_of(drafts, this.generator), limits)
     after = replace(this, to_balance=False)
     account, reasons, outputs, away = Account(limited_kind(this.generator)), Counter[str](), [], Counter[str]()
     attempts = 0
     for part, path in zip(parts, drafts, strict=True):
-        rows = list(balanced(ANNOTATIONS.read(path), verdict.gone))
-        rejected = [row for row in rows if row.status == "rejected"]
+        rows = rejected_for(ANNOTATIONS.read_frame(path), gone)
+        kept, rejected = split_by_status(rows)
         outputs += [after.place(root, part), rejected_path(root, balance_stage(this.stage), part)]
-        ANNOTATIONS.write([row for row in rows if row.status == "kept"], outputs[-2])
-        ANNOTATIONS.write(rejected, outputs[-1])
-        account.add(rows)
-        attempts += len(rows)
-        reasons.update(row.reason for row in rejected)
-        away.update(f"{this.stage}: {tallied_as(row)}" for row in rejected)
-    facts = {"account": account.as_json(), "limits": verdict.as_json(), "balanced_away": dict(sorted(away.items()))}
+        ANNOTATIONS.write_frame(kept, outputs[-2])
+        ANNOTATIONS.write_frame(rejected, outputs[-1])
+        add_to_account(account, rows)
+        attempts += rows.height
+        reasons.update(numbers_of(rejected, pl.col("reason")))
+        away.update(numbers_of(rejected, pl.lit(f"{this.stage}: ") + tally_name()))
+    told = Verdict({}, types).as_json()
+    facts = {"account": account.as_json(), "limits": told, "balanced_away": dict(sorted(away.items()))}
     counts = Counts(this.stage.removesuffix("s"), attempts, attempts - reasons.total(), dict(sorted(reasons.items())))
     return Outcome(outputs, counts, facts)
+
+
+def _lines_of(files: Sequence[Path], generator: str) -> pl.DataFrame:
+    """Return what `judge_lines` has to know of all rows of ``files`` that limits are for (`balance.is_limited`)."""
+    kind = limited_kind(generator)
+    limited = pl.col("kind") == kind if kind else pl.col("turns").list.len() > 0
+    lines = [pl.DataFrame(schema=LINES)]
+    for path in files:
+        rows = ANNOTATIONS.read_frame(path).filter(limited)
+        word = pl.Series("word", new_words(rows), pl.String)
+        lines.append(
+            rows.select("key", "id", type_name().alias("type"), word).cast(
+                {name: LINES[name] for name in ("type", "word")}
+            )
+        )
+    return pl.concat(lines)

@@ -1,30 +1,40 @@
 """Stage ``refine``: hard negatives that text alone betrays are set aside.
 
-A set operation: the texts of all candidates are judged at once, the captions of the pool train the scorers, and the
-verdicts are written back part by part. Records are read twice, a part at a time: some KB each, they would not fit
-into memory where their texts do. By Algorithm 1 of SugarCrepe, or against every blind attack, as the config
-says. SHUFFLE rows, which are for training and betray themselves, pass by it.
+A set operation: all candidates are judged at once, the captions of the pool train the scorers, and the verdicts are written
+back part by part. By Algorithm 1 of SugarCrepe a part is read and let go, and only numbers are kept of its rows
+(`filters/reference.py`); against every blind attack the texts of all candidates are in memory. SHUFFLE rows, which are for
+training and betray themselves, pass by it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 
-from pairwright.datasets.contents import type_of
 from pairwright.datasets.exports.writing import TRAINING_FORMS
-from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 from pairwright.filters.general import GeneralOptions, refine_generally
-from pairwright.filters.groups import corpus_of, pair_group
-from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
+from pairwright.filters.groups import text_group
+from pairwright.filters.reference import Reference
+from pairwright.filters.refinement import Refinement, RefineOptions
+from pairwright.filters.scorers import Corpus
+from pairwright.flows.annotation_frames import (
+    NEGATIVE,
+    POSITIVE,
+    numbers_of,
+    rejected_for,
+    split_by_status,
+    tally_name,
+    type_name,
+    with_scores,
+)
 from pairwright.flows.layout import annotations_path, candidates_path, pairs_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import RefineSection
-from pairwright.generators.balance import balanced
-from pairwright.generators.tally import tallied_as
+
+ROWS = pl.Schema(dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String))
+_ENTERS = (pl.col("kind") == NEGATIVE) & ~pl.col("form").is_in(sorted(TRAINING_FORMS))
 
 
 def refine_negatives(root: Path, stages: list[str], parts: list[str], section: RefineSection, seed: int) -> Outcome:
@@ -34,30 +44,23 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
     counted as kept; ``for_training`` among the facts is their number. What else those stages made
     (a generator may make several kinds) is kept as it is, but for hard positives whose negatives all go.
     """
-    groups: dict[str, str] = {}
-
-    def noted() -> Iterator[Pair]:
-        for part in parts:
-            for pair in PAIRS.read(pairs_path(root, part)):
-                groups[pair.key] = pair_group(pair)
-                yield pair
-
-    corpus = corpus_of(noted(), pool=True)
-
-    def judge(rows: pl.DataFrame) -> Refinement:
-        if section.method == "reference":
-            return refine_rows(rows, corpus, reference_options(section, seed))
-        return refine_generally(rows, corpus, general_options(section, seed))
-
-    return refine_with(root, stages, parts, groups, judge)
+    places = [(root, part) for part in parts]
+    if section.method == "reference":
+        with Reference(root) as reference:
+            for place in places:
+                reference.read_captions(captions_of(*place))
+            for rows in rows_of(places, stages, candidates_path):
+                reference.read_rows(rows)
+            outcome = reference.refine(reference_options(section, seed))
+    else:
+        corpus = corpus_of_parts(places, pool=True)
+        rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, candidates_path)])
+        outcome = refine_generally(rows, corpus, general_options(section, seed))
+    return _written(root, stages, parts, outcome)
 
 
 def refine_with(
-    root: Path,
-    stages: list[str],
-    parts: list[str],
-    groups: Mapping[str, str],
-    judge: Callable[[pl.DataFrame], Refinement],
+    root: Path, stages: list[str], parts: list[str], judge: Callable[[pl.DataFrame], Refinement]
 ) -> Outcome:
     """Refine as `refine_negatives`, by a judge of one's own.
 
@@ -65,54 +68,53 @@ def refine_with(
         root: the build directory.
         stages: whose candidates are judged.
         parts: of the pairs.
-        groups: key of each pair to its group.
         judge: given the frame of `rows_to_judge`.
     """
-    files = [(stage, part) for stage in stages for part in parts]
-    frames, passing = [rows_to_judge([], groups)], 0
-    starts = {}
-    for file in files:
-        rows = ANNOTATIONS.read(candidates_path(root, *file))
-        starts[file] = sum(frame.height for frame in frames)
-        frames.append(rows_to_judge(rows, groups))
-        passing += sum(row.kind == "hard_negative" for row in rows) - frames[-1].height
-    outcome = judge(pl.concat(frames))
-    away: Counter[str] = Counter()
-    for part in parts:
-        removed: list[Annotation] = []
-        for stage in stages:
-            mine = _judged(ANNOTATIONS.read(candidates_path(root, stage, part)), outcome, starts[stage, part])
-            mine = list(balanced(mine, {}))  # a positive whose negatives are gone has nothing to stand beside
-            ANNOTATIONS.write([row for row in mine if row.status == "kept"], annotations_path(root, stage, part))
-            gone = [row for row in mine if row.status == "rejected"]
-            away.update(f"{stage}: {tallied_as(row)}" for row in gone)
-            removed += gone
-        ANNOTATIONS.write(removed, rejected_path(root, "refine", part))
-    outputs = [annotations_path(root, *file) for file in files]
-    outputs += [rejected_path(root, "refine", part) for part in parts]
-    reasons = Counter(filter(None, outcome.reasons))
-    kept = int(outcome.kept.sum()) + passing
-    facts = {**outcome.as_json(), "for_training": passing, "refined_away": dict(sorted(away.items()))}
-    counts = Counts("negative", len(outcome.kept) + passing, kept, dict(sorted(reasons.items())))
-    return Outcome(outputs, counts, facts)
+    rows = rows_of([(root, part) for part in parts], stages, candidates_path)
+    return _written(root, stages, parts, judge(pl.concat([ROWS.to_frame(), *rows])))
 
 
-def rows_to_judge(rows: Sequence[Annotation], groups: Mapping[str, str]) -> pl.DataFrame:
-    """Return the hard negatives among ``rows`` as attacks take them: id, group, positive, negative, type.
+def groups_of(root: Path, part: str) -> pl.DataFrame:
+    """Return ``key`` and ``group`` (`groups.pair_group`) of each pair of a part, with ``caption`` and ``captions``."""
+    pairs = PAIRS.read_frame(pairs_path(root, part)).select("key", "source_id", "image", "caption", "captions")
+    rows = pairs.select("image", "source_id", "key", "caption").iter_rows()
+    groups = [text_group(image or source, key, caption) for image, source, key, caption in rows]
+    return pairs.select("key", pl.Series("group", groups, pl.String), "caption", "captions")
 
-    SHUFFLE rows are left out. The hard positives that negatives name are to be among ``rows``.
+
+def captions_of(root: Path, part: str) -> pl.DataFrame:
+    """Return ``group`` and ``caption`` of all captions of a part, other captions of an image among them."""
+    every = pl.concat_list(pl.concat_list("caption"), "captions")
+    return groups_of(root, part).select("group", caption=every).explode("caption", empty_as_null=False)
+
+
+def corpus_of_parts(places: Sequence[tuple[Path, str]], *, pool: bool = False) -> Corpus:
+    """Return all captions of parts, as (build directory, part), each once an image; as `groups.corpus_of`."""
+    captions = pl.concat(captions_of(*place) for place in places).unique(maintain_order=True)
+    return Corpus(captions["caption"].to_list(), captions["group"].to_list(), pool)
+
+
+def rows_to_judge(annotations: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    """Return the hard negatives among ``annotations`` as attacks take them: id, group, positive, negative, type.
+
+    SHUFFLE rows are left out.
+
+    Args:
+        annotations: among them the hard positives that negatives name.
+        groups: columns ``key`` and ``group`` of all their pairs.
     """
-    beside = {row.id: row.text for row in rows if row.kind == "hard_positive"}
-    entering = [row for row in rows if _enters(row)]
-    return pl.DataFrame(
-        {
-            "id": [row.id for row in entering],
-            "group": [groups[row.key] for row in entering],
-            "positive": [beside.get(row.positive_id, row.source_text) for row in entering],
-            "negative": [row.text for row in entering],
-            "type": [type_of(row) for row in entering],
-        },
-        schema=dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String),
+    beside = annotations.filter(pl.col("kind") == POSITIVE).select(positive_id="id", beside="text")
+    return (
+        annotations.filter(_ENTERS)
+        .join(beside, on="positive_id", how="left", maintain_order="left")
+        .join(groups.select("key", "group"), on="key", how="left", maintain_order="left")
+        .select(
+            "id",
+            "group",
+            positive=pl.coalesce("beside", "source_text"),
+            negative="text",
+            type=type_name(),
+        )
     )
 
 
@@ -126,21 +128,54 @@ def general_options(section: RefineSection, seed: int) -> GeneralOptions:
     return GeneralOptions(target=section.target, min_keep=section.min_keep, by_type=section.by_type, seed=seed)
 
 
-def _judged(rows: Sequence[Annotation], outcome: Refinement, start: int) -> list[Annotation]:
+def rows_of(
+    places: Sequence[tuple[Path, str]], stages: Sequence[str], file: Callable[[Path, str, str], Path]
+) -> Iterator[pl.DataFrame]:
+    """Yield the rows to judge (`rows_to_judge`) of each part, stage by stage.
+
+    Args:
+        places: (build directory, part).
+        stages: that made them.
+        file: where the annotations of a stage and part stand.
+    """
+    for root, part in places:
+        groups = groups_of(root, part)
+        for stage in stages:
+            yield rows_to_judge(ANNOTATIONS.read_frame(file(root, stage, part)), groups)
+
+
+def _written(root: Path, stages: list[str], parts: list[str], outcome: Refinement) -> Outcome:
+    """Write what came of the rows of `rows_of`, part by part."""
+    away: Counter[str] = Counter()
+    start = passing = 0
+    outputs: list[Path] = []
+    for part in parts:
+        removed = []
+        for stage in stages:
+            frame = ANNOTATIONS.read_frame(candidates_path(root, stage, part))
+            judged = _judged(frame, outcome, start)
+            entered = frame.select(_ENTERS.sum()).item()
+            start += entered
+            passing += frame.select((pl.col("kind") == NEGATIVE).sum()).item() - entered
+            kept, gone = split_by_status(judged)
+            ANNOTATIONS.write_frame(kept, annotations_path(root, stage, part))
+            outputs.append(annotations_path(root, stage, part))
+            away.update(numbers_of(gone, pl.lit(f"{stage}: ") + tally_name()))
+            removed.append(gone)
+        ANNOTATIONS.write_frame(pl.concat(removed, rechunk=True), rejected_path(root, "refine", part))
+        outputs.append(rejected_path(root, "refine", part))
+    reasons = Counter(filter(None, outcome.reasons))
+    kept_rows = int(outcome.kept.sum()) + passing
+    facts = {**outcome.as_json(), "for_training": passing, "refined_away": dict(sorted(away.items()))}
+    counts = Counts("negative", len(outcome.kept) + passing, kept_rows, dict(sorted(reasons.items())))
+    return Outcome(outputs, counts, facts)
+
+
+def _judged(frame: pl.DataFrame, outcome: Refinement, start: int) -> pl.DataFrame:
     """Return the rows of a file; those that were judged, the first as row ``start`` of ``outcome``, with its verdict."""
-    entering = [number for number, row in enumerate(rows) if _enters(row)]
-    gaps = outcome.gaps.drop("id").slice(start, len(entering)).rename(lambda name: f"{name}_gap").to_dicts()
-    judged = list(rows)
-    for place, (number, named) in enumerate(zip(entering, gaps, strict=True), start):
-        row = rows[number]
-        judged[number] = replace(
-            row,
-            status="kept" if outcome.kept[place] else "rejected",
-            reason=outcome.reasons[place],
-            scores={**row.scores, **{name: gap for name, gap in named.items() if gap == gap}},  # noqa: PLR0124 - not NaN
-        )
-    return judged
-
-
-def _enters(row: Annotation) -> bool:
-    return row.kind == "hard_negative" and row.form not in TRAINING_FORMS
+    entering = frame.filter(_ENTERS)["id"]
+    told = outcome.gaps.slice(start, len(entering)).rename(lambda name: name if name == "id" else f"{name}_gap")
+    reasons = pl.Series("reason", outcome.reasons[start : start + len(entering)], pl.String)
+    verdicts = pl.DataFrame([entering, reasons]).filter(pl.col("reason") != "")
+    gaps = frame.select("id").join(told, on="id", how="left", maintain_order="left").drop("id")
+    return rejected_for(with_scores(frame, gaps.to_dict()), verdicts)
