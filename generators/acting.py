@@ -10,7 +10,7 @@ from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import FRAMES, GATHERINGS
+from pairwright.generators.nouns import FRAMES, GATHERINGS, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import VERBS, Slot, before_it, change_of
 from pairwright.generators.verbs import (
@@ -35,7 +35,7 @@ _POSTURES = frozenset({"sit", "stand", "lie", "lay", "kneel"})
 _WHILE = frozenset({"while", "", "people"})
 _LIGHT = frozenset({"make", "take", "have", "do"})
 _UNMEANT = frozenset({"miss", "lose", "spill", "refuse", "crash", "fall"})  # nobody gets ready to
-_AIR = frozenset({"air", "sky", "midair"})
+AIR = frozenset({"air", "sky", "midair"})
 _PARTICLES = frozenset({"up", "down", "off", "out", "over", "away", "back"})
 _BEFORE_A_DEED = frozenset({"refuse", "wait", "stop"})
 _AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
@@ -44,7 +44,11 @@ _SIDES = word_set("front top side back middle center edge end bottom corner base
 
 def verbs_of(caption: Caption) -> list[int]:
     """Return the tokens that are verbs, auxiliaries left out."""
-    return [at for at, token in enumerate(caption.tokens) if token.tag in VERBS and token.lemma not in _AUXILIARIES]
+    return [
+        at
+        for at, token in enumerate(caption.tokens)
+        if token.tag in VERBS and (token.lemma not in _AUXILIARIES or (token.lemma == "do" and token.tag == "VBG"))
+    ]
 
 
 def deeds(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
@@ -53,7 +57,7 @@ def deeds(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
         tag, lemma = caption.tag(at), caption.tokens[at].lemma
         if lemma not in INSTEAD and lemma not in INSTEAD_OF_THINGS and caption.word(at) not in PARTICIPLES:
             continue
-        doer = _doer(caption, candidates, at)
+        doer = doer_of(caption, candidates, at)
         participle = tag in {"VBN", "VBG"} and doer is not None
         as_written = PARTICIPLES.get(caption.word(at), ()) if participle else ()
         wanted = [] if tag == "VBN" else [(verb, inflect(verb, tag)) for verb in _verbs(caption, candidates, doer, at)]
@@ -79,7 +83,7 @@ def _preposition(caption: Caption, at: int) -> str:
 def other_deed(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
     """Exchange a verb for one that the same one does not do meanwhile."""
     at, doer = slot.start, slot.doer
-    if caption.tokens[at].lemma in _POSTURES and _others_may(caption, doer):
+    if caption.tokens[at].lemma in _POSTURES and others_may(caption, doer):
         return "true_of_image"
     reason = "no_candidate"
     for which in rng.by_weight(range(len(slot.news)), slot.weights):
@@ -95,7 +99,7 @@ def other_deed(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
 def _verbs(caption: Caption, candidates: Candidates, doer: NounPhrase | None, at: int) -> Sequence[str]:
     """Return what the doer may do instead; things do not walk, and of an unknown doer we suppose that it lives."""
     lemma = caption.tokens[at].lemma
-    unclear = doer is None and (before_it(caption, at) is not None or not _opens_act(caption, at))
+    unclear = doer is None and (before_it(caption, at) is not None or not opens_act(caption, at))
     with_other = caption.tag(at + 1) == "RP" or (caption.tag(at + 1) == "RB" and caption.word(at + 1) in _PARTICLES)
     if unclear or (with_other and not _has_particle(caption, at)):
         return ()
@@ -109,7 +113,7 @@ def _verbs(caption: Caption, candidates: Candidates, doer: NounPhrase | None, at
     return [verb for verb in table.get(lemma, ()) if not same_act(verb, lemma) and verb not in unmeant]
 
 
-def _doer(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | None:
+def doer_of(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | None:
     """Return who does it: in "a man in a sweater | holding" not the sweater, in "a bunch of scissors" not the bunch.
 
     None when the phrase before the verb only tells where, and what is there is not clear.
@@ -126,7 +130,7 @@ def _doer(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | Non
     return doer
 
 
-def _opens_act(caption: Caption, at: int) -> bool:
+def opens_act(caption: Caption, at: int) -> bool:
     """Whether a verb without a doer before it tells what somebody does: not "on | serving tray"."""
     if caption.tag(at) == "VB":  # "ready to | eat"
         return caption.word(at - 1) == "to" and caption.tag(at - 2)[:2] in {"VB", "JJ", "RB", "IN"}
@@ -140,7 +144,7 @@ def lives(caption: Caption, candidates: Candidates, doer: NounPhrase | None) -> 
     return doer is None or candidates.is_alive(caption.head(doer)) or caption.head(doer) in GATHERINGS
 
 
-def _others_may(caption: Caption, doer: NounPhrase | None) -> bool:
+def others_may(caption: Caption, doer: NounPhrase | None) -> bool:
     """Whether others of that name may be there, who stand where these sit."""
     if doer is None or caption.plural(doer) or caption.head(doer) in GATHERINGS:
         return False
@@ -152,7 +156,7 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, new: tuple[str,
     (verb, form), doer = new, slot.doer
     return (
         candidates.is_written(form)
-        and (verb not in GROUNDED or _AIR.isdisjoint(caption.lower[slot.end :]))
+        and (verb not in GROUNDED or AIR.isdisjoint(caption.lower[slot.end :]))
         and _fits_after(caption, candidates, slot, verb, form)
         and (doer is None or candidates.acts(caption.head(doer), verb, alone=lives(caption, candidates, doer)))
         and candidates.makes_sense(verb, caption.lemmas[slot.start], caption.contents)
@@ -165,10 +169,14 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str,
     after, word = caption.starting_at(at), caption.word(at)
     if after is not None:
         names = (caption.head(after), caption.noun(after))
-        return all((verb, name) not in TOGETHER for name in names) and (
-            verb in ALWAYS.get(old, ())
-            or (verb, caption.head(after)) in ALWAYS_WITH
-            or candidates.has_object(verb, caption.head(after))
+        return (
+            (verb != "wear" or not WORN.isdisjoint(names))
+            and all((verb, name) not in TOGETHER for name in names)
+            and (
+                verb in ALWAYS.get(old, ())
+                or (verb, caption.head(after)) in ALWAYS_WITH
+                or candidates.has_object(verb, caption.head(after))
+            )
         )
     if verb in WITH_OBJECT and not form.endswith("ed"):
         return False

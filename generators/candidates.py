@@ -64,6 +64,8 @@ EITHER_WAY = 0.1  # of how often a relation is said one way, that it must be the
 COMMON = 0.05  # share of a word's captions in which another is usual
 UNSAID = 0.02  # share of a word's captions in which a thing is, above which it may be there though nobody says so
 KNOWN = 100  # captions that have a thing, for what is not said of it to tell anything
+_LIVELY = ("walk", "eat", "look", "run", "graze", "swim")
+_EVERY_PLACE, _MAINLY = frozenset({"on", "in", "at", "under", "through", "along", "down"}), 5
 TRIED = 12  # candidates looked at in one place
 
 _PEOPLE = OF_PEOPLE | GATHERINGS
@@ -160,6 +162,8 @@ class Candidates:
         self._kinds = lru_cache(maxsize=20_000)(self._find_kinds)
         self._is_body = lru_cache(maxsize=20_000)(self._find_is_body)
         self._said_as = lru_cache(maxsize=20_000)(self._find_said_as)
+        self.moves = lru_cache(maxsize=20_000)(self._find_moves)
+        self.said_before = lru_cache(maxsize=50_000)(self._find_said_before)
         self.is_alive = lru_cache(maxsize=20_000)(self._is_alive)
 
     def has_kinds(self, noun: str) -> bool:
@@ -512,6 +516,25 @@ class Candidates:
         """Whether captions have the verb right before the preposition."""
         return self._pool.adjacency(verb, preposition) >= SEEN
 
+    def _find_said_before(self, phrases: tuple[tuple[str, str], ...], noun: str) -> tuple[tuple[str, str], ...]:
+        """Return those verbs with prepositions that captions have before such a noun."""
+        return tuple(phrase for phrase in phrases if self.are_said_before(*phrase, noun))
+
+    def are_said_before(self, verb: str, preposition: str, noun: str) -> bool:
+        """Whether captions have a verb with a preposition, and that before such a noun, as more than a slip."""
+        if not preposition:
+            return self._pool.adjacency(verb, noun) >= max(OFTEN, SLIP * self._pool.frequency(noun, "NOUN"))
+        if preposition == "with" and not (
+            self.is_alive(noun) or self._pool.adjacency("hold", noun) >= self._often(noun)
+        ):
+            return False  # "standing with a wall"
+        if " " in preposition:
+            return self.together(verb, noun) and self.stands_before(preposition, noun)
+        usual = _MAINLY if preposition in _EVERY_PLACE else 1
+        seen = self._pool.adjacency(preposition, noun)
+        known = self._pool.adjacency(verb, preposition) >= max(OFTEN, USUAL * self._pool.frequency(verb, "VERB"))
+        return known and seen >= max(OFTEN, usual * self._often(noun)) and self.together(verb, noun)
+
     def together(self, verb: str, noun: str) -> bool:
         """Whether captions speak of a deed and a thing together; of a thing that they hardly know, it is not asked."""
         return self._pool.cooccurrence(noun, noun) < KNOWN or self._pool.cooccurrence(verb, noun) >= SEEN
@@ -521,6 +544,10 @@ class Candidates:
         doers = (noun, *(_ANYBODY if noun in _PEOPLE else _ANY_ANIMAL if alone else ()))
         seen = any(self._pool.adjacency(doer, verb) >= SEEN for doer in doers)
         return seen or (alone and self._pool.cooccurrence(noun, verb) >= SEEN)
+
+    def _find_moves(self, noun: str) -> bool:
+        """Whether captions say of it what only the living do: a monitor lizard is rarely meant."""
+        return any(self._pool.adjacency(noun, verb) >= SEEN for verb in _LIVELY)
 
     def makes_sense(self, word: str, instead_of: str, context: Sequence[str]) -> bool:
         """Whether the pool does not find a word strange beside the others of a caption."""

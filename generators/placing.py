@@ -17,9 +17,12 @@ from pairwright.generators.edits import Change
 from pairwright.generators.nouns import FIGURES, OPEN_PLACES, SURROUNDINGS, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.relations import (
+    AT_TABLES,
+    BOUNDED,
     CARRIERS,
     ELSEWHERE,
     ELSEWHERE_OF_BODIES,
+    ELSEWHERE_OF_BOUNDED,
     ELSEWHERE_OF_ENCLOSED,
     ELSEWHERE_OF_GROUNDS,
     ELSEWHERE_OF_ROADS,
@@ -114,6 +117,8 @@ def places(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
         elif after is not None:
             noun = caption.head(after)
             news = tuple(dict.fromkeys(_opposites(wording, noun) + _other_places(caption, wording, after)))
+            if wording in AT_TABLES and noun in TABLES and _rides(caption, candidates, found):
+                news += AT_TABLES[wording]
             if news:
                 yield Slot(found.start, found.end, news, candidates.odds.of_places(wording, news, noun))
 
@@ -165,6 +170,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
     noun = caption.head(after)
     news = rng.by_weight(slot.news, slot.weights)
     opposites, others = _opposites(wording, noun), _other_places(caption, wording, after)
+    others += AT_TABLES.get(wording, ()) if noun in TABLES else ()
     turned = before is not None and (wording == "at" or is_named(caption, after))
     moved = is_place(caption, slot.start, after) and not (
         noun in MEDIA or noun in FIGURES or (wording in {"in", "with"} and is_worn(caption, after))
@@ -211,6 +217,8 @@ def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[st
     if noun in ENCLOSED:
         wanted += ELSEWHERE_OF_ENCLOSED.get(wording, ())
     of_itself = not ANAPHORS.isdisjoint(inside) or noun in NO_PLACE  # "a cap on its head" is nowhere else
+    if noun in BOUNDED and not of_itself:
+        wanted += ELSEWHERE_OF_BOUNDED.get(wording, ())
     if noun in WATERS and not of_itself:
         return wanted + ELSEWHERE_OF_WATERS.get(wording, ())
     if of_itself or not _NO_BODIES.isdisjoint({noun, *inside}):

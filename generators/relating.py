@@ -15,49 +15,30 @@ from pairwright.generators.box_truth import place_in_doubt
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.draws import Draws
-from pairwright.generators.nouns import FIGURES, MASS, SURROUNDINGS
+from pairwright.generators.having import HAVING_LONGER, UNCERTAIN, belongings, beside_it
+from pairwright.generators.nouns import FIGURES, MASS
 from pairwright.generators.phrases import NounPhrase
+from pairwright.generators.phrasing import other_phrase, phrasings
 from pairwright.generators.placing import (
     MEDIA,
-    Slot,
     before_it,
     change_of,
     is_bound,
     is_named,
     is_place,
     is_worn,
-    may_be_others,
     other_place,
     others_there,
     places,
 )
-from pairwright.generators.relations import FAR, HOLDERS, NO_PLACE, NOT_FAR, NOT_HELD, Found
+from pairwright.generators.relations import FAR, NO_PLACE, NOT_FAR, Found
 from pairwright.generators.wordlists import word_set
 
 _NEVER_FAR = MEDIA | FIGURES | NO_PLACE
 _WITH_A_WAY = word_set("look stare gaze glance climb crawl")
 _HAVING = {"with": ("without",), "has": ("lacks", "is without"), "have": ("lack", "are without")}
-# Whoever is said to wear or hold a thing, or what to be full of it, has it.
-_HAVING_LONGER = frozenset(
-    {("wearing",), ("holding",), ("carrying",), ("containing",), ("filled", "with"), ("full", "of"), ("topped", "with")}
-    | {
-        ("decorated", "with"),
-        ("adorned", "with"),
-        ("stuffed", "with"),
-        ("equipped", "with"),
-        ("including",),
-        ("featuring",),
-    }
-    | {("garnished", "with"), ("stacked", "with"), ("decorated", "in")}
-    | {("covered", "with"), ("covered", "in"), ("loaded", "with"), ("surrounded", "by"), ("lined", "with")}
-)
-_HAVING_LONGER_BEGINS = frozenset(words[0] for words in _HAVING_LONGER)
 _SOME = word_set("some several many various multiple numerous")  # "without any", and not "without some"
-# Of a holder, and nowhere but on it.
-_PARTS = word_set(
-    "leg lid handle top side edge wheel drawer rim cover cloth tablecloth design pattern door color topping"
-)
-_UNCERTAIN = word_set("no all any both each every few other another more most only just")
+_HAVING_LONGER_BEGINS = frozenset(words[0] for words in HAVING_LONGER)
 _GONE = word_set("missing without lacks lack lacking")
 _IN_COMPANY = word_set(
     "talk speak interact mix chat fight compete work do deal help be have fill cover line load wrestle go come end meet"
@@ -67,34 +48,18 @@ _MEASURES = word_set("very so right just directly straight really too almost out
 
 def replace_relation(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Exchange a preposition or a verb for one that excludes it, or put one in the place of the other."""
-    slots = [*places(caption, candidates), *deeds(caption, candidates)]
-    for slot in rng.by_weight(slots, [sum(slot.weights) for slot in slots]):
-        yield _exchanged(caption, candidates, slot, rng)
-    yield from _not_held(caption, candidates, rng)
+    offers = [
+        *((slot, other_place) for slot in places(caption, candidates)),
+        *((slot, other_deed) for slot in deeds(caption, candidates)),
+        *((slot, other_phrase) for slot in phrasings(caption, candidates)),
+        *((slot, beside_it) for slot in belongings(caption, candidates)),
+    ]
+    for slot, maker in rng.by_weight(offers, [sum(slot.weights) for slot, _ in offers]):
+        yield maker(caption, candidates, slot, rng)
     yield from (_other_way(caption, at) for at in verbs_of(caption))
     yield from _without(caption, candidates)
     for found in rng.shuffled(caption.relations):
         yield _far(caption, candidates, found)
-
-
-def _not_held(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
-    """Put beside a plate, a box or a table what it holds ("a plate of | food")."""
-    for at, word in enumerate(caption.lower):
-        size = 2 if caption.lower[at : at + 2] in _HAVING_LONGER else 1
-        holds = size > 1 or word in {"of", "with"} or (word,) in _HAVING_LONGER
-        holder, held = caption.ending_at(at), caption.starting_at(at + size)
-        if not holds or holder is None or held is None or caption.head(holder) not in HOLDERS:
-            continue
-        noun = caption.head(held)
-        if not ANAPHORS.isdisjoint(caption.lower[at:]):
-            yield "not_grammatical"  # "a table next to a vase on it"
-        elif not is_named(caption, held) or not caption.is_whole(held) or noun in SURROUNDINGS or noun in _PARTS:
-            yield "not_grammatical"
-        elif may_be_others(caption, holder) or not _UNCERTAIN.isdisjoint(caption.lower[held.start : held.end]):
-            yield "true_of_image"
-        else:
-            free = [new for new in NOT_HELD if not caption.words.has(new) and candidates.stands_before(new, noun)]
-            yield (change_of(caption, at, at + size, rng.choice(free)),) if free else "no_candidate"
 
 
 def _without(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
@@ -105,7 +70,7 @@ def _without(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
             yield _undressed(caption, candidates, at)
     for at, word in enumerate(caption.lower):
         for size in (1, 2) if word in _HAVING_LONGER_BEGINS else ():
-            if caption.lower[at : at + size] in _HAVING_LONGER and (word != "full" or caption.tag(at) == "JJ"):
+            if caption.lower[at : at + size] in HAVING_LONGER and (word != "full" or caption.tag(at) == "JJ"):
                 yield _lacking(caption, candidates, at, ("without",), size)
 
 
@@ -136,7 +101,7 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
     if (
         not is_named(caption, after)
         or not caption.is_whole(after)
-        or not (_SOME | _UNCERTAIN).isdisjoint(inside)
+        or not (_SOME | UNCERTAIN).isdisjoint(inside)
         or caption.tag(after.end)[:2] in {"JJ", "RB", "RP"}
         or (caption.tag(after.start) == "PRP$" and caption.head(after) in NO_PLACE)  # "with his head in his hands"
     ):
@@ -144,10 +109,6 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
     if caption.words.has_any(_GONE):
         return "true_of_image"
     return (change_of(caption, at, at + size + some, f"{new} any" if some else new),)
-
-
-def _exchanged(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
-    return (other_deed if slot.lemmas else other_place)(caption, candidates, slot, rng)
 
 
 def _stands_alone(caption: Caption, phrase: NounPhrase) -> bool:

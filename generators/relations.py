@@ -205,8 +205,24 @@ ELSEWHERE_OF_WATERS = {
     "along": ("in",),
     "above": ("in",),
 }
-# Whoever is at one is not on it.
+# Who is in the water or on a court is not beside it; on a road or in the snow nobody can tell.
+_BY = ("near", "by", "next to", "beside", "behind")
+ELSEWHERE_OF_BOUNDED = {
+    "in": _BY,
+    "on": _BY,
+    "inside": _BY,
+    "on top of": _BY,
+    "inside of": _BY,
+    "across": _BY,
+    "through": _BY,
+}
+BOUNDED = WATERS | word_set(
+    "track railroad railway court runway stage bridge rug carpet mat lot field garden yard kitchen bathroom bedroom "
+    "restroom garage stadium zoo museum barn airport hallway boat"
+)
+# Whoever is at one is not on it, and somebody on it or under it is not at it.
 ELSEWHERE_OF_TABLES = {"at": ("on",), "around": ("on",)}
+AT_TABLES = {"on": ("at",), "on top of": ("at",), "under": ("at",), "underneath": ("at",), "beneath": ("at",)}
 TABLES = word_set("table desk counter bar countertop podium")
 # Whatever is on one is not off it, though it may be near it for all that a viewer can tell.
 ELSEWHERE_OF_GROUNDS = {"on": ("off",), "on top of": ("off",)}
@@ -254,7 +270,33 @@ HOLDERS = word_set(
     "plate bowl tray basket box platter bucket crate dish pan pot container vase jar cart bin skillet saucer suitcase "
     "table counter shelf desk countertop"
 )
-NOT_HELD = ("next to", "beside")
+BESIDE_IT = ("next to", "near", "by", "behind", "in front of", "beside")
+BESIDE_ROOMS = ("next to", "near", "by", "beside")
+# What is in a room, on a pizza or a bed, or is a part of a building, a tower or a bus, is not beside it.
+ROOMS = word_set("kitchen bathroom bedroom room restroom office garage store shop classroom kitchenette")
+FOODS = word_set(
+    "pizza sandwich burger hamburger cheeseburger cake cupcake salad pasta donut doughnut pie soup pancake waffle omelet "
+    "dog hotdog bagel toast sub spaghetti dessert pastry"
+)
+TOPPINGS = word_set(
+    "cheese pepperoni mushroom onion tomato olive spinach basil sauce ketchup mustard relish chili bacon ham sausage "
+    "frosting icing sprinkle candle lettuce pepper topping mayonnaise butter syrup cream chocolate jalapeno pickle "
+    "cucumber crust glaze icing powder sugar herb avocado egg strawberry blueberry cherry feta mozzarella slaw"
+)
+BEDS = word_set("bed couch sofa crib bunk")
+BEDDING = word_set("pillow blanket quilt sheet comforter cover bedspread cushion duvet bedding linen")
+WITH_PARTS = word_set(
+    "building tower house church bus train truck car van plane airplane jet boat ship clock bench sign station structure "
+    "steeple cathedral store motorcycle bike bicycle wall room kitchen bathroom"
+)
+PARTS_OF_BUILDINGS = word_set(
+    "clock tower chimney window door graffiti balcony steeple roof bell logo writing wheel engine wing propeller headlight mirror "
+    "sail mast arch column dome face hand weathervane windshield basket seat stripe"
+)
+# Who has a thing in hand does none of these with it.
+HANDLED = ("reaching for", "looking for", "walking by", "walking past", "dropping", "throwing")
+# Who is in a hat is not behind it.
+NEAR_WORN = ("next to", "near", "by", "behind", "in front of", "beside", "holding", "carrying", "washing", "folding")
 # No place that one can be far from, or none that a picture shows.
 NO_PLACE = word_set(
     "rain sun wind fog mist shade dark darkness dusk weather motion formation bloom hand arm mouth lap back shoulder head "

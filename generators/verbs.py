@@ -25,33 +25,33 @@ def _table(*lines: str) -> dict[str, tuple[str, ...]]:
 
 
 INSTEAD = _table(
-    "sit: stand|walk|run|jump|kneel|travel|race", "stand: sit|lie|run|jump|swim|sleep|kneel",
-    "walk: sit|lie|swim|sleep|jump|ride|drive|ski|skate|feed|wash|carry|chase",
-    "run: sit|lie|sleep|swim|graze|stand|ride|wait", "lie: stand|walk|run|jump|swim|play|graze",
-    "lay: stand|walk|run|jump|swim|play", "jump: sit|lie|sleep|kneel|stand|walk",
-    "sleep: walk|run|jump|eat|play|stand|swim|graze", "kneel: run|jump|walk|lie|swim|stand",
-    "squat: stand|run|jump|lie|walk", "rest: run|walk|jump|fight|play|stand", "crouch: stand|run|jump|lie|walk",
-    "hold: drop|throw|kick|ride|bury|catch|hit|walk|wash|build|sell|buy|push|pull|make",
-    "carry: ride|throw|kick|wash|drive|fly|sell|drop|pull|push|walk|lead", "wear: wash|sell|buy|drop|fold",
+    "sit: stand|lay|walk|run|jump|kneel|travel|race", "stand: sit|lie|lay|run|jump|swim|sleep|kneel",
+    "walk: sit|lie|lay|swim|sleep|jump|ride|drive|ski|skate|feed|wash|carry|chase",
+    "run: sit|lie|lay|sleep|swim|graze|stand|ride|wait", "lie: stand|walk|run|jump|swim|play|graze",
+    "lay: stand|walk|run|jump|swim|play", "jump: sit|lie|lay|sleep|kneel|stand|walk",
+    "sleep: fly|walk|run|jump|eat|play|stand|swim|graze", "kneel: run|jump|walk|lie|swim|stand",
+    "squat: lay|stand|run|jump|lie|walk", "rest: run|walk|jump|fight|play|stand", "crouch: lay|stand|run|jump|lie|walk",
+    "hold: wear|drop|throw|kick|ride|bury|catch|hit|walk|wash|build|sell|buy|push|pull|make",
+    "carry: wear|ride|throw|kick|wash|drive|fly|sell|drop|pull|push|walk|lead", "wear: hold|carry|wash|sell|buy|drop|fold",
     "ride: hold|carry|push|pull|wash|feed|lead|fix|chase|drop|watch|walk|run|paint|load|milk",
     "play: watch|sleep|work|swim", "fly: sit|stand|swim|perch|carry|park|walk|crash|drop|fold|drive|build",
     "eat: sell|throw|chase|wash|sleep|cook|prepare|bake|make|buy|serve|sniff",
     "drive: push|wash|pull|load|paint|walk|park", "watch: play|ride|chase|kick|feed|throw|fight",
-    "graze: sleep|run|swim|fight|lie|jump|play|sit", "ski: snowboard|walk|skateboard|sled|swim|drive",
+    "graze: sleep|run|swim|fight|lie|lay|jump|play|sit", "ski: snowboard|walk|skateboard|sled|swim|drive",
     "snowboard: ski|walk|swim", "skateboard: walk|surf|swim|ski|bike|drive",
-    "surf: walk|ski|fish|skateboard|sit", "swim: walk|surf|fly|run|climb", "skate: walk|bike|ski|drive",
+    "surf: walk|ski|fish|skateboard|sit", "swim: lay|walk|surf|fly|run|climb", "skate: walk|bike|ski|drive",
     "make: eat|sell|buy|throw|break|wear", "take: paint|draw|drop|throw|sell|buy",
     "swing: drop|throw|wash|clean|catch|fix|carry", "hang: fall|stand|lie|sit", "smile: cry|sleep|frown",
-    "laugh: cry|sleep|frown", "pull: push|ride|feed|wash|chase|carry|drive", "push: pull|ride|wash|kick|carry|drive",
+    "laugh: cry|sleep|frown", "pull: hold|push|ride|feed|wash|chase|carry|drive", "push: hold|pull|ride|wash|kick|carry|drive",
     "prepare: eat|sell|drop|buy|throw", "use: sell|throw|buy|drop|steal|carry|repair|fix|wash|paint|clean",
     "pose: sleep|run|fight|swim|eat", "cut: throw|wash|sell|bake|drop|eat|decorate|make|paint",
-    "slice: bake|throw|wash|drop|eat", "throw: kick|eat|bury|ride|wash|buy", "toss: kick|eat|bury|ride",
-    "hit: catch|throw|drop|miss", "talk: sleep|dance|fight|cry|sing", "cook: sell|throw|wash|buy|eat|freeze",
+    "slice: bake|throw|wash|drop|eat", "throw: hold|carry|kick|eat|bury|ride|wash|buy", "toss: kick|eat|bury|ride",
+    "hit: hold|carry|catch|throw|drop|miss", "talk: sleep|dance|fight|cry|sing", "cook: sell|throw|wash|buy|eat|freeze",
     "bake: eat|sell|throw|buy|decorate", "cross: block|clean|sweep|paint|leave", "drink: spill|sell|pour|swim|buy",
     "feed: chase|ride|wash|kick|milk|lead|carry", "read: write|burn|throw|close|sell|buy", "write: read|erase",
-    "serve: catch|eat|drop|cook|buy", "catch: kick|drop|miss|serve", "float: sink",
+    "serve: catch|eat|drop|cook|buy", "catch: hold|carry|kick|drop|miss|serve", "float: sink",
     "chase: ride|feed|carry|pet|wash|lead", "lead: chase|ride|follow|push|feed|carry|wash|milk",
-    "follow: lead|push|ride|feed", "kick: catch|hold|throw|carry", "hug: fight|push|chase|kick",
+    "follow: lead|push|ride|feed", "kick: hold|carry|catch|hold|throw|carry", "hug: fight|push|chase|kick",
     "kiss: fight|push|kick|bite", "brush: cut|cover|feed|bite", "wash: paint|throw|sell|eat|ride",
     "clean: paint|throw|sell|eat|break", "climb: descend|ski|paint|leave", "open: close|lock|shut|paint",
     "close: open|paint", "enter: leave|exit|pass", "leave: enter|approach|reach", "load: unload|sell|burn|wash|paint",
@@ -62,9 +62,9 @@ INSTEAD = _table(
     "bite: kiss|wash|feed", "chew: chase|throw|wash|drop|bury", "pet: chase|kick|ride|feed|wash",
     "herd: milk|wash|ride", "pour: drink|freeze|sell", "lift: drop|kick", "drop: catch|hold|lift|carry",
     "mix: eat|throw|sell", "touch: paint|throw|chase", "point: sleep|swim", "buy: sell|eat|throw",
-    "sell: buy|eat|throw|burn", "wander: sleep|lie|sit|swim", "roam: sleep|lie|sit|swim", "stroll: sit|lie|sleep|swim",
-    "race: rest|sleep|sit|wait", "gallop: stand|lie|sleep|sit", "bathe: sleep|run|fight",
-    "fight: sleep|kiss|hug|graze", "gather: swim|sleep", "lean: jump|walk|swim", "perch: fly|swim|walk|fight",
+    "sell: buy|eat|throw|burn", "wander: lay|sleep|lie|sit|swim", "roam: sleep|lie|sit|swim", "stroll: sit|lie|sleep|swim",
+    "race: rest|sleep|sit|wait", "gallop: graze|stand|lie|sleep|sit", "bathe: sleep|run|fight",
+    "fight: sleep|kiss|hug|graze", "gather: swim|sleep", "lean: lay|jump|walk|swim", "perch: lay|fly|swim|walk|fight",
     "pitch: catch|hit|kick|drop", "bat: pitch|catch", "dive: sleep|sit|stand|walk", "row: push|carry|paint",
     "paddle: push|carry", "peek: fall|sleep", "relax: run|fight|jump|work|ski", "lounge: run|fight|jump|work",
     "nap: run|fight|jump|eat", "bend: lie|sleep|swim", "slide: climb|sleep", "show: hide", "display: hide",
@@ -89,7 +89,7 @@ INSTEAD = _table(
 # Of things: a vase does not stand up, but it may fall.
 INSTEAD_OF_THINGS = _table(
     "sit: travel|move|race|drive|hang", "stand: fall|travel|drive", "lie: hang|stand",
-    "lay: hang|stand", "rest: fall|hang", "fly: sit|park|crash|lie|drive|stand",
+    "lay: hang|stand", "rest: fall|hang", "fly: sit|park|crash|lie|drive|stand|fall",
     "hang: fall|stand|lie|sit", "float: sink|burn|crash|fly|hang", "go: wait|park|crash|stop", "land: park|sail|sit",
     "drive: park|wait|sit|stop", "travel: park|wait|crash|stop|sit|stand", "move: park|wait|stop|sit",
     "ride: park|wait|stop", "pull: wait|stop|park", "head: park|wait|stop", "run: park|wait|sit|stop",
@@ -136,7 +136,7 @@ ALWAYS_WITH = frozenset(
 # pitcher holds the ball that he throws.
 TOGETHER = frozenset(
     {("push", "skateboard"), ("push", "scooter"), ("push", "skate board"), ("pull", "luggage")}
-    | {("watch", thing) for thing in ("wii", "video game", "game", "wii game", "nintendo wii", "screen")}
+    | {("watch", thing) for thing in ("wii", "video game", "wii game", "nintendo wii", "screen")}
     | {("throw", thing) for thing in ("ball", "baseball", "frisbee", "tennis ball", "football", "pitch", "basketball")}
     | {
         (verb, thing)
@@ -155,6 +155,82 @@ TOGETHER = frozenset(
     | {("carry", thing) for thing in ("passenger", "load", "people")}
 )
 
+# What cannot be done meanwhile and takes another preposition: who rides a bike does not walk with it.
+IN_WORDS = _table(
+    "ride: walk with|pose with|stand with|stand next to|stand near|stand by|wait with|walk by|sit by|sit near|run with",
+    "hold: reach for|look for",
+    "carry: reach for|look for|wait for|stand on|sit on",
+    "eat: play with|pose with|reach for|wait for|walk with|run with",
+    "throw: reach for|wait for|jump for|run with|walk with|sit with",
+    "swing: pose with|walk with|sit with|stand with",
+    "fly: pose with|sit with|reach for|wait for",
+    "cut: pose with|wait for|play with|walk with|reach for",
+    "slice: pose with|wait for|play with|reach for",
+    "catch: wait for|sit with|walk with|look for",
+    "hit: pose with|walk with|sit with|look for|wait for|reach for",
+    "use: reach for|look for|walk with|sit on|wait for",
+    "wear: reach for|look for|play with",
+    "drive: stand on|stand next to|stand by|pose with|walk by|sit on|stand near|wait for|lean on|stand behind|walk past",
+    "pull: sit in|sit on|pose with|ride in|ride on|stand on|sit with",
+    "push: sit in|sit on|pose with|ride in|ride on|stand on|sit with",
+    "read: reach for|look for|walk with|wait for|pose with",
+    "cook: pose with|wait for|reach for",
+    "prepare: pose with|wait for|reach for",
+    "make: pose with|wait for|reach for",
+    "feed: pose with|run with|run from|sit on|ride on",
+    "lead: sit on|ride on|sit near|sit by",
+    "pet: walk with|run with|ride on|sit on",
+    "wash: pose with|ride in|ride on|sit in|sit on|walk with",
+    "chase: pose with|sit with|sit near|sit by|sleep near",
+    "cross: sit in|stand in|sit on|stand on|stand by|stand near|wait by|sit by|sit near|work on|lie in",
+    "watch: play with|run with|ride on|ride in|walk with",
+    "kick: sit on|sit with|pose with|wait for|stand on",
+    "drink: play in|wait for|swim in|reach for|play with",
+)
+# The same of verbs with a preposition, before what can be held, worn, eaten or ridden.
+OUT_OF_WORDS = _table(
+    "sit on: hold|carry|push|pull",
+    "stand on: hold|carry|push|pull",
+    "lie on: hold|carry",
+    "lean on: hold|carry|ride",
+    "lean against: ride|carry",
+    "reach for: hold|carry|wear|eat|throw|cut",
+    "jump on: hold|carry|push",
+    "play with: wear|eat|cut|ride",
+    "walk with: ride|eat|swing|throw",
+    "stand with: ride|swing|throw",
+    "stand next to: ride|drive",
+    "walk by: ride|hold|drive",
+    "ride on: hold|carry|feed|lead|pet|push",
+    "sit next to: ride|carry",
+    "sit in: push|pull|drive",
+    "stand by: ride|drive",
+    "stand near: ride|drive",
+    "stand behind: ride|drive",
+    "stand in front of: ride|drive",
+    "walk next to: ride|drive",
+    "walk near: ride|drive",
+    "pose with: ride|eat|cut|throw|swing",
+    "walk past: ride|hold|drive",
+    "sit by: ride|drive",
+    "sit near: ride|drive",
+    "wait for: ride|hold|drive|eat|catch",
+    "wait with: ride|throw|swing",
+    "surf on: hold|carry",
+    "skateboard on: hold|carry",
+    "jump over: hold|carry|ride",
+    "climb on: feed|ride",
+    "sit with: ride|throw|swing",
+    "run with: ride|eat|cut",
+)
+# Done in place: not "down a street".
+STANDING = word_set("stand sit pose wait lean lie lay sleep kneel")
+# What only machines and people do.
+STEERED = word_set("drive ride ski snowboard skateboard surf skate sled bike row sail work read")
+# Words of games that those who play them watch as well.
+ON_SCREEN = word_set(
+    "wii video nintendo tv television screen controller remote computer xbox playstation console monitor"
+)
 # Done on something, and not in the air.
 GROUNDED = word_set("walk stand sit kneel lie lay run swim park perch graze sleep ride drive")
 # Said in two words; both give way ("lying down" is not "standing down").

@@ -1,0 +1,152 @@
+"""What a thing has: put beside it, or near it.
+
+A pizza with cheese is not next to the cheese, and a man in a hat is not behind it. That holds of what is a part of a
+thing, in it, on it or worn, as the tables here tell; of what only goes with it ("a man with a dog") nothing is said.
+Such a thing is put beside its owner by words that captions use all the time, and so give nothing away.
+"""
+
+from collections.abc import Iterator
+
+from pairwright.generators.acting import lives
+from pairwright.generators.candidates import Candidates
+from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.draws import Draws
+from pairwright.generators.nouns import OF_PEOPLE, SURROUNDINGS
+from pairwright.generators.phrases import NounPhrase
+from pairwright.generators.placing import Slot, change_of, is_named, is_worn, may_be_others
+from pairwright.generators.relations import (
+    BEDDING,
+    BEDS,
+    BESIDE_IT,
+    BESIDE_ROOMS,
+    FOODS,
+    HANDLED,
+    HOLDERS,
+    NEAR_WORN,
+    NO_PLACE,
+    PARTS_OF_BUILDINGS,
+    ROOMS,
+    TOPPINGS,
+    WITH_PARTS,
+)
+from pairwright.generators.verbs import forms_of
+from pairwright.generators.wordlists import word_set
+
+# Whoever is said to wear or hold a thing, or what to be full of it, has it.
+HAVING_LONGER = frozenset(
+    {("wearing",), ("holding",), ("carrying",), ("containing",), ("filled", "with"), ("full", "of"), ("topped", "with")}
+    | {
+        ("decorated", "with"),
+        ("adorned", "with"),
+        ("stuffed", "with"),
+        ("equipped", "with"),
+        ("including",),
+        ("featuring",),
+    }
+    | {("garnished", "with"), ("stacked", "with"), ("decorated", "in")}
+    | {("covered", "with"), ("covered", "in"), ("loaded", "with"), ("surrounded", "by"), ("lined", "with")}
+)
+_HAVING_LONGER_BEGINS = frozenset(words[0] for words in HAVING_LONGER)
+UNCERTAIN = word_set("no all any both each every few other another more most only just")
+# Of a holder, and nowhere but on it.
+_PARTS = word_set(
+    "leg lid handle top side edge wheel drawer rim cover cloth tablecloth design pattern door color topping"
+)
+# Of a room, and nowhere but in it; or nothing that one could be near to.
+_OF_ROOMS = word_set(
+    "wall floor ceiling tile light lighting decor design theme door window pattern color paint carpet wallpaper roof "
+    "furniture appliance view item thing stuff room space kitchen bathroom bedroom area flooring interior accent layout"
+)
+_AMOUNTS = word_set("lot piece kind type bunch variety slice pile assortment couple pair group set")
+_SURROUNDED = ("surrounded", "by")
+_HELD = frozenset({("holding",), ("carrying",), _SURROUNDED})
+
+
+def belongings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
+    """Yield the words by which a thing is said to have, hold or wear another, whatever else stands in the way."""
+    for at, word in enumerate(caption.lower):
+        size = 2 if caption.lower[at : at + 2] in HAVING_LONGER else 1
+        longer = caption.lower[at : at + size] in HAVING_LONGER
+        if not longer and word not in {"with", "of", "in", "has", "have"}:
+            continue
+        owner, owned = caption.ending_at(at), caption.starting_at(at + size)
+        if owner is None or owned is None:
+            continue
+        owned = _meant(caption, owned)
+        news = _beside(caption, candidates, " ".join(caption.lower[at : at + size]), owner, owned)
+        if news:
+            if word in {"has", "have"}:
+                news = tuple(f"{'is' if word == 'has' else 'are'} {new}" for new in news)
+            weights = candidates.odds.of_places(word, news, caption.head(owned))
+            yield Slot(at, at + size, news, weights)
+
+
+def _meant(caption: Caption, owned: NounPhrase) -> NounPhrase:
+    """Return what there is a lot of, where a phrase only says that there is ("with lots of | food")."""
+    if caption.head(owned) not in _AMOUNTS or caption.word(owned.end) != "of":
+        return owned
+    return caption.starting_at(owned.end + 1) or owned
+
+
+def _beside(
+    caption: Caption, candidates: Candidates, wording: str, owner: NounPhrase, owned: NounPhrase
+) -> tuple[str, ...]:
+    """Return what excludes that one thing has another."""
+    one, other = caption.head(owner), caption.head(owned)
+    if one in HOLDERS and wording not in {"in", "has", "have"}:
+        return () if other in _PARTS else BESIDE_IT
+    if wording == "of" or tuple(wording.split()) in _HELD:
+        return ()
+    if is_worn(caption, owned) and lives(caption, candidates, owner):
+        return NEAR_WORN
+    return () if wording == "in" else _beside_whole(candidates, wording, (one, other), compound=len(owner.nouns) > 1)
+
+
+def _beside_whole(candidates: Candidates, wording: str, things: tuple[str, str], *, compound: bool) -> tuple[str, ...]:
+    """Return what excludes that a thing is a part of another, in it or in somebody's hand."""
+    one, other = things
+    if (one in ROOMS or (one == "area" and compound)) and other not in _OF_ROOMS and not candidates.is_alive(other):
+        return BESIDE_ROOMS
+    wholes = ((FOODS, TOPPINGS), (BEDS, BEDDING), (WITH_PARTS, PARTS_OF_BUILDINGS))
+    if any(one in whole and other in parts for whole, parts in wholes):
+        return BESIDE_IT
+    handled = wording == "with" and one in OF_PEOPLE and other not in NO_PLACE
+    return HANDLED if handled and candidates.has_object("hold", other) else ()
+
+
+def beside_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
+    """Put beside a thing what it has ("a plate of | food", "a pizza with | cheese", "a man in | a hat")."""
+    owner, owned = caption.ending_at(slot.start), caption.starting_at(slot.end)
+    if owner is None or owned is None:
+        return "no_edit"
+    owned = _meant(caption, owned)
+    noun = caption.head(owned)
+    if not ANAPHORS.isdisjoint(caption.lower[slot.start :]):
+        return "not_grammatical"  # "a table next to a vase on it"
+    if not is_named(caption, owned) or not caption.is_whole(owned) or noun in SURROUNDINGS:
+        return "not_grammatical"
+    if (caption.head(owner) in HOLDERS and may_be_others(caption, owner)) or not UNCERTAIN.isdisjoint(
+        caption.lower[owned.start : owned.end]
+    ):
+        return "true_of_image"
+    reason = "no_candidate"
+    for new in rng.by_weight(slot.news, slot.weights):
+        words = new.removeprefix("is ").removeprefix("are ")
+        verb = candidates.lemma_of(words.split()[0]) if words.split()[0].endswith("ing") else ""
+        if not _suits(caption, candidates, owned, (verb, words)):
+            continue
+        if not (caption.words.has_any(forms_of(verb)) if verb else caption.words.said_of(words, noun)):
+            return (change_of(caption, slot.start, slot.end, new),)
+        reason = "true_of_image"
+    return reason
+
+
+def _suits(caption: Caption, candidates: Candidates, owned: NounPhrase, new: tuple[str, str]) -> bool:
+    """Whether captions have a relation, or a verb with its preposition, before such a thing; garments may be anywhere."""
+    (verb, words), noun = new, caption.head(owned)
+    worn, preposition = is_worn(caption, owned), words.partition(" ")[2]
+    if not verb:
+        return candidates.stands_before(words, noun) or (worn and candidates.is_written(words.split()[0]))
+    if preposition:
+        return candidates.are_said_before(verb, preposition, noun)
+    return candidates.is_written(words) and (verb == "drop" or candidates.has_object(verb, noun))
