@@ -12,6 +12,7 @@ Telemetry of Prefect is switched off here too, before it is imported, unless the
 
 import os
 import tempfile
+import warnings
 from importlib import metadata
 from pathlib import Path
 
@@ -66,6 +67,8 @@ def refuse_broken_prefect() -> None:
     problems = prefect_problems()
     if problems:
         raise MissingResource(f"{problems[0]}. Or build with --no-prefect")
+    if not os.environ.get("PREFECT_API_URL"):
+        prefect_home().mkdir(parents=True, exist_ok=True)  # Prefect makes no folder above it, and waits for ever
 
 
 def prepare_prefect() -> None:
@@ -79,6 +82,8 @@ def prepare_prefect() -> None:
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",  # its 20 s are too few on a busy machine
     }.items():
         os.environ.setdefault(name, value)
+    # Importing Prefect asks for its folder. Whoever needs it is refused without; a build without Prefect does not care.
+    warnings.filterwarnings("ignore", "Failed to create the Prefect home directory", UserWarning)
 
 
 def _version(package: str) -> str | None:

@@ -24,7 +24,8 @@ def write_faiss(path: Path, index: Any) -> None:
         with replacing(path) as temporary:
             faiss.write_index(index, str(temporary))
     except (RuntimeError, OSError) as error:
-        raise StorageError(f"{path}: not written ({_last_line(error)}). Is the disk full?") from None
+        why = (isinstance(error, OSError) and error.strerror) or _last_line(error)
+        raise StorageError(f"{path}: not written ({why}). Is the disk full?") from None
 
 
 def read_faiss(path: Path, *, mapped: bool) -> Any:

@@ -52,3 +52,13 @@ def test_a_prefect_home_that_cannot_be_written_is_found(monkeypatch: pytest.Monk
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     (problem,) = preflight.prefect_problems()
     assert "PREFECT_HOME" in problem
+
+
+def test_the_folder_that_prefect_needs_is_made_with_all_above_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    versions(monkeypatch, prefect="3.8.8", fastapi="0.150.0")
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "not" / "there"))
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    preflight.refuse_broken_prefect()
+    assert (tmp_path / "not" / "there").is_dir()
