@@ -114,12 +114,14 @@ def _answered(
         from pairwright.training.evaluation.pictures import image_sizes
         from pairwright.training.evaluation.subjects import subjects
         from pairwright.training.evaluation.tasks import named_models
+        from pairwright.training.memory import memory_told
 
         named = named_models("answers", models)
         image_sizes([question.image for question in questions])
         for subject in subjects(named, None, request.device):
             note(f"{subject.named.name} answers {len(questions):,} questions.")
-            given[subject.named.name] = answers(subject, questions, batch=request.batch)
+            with memory_told(lambda: f"with {request.batch} questions at once. Give a smaller --batch-size."):
+                given[subject.named.name] = answers(subject, questions, batch=request.batch)
             kinds[subject.named.name] = subject.named.kind
     return kinds, {name: given[name] for name in request.models}
 

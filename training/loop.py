@@ -10,8 +10,7 @@ Not covered: gradients accumulated over several batches, which contrastive losse
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from typing import Any
 import torch
 from accelerate import Accelerator  # type: ignore[import-untyped]
 from accelerate.state import AcceleratorState  # type: ignore[import-untyped]
-from accelerate.utils.memory import should_reduce_batch_size  # type: ignore[import-untyped]
 from torch import nn
 
 from pairwright.datasets.atomic import write_text
@@ -27,8 +25,9 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.training.curves import write_curves
 from pairwright.training.folder import Asked, claim, describe
-from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_there
+from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_there, told_of_data
 from pairwright.training.log import BoardLog, CsvLog, Row
+from pairwright.training.memory import memory_told
 from pairwright.training.methods.method import Method, Ready
 from pairwright.training.methods.methods import method_of
 from pairwright.training.models.checkpoints import load_trained, save_trained
@@ -63,6 +62,8 @@ class Run:
         resume: go on with what stands in ``out``.
         board: write for TensorBoard too.
         tell: is given each row of the log.
+        say: is given, before the first step, what of the data is not as one might think: samples that are left out, that
+            lack texts, batches that are smaller than asked for.
     """
 
     recipe: Recipe
@@ -73,6 +74,7 @@ class Run:
     resume: bool = False
     board: bool = False
     tell: Callable[[Row], None] = field(default=lambda _: None)
+    say: Callable[[str], None] = field(default=lambda _: None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Report:
         frozen: parameters that were not.
         samples: that an epoch has.
         left_out: samples that the recipe cannot use, by reason.
+        lacking: samples that are used and have no text of some kind that the recipe takes, by reason.
         cut: texts that were longer than the model reads, and lost their end; of all epochs.
         seconds: spent in training.
         main: whether this process is the one that writes.
@@ -105,6 +108,7 @@ class Report:
     frozen: int
     samples: int
     left_out: dict[str, int]
+    lacking: dict[str, int]
     cut: int
     seconds: float
     main: bool = True
@@ -119,7 +123,9 @@ def train(run: Run) -> Report:
         StorageError: a shard or checkpoint that is torn.
         PairwrightError: out of memory, or a loss that is no number; each with the settings that help.
     """
-    return _Trainer(run).go()
+    with memory_told(lambda: _memory_helps(run.recipe, "before the first step")):
+        trainer = _Trainer(run)
+    return trainer.go()
 
 
 class _Trainer:
@@ -146,9 +152,11 @@ class _Trainer:
         self.accelerator.wait_for_everyone()  # all have looked, and nothing was refused
         if self.accelerator.is_main_process:
             describe(run.out, asked)
+            for line in told_of_data(self.loader):
+                run.say(line)
 
     def go(self) -> Report:
-        with _memory_told(self.recipe, self.progress):
+        with memory_told(lambda: _memory_helps(self.recipe, f"at step {self.progress.step + 1}")):
             writers = self._writers()
             while not self.progress.ended:
                 self._epoch(writers)
@@ -308,6 +316,7 @@ class _Trainer:
             frozen=sizes.frozen,
             samples=self.loader.order.samples,
             left_out=dict(self.loader.index.left_out),
+            lacking=dict(self.loader.lacking),
             cut=cut,
             seconds=round(self.progress.seconds, 1),
             main=main,
@@ -357,18 +366,13 @@ def _part_names(recipe: Recipe) -> tuple[str, ...]:
     )
 
 
-@contextmanager
-def _memory_told(recipe: Recipe, progress: Progress) -> Iterator[None]:
-    try:
-        yield
-    except RuntimeError as error:
-        if not (isinstance(error, torch.OutOfMemoryError) or should_reduce_batch_size(error)):
-            raise
-        known = type(recipe.method).model_fields
-        lora = ", method.lora" if "lora" in known else ""
-        smaller = ", a smaller method.negatives" if "negatives" in known else ""
-        raise PairwrightError(
-            f"out of memory at step {progress.step + 1}, with batches.size {recipe.batches.size} and precision "
-            f"{recipe.precision}. What helps: a smaller batches.size, precision bf16, a smaller batches.max_tokens"
-            f"{smaller}{lora}, or more processes. Then begin in another folder."
-        ) from None
+def _memory_helps(recipe: Recipe, when: str) -> str:
+    known = type(recipe.method).model_fields
+    lora = ", method.lora" if "lora" in known else ""
+    smaller = ", a smaller method.negatives" if "negatives" in known else ""
+    tiles = ", method.tiles=false" if getattr(recipe.method, "tiles", False) else ""
+    return (
+        f"{when}, with batches.size {recipe.batches.size} and precision {recipe.precision}. What helps: a smaller "
+        f"batches.size, precision bf16, a smaller batches.max_tokens{smaller}{tiles}{lora}, or more processes. "
+        "Then begin in another folder."
+    )

@@ -40,12 +40,16 @@ def test_an_even_epoch_sees_every_sample_exactly_once_in_batches_of_one_size_or_
 def test_a_repeating_epoch_has_full_batches_and_says_how_many_samples_come_twice(
     counts: tuple[int, ...], batch: int, ranks: int, window: int
 ) -> None:
-    if sum(counts) < ranks:
+    if sum(counts) < batch * ranks:  # a sample would come twice in one batch
+        with pytest.raises(UsageError, match="make no step"):
+            Order(counts, batch, ranks, ends="repeat")
         return
     order = Order(counts, batch, ranks, seed=3, window=window, ends="repeat")
     numbers = flat(seen(order))
     assert len(numbers) == order.steps * batch * ranks == sum(counts) + order.repeated
     assert set(numbers) == set(range(sum(counts)))
+    steps = [flat([step]) for step in seen(order)]
+    assert all(len(set(step)) == len(step) for step in steps)
     assert numbers[: sum(counts)] == flat(seen(Order(counts, 1, 1, seed=3, window=window)))
 
 

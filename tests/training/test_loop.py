@@ -3,6 +3,8 @@
 import csv
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +19,8 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 from safetensors.torch import load_file  # noqa: E402 - behind the guard of torch
 
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
+from pairwright.datasets.shards import find_shards  # noqa: E402
+from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.log import Row  # noqa: E402
 from pairwright.training.methods.contrastive import Contrastive  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
@@ -300,17 +304,89 @@ def test_a_loss_that_is_no_number_ends_the_run_with_what_helps(given: Given, tmp
         run("clip", *given, tmp_path, "optimizer.lr=1e30", "schedule.steps=20")
 
 
+def test_batches_that_are_smaller_than_asked_for_are_said(given: Given, tmp_path: Path) -> None:
+    said: list[str] = []
+    run("clip", *given, tmp_path / "even", "batches.size=32", say=said.append)
+    assert said == ["Steps take 24 samples, not 32: 48 samples are shared out evenly over 2 steps an epoch."]
+    run("clip", *given, tmp_path / "full", "batches.size=16", say=said.append)
+    assert len(said) == 1
+    with pytest.raises(UsageError, match=r"48 samples for 1 ranks and batches of 64 .* needs 64"):
+        run("clip", *given, tmp_path / "repeat", "batches.size=64", "batches.ends=repeat")
+
+
+def test_samples_that_lack_texts_or_are_left_out_are_counted_at_the_start_and_in_the_report(
+    given: Given, tmp_path: Path
+) -> None:
+    held = bodies(given.data)
+    without = sum(not body.get("hard_negatives") for body in held)
+    assert 0 < without < 48
+    said: list[str] = []
+    report = run("negclip", *given, tmp_path / "one", say=said.append)
+    assert report.lacking == {"no_hard_negatives": without}
+    assert said == [f"{without} of 48 samples have no hard negative; they count where none is needed."]
+    assert json.loads((tmp_path / "one" / "report.json").read_text())["lacking"] == report.lacking
+    mixed = both(given.data, shards(tmp_path / "bare", 7, seed=9, texts=False), tmp_path / "mixed")
+    report = run("hp-hn", mixed, given.model, tmp_path / "two")
+    assert report.lacking == {"no_hard_negatives": without, "no_hard_texts": 7}
+    said.clear()
+    report = run("focallens-clip", mixed, given.model, tmp_path / "three", say=said.append)
+    assert (report.left_out, report.samples) == ({"no_triplets": 7}, 48)
+    assert said == ["7 samples have no question with an answer and are left out."]
+
+
+def bodies(data: str) -> list[dict[str, Any]]:
+    """Return the JSON of all samples."""
+    index = index_shards(data)
+    return [dict(sample.body) for sample in index.read(range(sum(index.counts)))]
+
+
+def both(one: str, other: str, folder: Path) -> str:
+    """Put two sets of shards into one folder."""
+    folder.mkdir()
+    for number, tar in enumerate([*find_shards(Path(one)), *find_shards(Path(other))]):
+        shutil.copy(tar, folder / f"{number:05}.tar")
+    return str(folder)
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu", "python"])
 def test_out_of_memory_names_the_settings_that_help(
-    given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     def full(*_: Any, **__: Any) -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        if kind == "gpu":
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+        if kind == "cpu":
+            torch.empty(1 << 60, dtype=torch.uint8)
+        bytearray(1 << 60)
 
     monkeypatch.setattr(Contrastive, "loss", full)
-    with pytest.raises(PairwrightError) as told:
-        run("fsc-clip", *given, tmp_path)
+    with pytest.raises(PairwrightError, match=r"^out of memory at step 1, ") as told:
+        run("fsc-clip", *given, tmp_path / "run")
     assert "batches.size 8" in str(told.value)
     assert "method.negatives, method.lora, or more processes" in str(told.value)
+    monkeypatch.setattr(Contrastive, "ready", full)
+    with pytest.raises(PairwrightError, match=r"^out of memory before the first step, "):
+        run("fsc-clip", *given, tmp_path / "other")
+
+
+def test_other_errors_are_not_taken_for_a_lack_of_memory(given: Given, tmp_path: Path, monkeypatch: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        torch.zeros(2) @ torch.zeros(3)
+
+    monkeypatch.setattr(Contrastive, "loss", broken)
+    with pytest.raises(RuntimeError, match="size"):
+        run("clip", *given, tmp_path)
+
+
+def test_a_worker_that_was_killed_is_told_with_the_settings_that_help(
+    given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: Any) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr("pairwright.training.loading.pairs.image_tensor", killed)
+    with pytest.raises(PairwrightError, match=r"loads data was killed.*fewer batches.workers"):
+        run("clip", *given, tmp_path, "batches.workers=1")
 
 
 def two_processes(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -20,6 +20,7 @@ from pairwright.training.evaluation.retrieval import retrieved
 from pairwright.training.evaluation.students import answered, tasks
 from pairwright.training.evaluation.subjects import Mixing, Named, Subject, named_model, subjects
 from pairwright.training.evaluation.zero_shot import classified, recognised
+from pairwright.training.memory import memory_told
 from pairwright.training.models.mllm import FocalLensMllm
 
 TASKS: Mapping[str, tuple[str, ...]] = {
@@ -104,7 +105,9 @@ def evaluate_models(request: Request, note: Callable[[str], None]) -> Iterator[E
     for subject in subjects(named, request.mixing, request.device):
         one = Evaluated(subject.named.name, subject.named.kind, subject.share, Findings(()))
         note(f"{one.label}: {request.task}")
-        yield Evaluated(one.model, one.kind, one.share, measure(subject))
+        with memory_told(lambda: f"with {request.batch} images or texts at once. Give a smaller --batch-size."):
+            found = measure(subject)
+        yield Evaluated(one.model, one.kind, one.share, found)
 
 
 def _negatives(request: Request) -> Measure:

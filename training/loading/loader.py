@@ -15,7 +15,8 @@ again, and the next epoch sees it otherwise.
 """
 
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypedDict
@@ -28,20 +29,28 @@ from pairwright.datasets.shards import find_shards
 from pairwright.training.loading.batches import B, Packed, unpack
 from pairwright.training.loading.images import ImageOptions
 from pairwright.training.loading.order import Ends, Order
-from pairwright.training.loading.raw import Judge, Samples
+from pairwright.training.loading.raw import Body, Judge, Samples
 from pairwright.training.loading.recipes import Making, Recipe, no_image
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.student_file import index_students, no_rows
 from pairwright.training.loading.texts import TextOptions, load_tokenizer
 
+_SAID = {
+    "no_hard_negatives": "hard negative",
+    "no_hard_positives": "hard positive",
+    "no_hard_texts": "hard negative and no hard positive",
+    "no_triplets": "question with an answer",
+    "no_conversations": "conversation",
+    "no_rationales": "rationale or label of this split",
+}
 _MENDS = {
     "no_hard_negatives": "hard negatives. Make them by a build with the section negatives, or have them made online",
     "no_hard_positives": "hard positives. Make them by a build with the section positives",
+    "no_hard_texts": "hard negatives and hard positives. Make them by a build with the sections negatives and positives",
     "no_triplets": "a question with its answer. Make them by a build with the section conversations",
     "no_conversations": "a conversation. Make them by a build with the section conversations",
     "no_rationales": "a rationale of this split. Make them by a build with the section rationales",
 }
-_PROBED = 1000
 
 
 class LoaderState(TypedDict):
@@ -103,6 +112,7 @@ class ShardLoader(Generic[B]):
 
     Attributes:
         index: the samples; ``index.left_out`` counts those that the recipe cannot use, by reason.
+        lacking: samples that are used but lack texts of some kind, by reason; masks stand for them.
         order: which samples make a step.
         epoch: of the next batch.
         step: of the next batch.
@@ -127,8 +137,11 @@ class ShardLoader(Generic[B]):
         """
         load_tokenizer(texts.tokenizer)
         self.options, self._images = options, images
-        self.index = _indexed(data, recipe.lacks if recipe.needs == "each" else None)
-        _check(self.index, recipe, data)
+        counted = _Counting(recipe.lacks)
+        judges: dict[str, Judge | None] = {"each": recipe.lacks, "some": counted, "nothing": None}
+        self.index = _indexed(data, judges[recipe.needs])
+        self.lacking: Mapping[str, int] = dict(counted.found)
+        _check(self.index, self.lacking, recipe, data)
         self.order = Order(
             self.index.counts, options.batch_size, options.ranks, options.seed, options.window, options.ends
         )
@@ -156,10 +169,11 @@ class ShardLoader(Generic[B]):
         Raises:
             StorageError: a shard that changed meanwhile.
             UnusableImage: an image that does not decode.
+            PairwrightError: a worker that was killed.
         """
         epoch = self.epoch
         self._sampler.steps = [(epoch, step) for step in range(self.step, len(self))]
-        for made in self._loader:
+        for made in _unless_killed(self._loader):
             if isinstance(made, PairwrightError):
                 raise made
             self.step += 1
@@ -212,16 +226,50 @@ def _indexed(data: str, judge: Judge | None) -> Samples:
     return index_students(Path(data), judge) if data.endswith(".jsonl") else index_shards(data, judge)
 
 
-def _check(index: Samples, recipe: Recipe[B], data: str) -> None:
+def told_of_data(loader: ShardLoader[Any]) -> list[str]:
+    """Return in sentences what of the data is not as one might think; nothing where all is."""
+    order = loader.order
+    lines = [
+        f"{count:,} samples have no {_SAID[reason]} and are left out." for reason, count in _most(loader.index.left_out)
+    ]
+    lines += [
+        f"{count:,} of {order.samples:,} samples have no {_SAID[reason]}; they count where none is needed."
+        for reason, count in _most(loader.lacking)
+    ]
+    largest = -(-order.samples // order.steps)
+    if order.ends == "even" and largest < order.together:
+        lines.append(
+            f"Steps take {largest:,} samples, not {order.together:,}: {order.samples:,} samples are shared out evenly over "
+            f"{order.steps:,} {'step' if order.steps == 1 else 'steps'} an epoch."
+        )
+    return lines
+
+
+def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+
+
+class _Counting:
+    """Counts what samples lack, and leaves none out."""
+
+    def __init__(self, lacks: Judge) -> None:
+        self._lacks = lacks
+        self.found: Counter[str] = Counter()
+
+    def __call__(self, body: Body) -> str:
+        reason = self._lacks(body)
+        self.found.update([reason] if reason else [])
+        return ""
+
+
+def _check(index: Samples, lacking: Mapping[str, int], recipe: Recipe[B], data: str) -> None:
     """Raise InputError when the shards do not hold what the recipe needs."""
-    lacking = dict(index.left_out)
-    if recipe.needs == "some" and not _one_serves(index, recipe):
-        index = _indexed(data, recipe.lacks)
-        lacking = dict(index.left_out)
-    if not sum(index.counts):
-        reason = max(lacking, key=lambda name: lacking[name])
+    known = sum(index.counts)
+    if sum(lacking.values()) == known:  # none left by the recipe, or none that serves
+        counts = {**index.left_out, **lacking}
+        reason = max(counts, key=lambda name: counts[name])
         raise InputError(
-            f"none of the {sum(lacking.values())} samples holds what the recipe needs",
+            f"none of the {sum(counts.values()):,} samples holds what the recipe needs",
             where=data,
             mend=f"Each lacks {_MENDS[reason]}.",
         )
@@ -230,10 +278,17 @@ def _check(index: Samples, recipe: Recipe[B], data: str) -> None:
         raise no_image(first.where)
 
 
-def _one_serves(index: Samples, recipe: Recipe[B]) -> bool:
-    """Say whether one of the first samples serves, which spares reading them all."""
-    numbers = range(min(_PROBED, sum(index.counts)))
-    return any(not recipe.lacks(index.read([number])[0].body) for number in numbers)
+def _unless_killed(made: Iterable[Any]) -> Iterator[Any]:
+    """Yield what workers made; torch's word for one that was killed becomes a line."""
+    try:
+        yield from made
+    except RuntimeError as error:
+        if "DataLoader worker" not in str(error):
+            raise
+        raise PairwrightError(
+            "a process that loads data was killed, most likely since memory or /dev/shm was full. What helps: fewer "
+            "batches.workers, a smaller batches.size."
+        ) from None
 
 
 class _Steps(Sampler[tuple[int, int]]):

@@ -14,7 +14,7 @@ A step of all ranks together takes the next stretch of the order, and each rank 
 What the end of an epoch does, since samples seldom fill the last step (``ends``):
 
 ``even``    batches are a little smaller, all of one size or one less: each sample exactly once
-``repeat``  all batches are full; the last is filled with the first samples of the order, which come twice
+``repeat``  all batches are full, so one batch of samples is needed at least; the last is filled with the first samples of the order, which come twice
 ``drop``    all batches are full; up to one step's samples are left out, others in each epoch
 """
 
@@ -64,7 +64,8 @@ class Order:
                 f"batches of 1 over {self.ranks} ranks come out even only if the {self.samples} samples do. "
                 "Give ends: repeat or drop, or larger batches."
             )
-        least = self.batch_size * self.ranks if self.ends == "drop" else self.ranks
+        least = self.ranks if self.ends == "even" else self.together
+        # Repeated, fewer would come twice in one batch and be their own negatives.
         if self.samples < least:
             raise UsageError(
                 f"{self.samples} samples for {self.ranks} ranks and batches of {self.batch_size} make no step "

@@ -61,9 +61,11 @@ class Pairs:
 
     def lacks(self, body: Body) -> str:
         """Return which of the wanted texts a sample has none of."""
-        if self.negatives and not self.online and not body.get("hard_negatives"):
-            return "no_hard_negatives"
-        return "no_hard_positives" if self.positives and not body.get("hard_positives") else ""
+        negatives = self.negatives and not self.online and not body.get("hard_negatives")
+        positives = self.positives and not body.get("hard_positives")
+        if negatives and positives:
+            return "no_hard_texts"
+        return "no_hard_negatives" if negatives else "no_hard_positives" if positives else ""
 
     def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[PairBatch]:
         """Return the batch of these samples."""

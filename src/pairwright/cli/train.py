@@ -66,7 +66,17 @@ def train(
     console = Progress()
     try:
         report = run(
-            Run(settings, data, model, out, validation, resume, tensorboard, lambda row: console.note(_said(row)))
+            Run(
+                settings,
+                data,
+                model,
+                out,
+                validation,
+                resume,
+                tensorboard,
+                lambda row: console.note(_said(row)),
+                console.note,
+            )
         )
     except KeyboardInterrupt:
         note("--resume goes on from the newest checkpoint.")
@@ -94,11 +104,13 @@ def _told(report: "Report") -> dict[str, object]:
 
 def _lines(report: "Report") -> list[str]:
     left = [f"  left out     {count:,} samples: {reason}" for reason, count in sorted(report.left_out.items())]
+    bare = [f"  lacking      {count:,} samples: {reason}" for reason, count in sorted(report.lacking.items())]
     best = [] if report.best is None else [f"  best         {report.best:.4f} on validation data; its weights are kept"]
     return [
         f"{report.model}",
         f"  steps        {report.steps:,} ({report.epochs:g} epochs of {report.samples:,} samples), {report.ended}",
         *left,
+        *bare,
         f"  trained      {report.trained:,} parameters; {report.frozen:,} frozen",
         f"  loss         {report.loss:.4f}",
         *best,
