@@ -19,6 +19,7 @@ from pairwright.generators.verbs import (
     GROUNDED,
     INSTEAD,
     INSTEAD_OF_THINGS,
+    ON_SCREEN,
     PARTICIPLES,
     SPORTS,
     TOGETHER,
@@ -172,6 +173,7 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str,
         return (
             (verb != "wear" or not WORN.isdisjoint(names))
             and all((verb, name) not in TOGETHER for name in names)
+            and not (verb == "watch" and "game" in names and caption.words.has_any(ON_SCREEN))
             and (
                 verb in ALWAYS.get(old, ())
                 or (verb, caption.head(after)) in ALWAYS_WITH

@@ -8,7 +8,7 @@ from pairwright.generators.draws import Draws
 from pairwright.generators.language.pool import count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from pairwright.generators.odds import LEAST, MOST, Odds
+from pairwright.generators.odds import LEAST, MOST, WANTED, Odds
 from tests.generators.trial import SmallThesaurus, annotate, pair_of
 
 SAID = (
@@ -38,6 +38,20 @@ def test_what_captions_have_there_more_often_has_the_better_odds(odds: Odds) -> 
     three, five = odds.of_words("two", ("three", "five"), "dog")
     assert three > five
     assert odds.rarity("five") > odds.rarity("two")
+
+
+def test_phrases_are_weighed_by_how_often_captions_have_verb_preposition_and_noun_together(odds: Odds) -> None:
+    same, other = odds.of_phrases(("ride", ""), (("ride", ""), ("sit", "under")), "horse")
+    assert same == 1.0
+    assert other < same
+
+
+def test_what_most_exchanges_take_out_is_preferred_to_what_they_put_in() -> None:
+    said = [f"a dog {there} a bench" for there in ("along", "outside", "on", "under")]
+    odds = Odds(count(load_tagger().tag(said)).frozen())
+    along, outside = odds.of_places("on", ("along", "outside"), "bench")
+    assert along > 2 * outside
+    assert WANTED["along"] > 1 > WANTED["outside"]
 
 
 def test_odds_of_words_that_captions_lack_are_small_and_never_nothing(odds: Odds) -> None:

@@ -8,12 +8,12 @@ from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.relations import (
+    BESIDE_IT,
     ELSEWHERE,
     ELSEWHERE_OF_BODIES,
     ELSEWHERE_OF_ROADS,
     ELSEWHERE_OF_TABLES,
     ELSEWHERE_OF_WATERS,
-    BESIDE_IT,
     INSTEAD_OF,
     NOT_FAR,
 )
@@ -261,3 +261,103 @@ def test_in_front_of_a_table_may_be_behind_it() -> None:
 
 def test_who_walks_a_dog_may_hold_it_too() -> None:
     assert "hold" not in INSTEAD["walk"]
+
+
+HAD = (
+    "a man next to a hat", "a cheese near a table", "a pizza by a table", "a kitchen with a stove", "a dog near a stove",
+    "a clock near a tower", "a man holding a hat", "a man wearing a hat", "a man next to a stove", "a cat behind a cheese",
+    "a person beside a clock", "a man in a shirt", "a shirt on a table",
+)  # fmt: skip
+BESIDE = ("next to", "near", "by", "behind", "in front of", "beside")
+
+
+@pytest.fixture(scope="module")
+def having() -> PoolStatistics:
+    """A pool that tells of things beside each other."""
+    return count(load_tagger().tag([*POOL, *SAID, *HAD] * 6)).frozen()
+
+
+@pytest.mark.parametrize(
+    ("caption", "owner"),
+    [
+        ("a pizza with cheese", "a pizza"),
+        ("a kitchen with a stove", "a kitchen"),
+        ("a building with a clock", "a building"),
+        ("a man in a shirt", "a man"),
+    ],
+)
+def test_what_a_thing_has_is_put_beside_it(having: PoolStatistics, caption: str, owner: str) -> None:
+    found = made(having, "replace-relation", caption)
+    assert found
+    assert all(text.startswith(tuple(f"{owner} {there} " for there in (*BESIDE, "holding"))) for text in found)
+
+
+@pytest.mark.parametrize("caption", ["a man with a dog", "a dog with a stove", "a stove with a pizza"])
+def test_what_only_goes_with_it_may_as_well_be_beside_it(having: PoolStatistics, caption: str) -> None:
+    assert not any(f" {there} " in text for text in made(having, "replace-relation", caption) for there in BESIDE)
+
+
+def test_a_kitchen_is_not_put_behind_what_it_has_nor_near_what_it_is_made_of(having: PoolStatistics) -> None:
+    assert not any("behind" in text for text in made(having, "replace-relation", "a kitchen with a stove"))
+    walls = made(having, "replace-relation", "a kitchen with a floor")
+    assert not any(f" {there} " in text for text in walls for there in BESIDE)
+
+
+MOVING = (
+    "a man walking down a street", "a man sitting on a street", "people sit on a street", "a woman sits on a street",
+    "a man walks down a street", "a man walking with a surfboard", "a man riding a surfboard", "a man rides a surfboard",
+    "a man holding a surfboard", "a man walks with a surfboard", "a man carries a surfboard", "a dog sitting on a street",
+    "a dog walking down a street", "a dog walks with a man", "a man sitting on a surfboard",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def moving() -> PoolStatistics:
+    """A pool of deeds on streets and with boards."""
+    return count(load_tagger().tag([*POOL, *MOVING] * 8)).frozen()
+
+
+@pytest.mark.parametrize(
+    ("caption", "negative"),
+    [
+        ("a man walking down a street", "a man sitting on a street"),
+        ("A man walks down a street.", "A man sits on a street."),
+        ("a man riding a surfboard", "a man walking with a surfboard"),
+        ("a man sitting on a surfboard", "a man holding a surfboard"),
+    ],
+)
+def test_a_deed_gives_way_together_with_its_preposition(moving: PoolStatistics, caption: str, negative: str) -> None:
+    assert negative in made(moving, "replace-relation", caption, seeds=60)
+
+
+@pytest.mark.parametrize("other", ["he walks with it", "a man on a walk with a surfboard walks"])
+def test_a_deed_that_another_caption_tells_does_not_come_in_with_its_preposition(
+    moving: PoolStatistics, other: str
+) -> None:
+    assert not any("walking" in text for text in made(moving, "replace-relation", "a man riding a surfboard", other))
+
+
+def test_nobody_stands_down_a_street(moving: PoolStatistics) -> None:
+    found = made(moving, "replace-relation", "a man riding a surfboard down a street", seeds=60)
+    assert not any(verb in text for text in found for verb in ("posing", "standing", "sitting"))
+
+
+def test_things_do_not_take_up_deeds_of_the_living(moving: PoolStatistics) -> None:
+    pool = count(load_tagger().tag([*POOL, *MOVING, "a monitor sitting on a street"] * 8)).frozen()
+    assert not any("walking" in text for text in made(pool, "replace-relation", "a monitor sitting on a street"))
+
+
+@pytest.mark.parametrize(("place", "beside"), [("on a court", True), ("in a lake", True), ("in the snow", False)])
+def test_who_is_in_bounds_is_not_beside_them(place: str, *, beside: bool) -> None:
+    noun = place.rsplit(maxsplit=1)[-1]
+    said = [f"a dog near a {noun}", f"a dog by a {noun}", f"a dog {place}", f"a cat next to a {noun}"]
+    pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
+    found = made(pool, "replace-relation", f"a dog {place}")
+    assert any(f" {there} " in text for text in found for there in BESIDE) is beside
+
+
+def test_a_game_on_a_screen_is_watched_by_those_who_play_it() -> None:
+    said = ["a man watching a game", "a man playing a game", "people watch a game"]
+    pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
+    assert "a man watching a game" in made(pool, "replace-relation", "a man playing a game")
+    assert not any("watching" in text for text in made(pool, "replace-relation", "a man playing a game", "a wii game"))
