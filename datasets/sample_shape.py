@@ -8,7 +8,7 @@ An empty list still tells a loader nothing of its items. So the card's metadata 
 (`card_metadata.py`), and Hugging Face's loader, given the card's folder, guesses nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 Shape = str | list["Shape"] | dict[str, "Shape"]
@@ -40,6 +40,39 @@ SHAPE: dict[str, Shape] = {
 }
 
 _JSON_TYPES: dict[str, type] = {"string": str, "int32": int, "int64": int, "float64": float}
+
+
+def fitting(shape: Shape) -> Callable[[Any], bool]:
+    """Return a function that says whether a value fits ``shape``: where `misfit` finds nothing, five times as fast."""
+    if isinstance(shape, str):
+        wanted = _JSON_TYPES[shape]
+        return lambda value: type(value) is wanted
+    if isinstance(shape, list):
+        fits = fitting(shape[0])
+
+        def list_fits(value: Any) -> bool:
+            return isinstance(value, list) and all(map(fits, value))
+
+        return list_fits
+    plain = [(name, _JSON_TYPES[inner]) for name, inner in shape.items() if isinstance(inner, str)]
+    nested = [(name, fitting(inner)) for name, inner in shape.items() if not isinstance(inner, str)]
+    names = shape.keys()
+
+    def object_fits(value: Any) -> bool:
+        if not isinstance(value, dict) or value.keys() != names:
+            return False
+        for name, kind in plain:
+            if type(value[name]) is not kind:
+                return False
+        for name, inner_fits in nested:  # noqa: SIM110 - a generator here costs more than the checks
+            if not inner_fits(value[name]):
+                return False
+        return True
+
+    return object_fits
+
+
+fits_sample = fitting(SHAPE)
 
 
 def misfit(value: Any, shape: Shape, place: str = "") -> str:

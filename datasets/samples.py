@@ -29,7 +29,7 @@ from pairwright.datasets.records import (
     edit_dict,
     edit_from_dict,
 )
-from pairwright.datasets.sample_shape import SHAPE, misfit
+from pairwright.datasets.sample_shape import SHAPE, fits_sample, misfit
 
 _KEY = re.compile("[0-9a-f]{32}")
 
@@ -174,7 +174,7 @@ def sample_from_members(key: str, members: dict[str, bytes], where: str) -> Samp
     except (KeyError, orjson.JSONDecodeError) as error:
         raise StorageError(f"{where}: sample {key} has no readable JSON ({error!r}). Write the shard again.") from None
     image_ext = next((ext for ext in members if ext not in ("txt", "json")), "")
-    problem = misfit(body, SHAPE) or bad_key(key, body["key"])
+    problem = ("" if fits_sample(body) else misfit(body, SHAPE)) or bad_key(key, body["key"])
     if problem:
         raise StorageError(
             f"{where}: {key}.json does not fit the shards that pairwright writes: {problem}. "

@@ -14,6 +14,8 @@ from pairwright.datasets.rejects import Refused, is_storable
 MAX_SIZE = 2**31 - 1  # width and height are 32-bit columns
 
 _AS_THEY_ARE = frozenset({str, int, bool, type(None)})  # a third of the time of asking for instances; most values are
+# Tuples, made once: a union would be made anew for each value; and a dict is asked for before what is like one.
+_PLAIN, _OBJECT, _LIST = (str, bool, int), (dict, Mapping), (list, tuple)
 
 
 def text_of(value: Any, what: str) -> str:
@@ -58,14 +60,12 @@ def size_of(value: Any, what: str) -> int:
 
 def json_of(value: Any) -> Any:
     """Return a value as JSON can hold it: NaN and infinities as null, bytes not kept, all else as text."""
-    if type(value) in _AS_THEY_ARE or isinstance(value, str | bool | int):
+    if type(value) in _AS_THEY_ARE or isinstance(value, _PLAIN):
         return value
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, bytes | bytearray):
-        return "<bytes>"
-    if isinstance(value, Mapping):
-        return {str(name): json_of(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_of(item) for item in value]
-    return str(value)
+    if isinstance(value, _OBJECT):
+        return {str(name): item if type(item) in _AS_THEY_ARE else json_of(item) for name, item in value.items()}
+    if isinstance(value, _LIST):
+        return [item if type(item) in _AS_THEY_ARE else json_of(item) for item in value]
+    return "<bytes>" if isinstance(value, bytes | bytearray) else str(value)
