@@ -26,6 +26,7 @@ from pairwright.generators.language.ngrams import TrigramModel
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded, normal_form
 
 DECIMALS = 9
+_AT_A_TIME = 5_000  # rows: what scorers count with is some KB a text
 
 
 class TextScorer(Protocol):
@@ -217,7 +218,9 @@ class CrossFitted:
             training = corpus.without({groups[row] for row in rows}, tested)
             if training:
                 scorer = self.train(training)
-                gaps[rows] = np.round(scorer.score(better) - scorer.score(worse), DECIMALS)
+                for start in range(0, len(rows), _AT_A_TIME):
+                    some = slice(start, start + _AT_A_TIME)
+                    gaps[rows[some]] = np.round(scorer.score(better[some]) - scorer.score(worse[some]), DECIMALS)
             elif not corpus.pool and self.half is None:
                 raise InputError(
                     "no caption is left once the images and texts under test are taken out",

@@ -12,7 +12,8 @@ have learned it elsewhere. Nothing here knows which text is the true one beyond 
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 LONGEST_RUN = 3
 LETTERS = (2, 3, 4)
 LEAST_ROWS = 2
+PIECE = 10_000  # rows that are read at a time
 VIEWS = ("format", "words", "letters")
 
 
@@ -37,9 +39,40 @@ def word_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Dif
 
 def _word_runs(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", IntArray, Vocabulary]:
     # All differing runs; the packed ids of each column, and the words that the ids stand for.
-    tokens = [words(text) for text in (*positives, *negatives)]
-    vocabulary = Vocabulary.of(tokens)
-    flat, lengths = vocabulary.encode(tokens)
+    from scipy.sparse import csr_matrix
+
+    vocabulary, pieces = _in_pieces(positives, negatives)
+    lengths, codes, values = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    for flat, sizes in pieces:
+        run, text = _runs_of_words(flat, sizes)
+        distinct, number = np.unique(run, return_inverse=True)
+        apart = _differences(number, text, len(sizes) // 2)
+        lengths.append(np.diff(apart.indptr))
+        codes.append(distinct[apart.indices])
+        values.append(apart.data)
+    known, column = np.unique(np.concatenate(codes), return_inverse=True)
+    starts = np.cumsum(np.concatenate(lengths))
+    matrix = csr_matrix((np.concatenate(values), column, starts), shape=(len(positives), len(known)))
+    return matrix, known, vocabulary
+
+
+def _in_pieces(
+    positives: Sequence[str], negatives: Sequence[str]
+) -> tuple[Vocabulary, Iterator[tuple[IntArray, IntArray]]]:
+    # The vocabulary of all texts; and of some rows at a time the positives and then the negatives, encoded. What both texts
+    # of a row share is most of them, and is gone before the next rows are read.
+    vocabulary = Vocabulary.of(words(text) for text in chain(positives, negatives))
+
+    def pieces() -> Iterator[tuple[IntArray, IntArray]]:
+        for start in range(0, len(positives), PIECE):
+            some = slice(start, start + PIECE)
+            yield vocabulary.encode([words(text) for text in (*positives[some], *negatives[some])])
+
+    return vocabulary, pieces()
+
+
+def _runs_of_words(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    # The packed ids of each run of words, and the number of its text.
     row, owner = framed(flat, lengths)
     features, owners = [row], [owner]
     for longer in range(1, LONGEST_RUN):
@@ -48,8 +81,7 @@ def _word_runs(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Dif
         features.append(np.where(inside, run, -1))
         owners.append(owner[: len(run)])
     feature, text = np.concatenate(features), np.concatenate(owners)
-    codes, number = np.unique(feature[feature >= 0], return_inverse=True)
-    return _differences(number, text[feature >= 0], len(positives)), codes, vocabulary
+    return feature[feature >= 0], text[feature >= 0]
 
 
 def letter_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
@@ -59,22 +91,26 @@ def letter_differences(positives: Sequence[str], negatives: Sequence[str]) -> "D
 
 def _letter_runs(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
     # All differing runs, and the characters of each column.
-    tokens = [words(text) for text in (*positives, *negatives)]
-    vocabulary = Vocabulary.of(tokens)
-    flat, lengths = vocabulary.encode(tokens)
+    from scipy.sparse import csr_matrix, vstack
+
+    vocabulary, pieces = _in_pieces(positives, negatives)
     runs = [_runs(word) for word in vocabulary.words]
     numbers: dict[str, int] = {}
     spelled = np.array([numbers.setdefault(run, len(numbers)) for each in runs for run in each], np.int64)
     size = np.array([len(each) for each in runs], np.int64)
     start = np.cumsum(size) - size
-    word = flat - (len(vocabulary) - len(vocabulary.words))
-    # A word that both texts have spells nothing new: words are counted first, and only what is left is spelled out.
-    apart = _differences(word, np.repeat(np.arange(len(lengths)), lengths), len(positives))
-    times = size[apart.indices]
-    owner = np.repeat(np.repeat(np.arange(len(positives)), np.diff(apart.indptr)), times)
-    step = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-    feature = spelled[np.repeat(start[apart.indices], times) + step]
-    return _summed(feature, owner, np.repeat(apart.data, times), len(positives)), list(numbers)
+    found = [csr_matrix((0, len(numbers)))]
+    for flat, lengths in pieces:
+        rows = len(lengths) // 2
+        word = flat - (len(vocabulary) - len(vocabulary.words))
+        # A word that both texts have spells nothing new: words are counted first, and only what is left is spelled out.
+        apart = _differences(word, np.repeat(np.arange(len(lengths)), lengths), rows)
+        times = size[apart.indices]
+        owner = np.repeat(np.repeat(np.arange(rows), np.diff(apart.indptr)), times)
+        step = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        feature = spelled[np.repeat(start[apart.indices], times) + step]
+        found.append(_summed(feature, owner, np.repeat(apart.data, times), rows, len(numbers)))
+    return vstack(found, format="csr"), list(numbers)
 
 
 def named_differences(view: str, positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
@@ -93,7 +129,7 @@ def named_differences(view: str, positives: Sequence[str], negatives: Sequence[s
         return format_differences(positives, negatives), [str(number) for number in range(len(_FORMAT))]
     if view == "letters":
         matrix, runs = _letter_runs(positives, negatives)
-        return matrix, runs[: matrix.shape[1]]
+        return matrix, runs
     matrix, codes, vocabulary = _word_runs(positives, negatives)
     spelled = ["<unknown>", "<s>", "</s>", *vocabulary.words]
     return matrix, [_spelled(int(code), spelled) for code in codes]
@@ -157,10 +193,13 @@ def _differences(feature: IntArray, text: IntArray, rows: int) -> "Differences":
     return _summed(feature, text % max(rows, 1), np.where(text < rows, 1.0, -1.0), rows)
 
 
-def _summed(feature: IntArray, row: IntArray, value: FloatArray, rows: int) -> "Differences":
+def _summed(
+    feature: IntArray, row: IntArray, value: FloatArray, rows: int, features: int | None = None
+) -> "Differences":
     from scipy.sparse import csr_matrix
 
-    matrix = csr_matrix((value, (row, feature)), shape=(rows, int(feature.max(initial=-1)) + 1))
+    columns = int(feature.max(initial=-1)) + 1 if features is None else features
+    matrix = csr_matrix((value, (row, feature)), shape=(rows, columns))
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return matrix
