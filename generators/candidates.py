@@ -162,6 +162,8 @@ class Candidates:
         self._kinds = lru_cache(maxsize=20_000)(self._find_kinds)
         self._is_body = lru_cache(maxsize=20_000)(self._find_is_body)
         self._said_as = lru_cache(maxsize=20_000)(self._find_said_as)
+        self._is_usual = lru_cache(maxsize=50_000)(self._find_is_usual)
+        self._takes = lru_cache(maxsize=5_000)(self._find_takes)
         self.moves = lru_cache(maxsize=20_000)(self._find_moves)
         self.said_before = lru_cache(maxsize=50_000)(self._find_said_before)
         self.is_alive = lru_cache(maxsize=20_000)(self._is_alive)
@@ -524,16 +526,20 @@ class Candidates:
         """Whether captions have a verb with a preposition, and that before such a noun, as more than a slip."""
         if not preposition:
             return self._pool.adjacency(verb, noun) >= max(OFTEN, SLIP * self._pool.frequency(noun, "NOUN"))
-        if preposition == "with" and not (
-            self.is_alive(noun) or self._pool.adjacency("hold", noun) >= self._often(noun)
-        ):
+        return self._is_usual(preposition, noun) and self._takes(verb, preposition) and self.together(verb, noun)
+
+    def _find_is_usual(self, preposition: str, noun: str) -> bool:
+        often = self._often(noun)
+        if preposition == "with" and not (self.is_alive(noun) or self._pool.adjacency("hold", noun) >= often):
             return False  # "standing with a wall"
         if " " in preposition:
-            return self.together(verb, noun) and self.stands_before(preposition, noun)
+            return self.stands_before(preposition, noun)
         usual = _MAINLY if preposition in _EVERY_PLACE else 1
-        seen = self._pool.adjacency(preposition, noun)
-        known = self._pool.adjacency(verb, preposition) >= max(OFTEN, USUAL * self._pool.frequency(verb, "VERB"))
-        return known and seen >= max(OFTEN, usual * self._often(noun)) and self.together(verb, noun)
+        return self._pool.adjacency(preposition, noun) >= max(OFTEN, usual * often)
+
+    def _find_takes(self, verb: str, preposition: str) -> bool:
+        often = max(OFTEN, USUAL * self._pool.frequency(verb, "VERB"))
+        return " " in preposition or self._pool.adjacency(verb, preposition) >= often
 
     def together(self, verb: str, noun: str) -> bool:
         """Whether captions speak of a deed and a thing together; of a thing that they hardly know, it is not asked."""

@@ -46,7 +46,8 @@ HAVING_LONGER = frozenset(
     | {("garnished", "with"), ("stacked", "with"), ("decorated", "in")}
     | {("covered", "with"), ("covered", "in"), ("loaded", "with"), ("surrounded", "by"), ("lined", "with")}
 )
-_HAVING_LONGER_BEGINS = frozenset(words[0] for words in HAVING_LONGER)
+_HAVING = frozenset({"with", "of", "in", "has", "have"})
+_BEGINS = _HAVING | {words[0] for words in HAVING_LONGER}
 UNCERTAIN = word_set("no all any both each every few other another more most only just")
 # Of a holder, and nowhere but on it.
 _PARTS = word_set(
@@ -65,9 +66,11 @@ _HELD = frozenset({("holding",), ("carrying",), _SURROUNDED})
 def belongings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
     """Yield the words by which a thing is said to have, hold or wear another, whatever else stands in the way."""
     for at, word in enumerate(caption.lower):
+        if word not in _BEGINS:
+            continue
         size = 2 if caption.lower[at : at + 2] in HAVING_LONGER else 1
-        longer = caption.lower[at : at + size] in HAVING_LONGER
-        if not longer and word not in {"with", "of", "in", "has", "have"}:
+        longer = size > 1 or (word,) in HAVING_LONGER
+        if not longer and word not in _HAVING:
             continue
         owner, owned = caption.ending_at(at), caption.starting_at(at + size)
         if owner is None or owned is None:
