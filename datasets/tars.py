@@ -3,8 +3,8 @@
 A shard is scanned header by header (USTAR, with the GNU and PAX ways to write long names and sizes); nothing
 is ever unpacked. A member that a careless unpacker would write elsewhere (absolute name, ``..``), and one that
 is no plain file (link, device, sparse), is a `Reject`; folders are passed over. The standard library's reader
-stops without a word at a damaged header and at a missing end, and takes ten times as long; here both are
-told: a tar ends with a block of zeros, else members are missing.
+stops without a word at a damaged header, at a missing end, and at zeros in the middle, and takes ten times as long;
+here all are told: a tar ends with a block of zeros, else members are missing, and with nothing but zeros behind it.
 
 `find_member` finds a member through an index of the tar, kept for the few tars used last.
 
@@ -22,6 +22,7 @@ from pairwright.datasets.rejects import Refused, Reject, is_storable, reject
 
 BLOCK = 512
 TARS_INDEXED = 4
+_AT_ONCE = 2**20
 LONG_NAME_LIMIT = 2**20  # bytes of a GNU or PAX extension; real ones have some hundred
 
 REGULAR = frozenset({b"0", b"\0", b"7"})
@@ -67,6 +68,9 @@ def scan_tar(path: Path) -> Iterator[Member | Reject]:
                 yield reject(str(path), flaw.reason, flaw.detail)
                 return
             if entry is None:
+                if _goes_on(handle):
+                    detail = f"members follow the end mark at byte {offset}: overwritten with zeros, or two tars joined"
+                    yield reject(str(path), "broken_tar", detail)
                 return
             if entry.offset + entry.size > length:
                 place = f"{path}::{entry.name}"
@@ -75,6 +79,11 @@ def scan_tar(path: Path) -> Iterator[Member | Reject]:
             if entry.kind != FOLDER:
                 yield _member(path, entry)
             offset = entry.offset + _padded(entry.size)
+
+
+def _goes_on(handle: BinaryIO) -> bool:
+    """Return whether anything but zeros, with which writers fill a record, follows the end mark."""
+    return any(rest.strip(b"\0") for rest in iter(lambda: handle.read(_AT_ONCE), b""))
 
 
 def open_tar(path: Path) -> BinaryIO:

@@ -99,6 +99,21 @@ def damaged_tar(folder: Path) -> Path:
     return path
 
 
+def zeroed_tar(folder: Path) -> Path:
+    """A header of zeros, where the members behind it still stand: an end mark in the middle."""
+    path = damaged_tar(folder)
+    data = bytearray(path.read_bytes())
+    data[2 * 512 : 3 * 512] = bytes(512)
+    path.write_bytes(data)
+    return path
+
+
+def joined_tars(folder: Path) -> Path:
+    path = tar("5.txt")(folder)
+    path.write_bytes(path.read_bytes() * 2)
+    return path
+
+
 def cut_header(folder: Path) -> Path:
     path = tar("5.txt")(folder)
     path.write_bytes(path.read_bytes()[: 2 * 512 + 100])
@@ -210,6 +225,7 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a tar cut after a member": (cut_tar(2), "truncated_tar", "pool.tar"),
     "a tar cut inside a header": (cut_header, "truncated_tar", "pool.tar"),
     "a damaged tar header": (damaged_tar, "broken_tar", "pool.tar"),
+    "zeros in the middle of a tar": (zeroed_tar, "broken_tar", "pool.tar"),
     "a COCO caption of an unknown image": (
         coco({"id": 5, "image_id": 3, "caption": "bad"}),
         "unknown_image",
@@ -243,6 +259,13 @@ def test_under_stop_a_flaw_is_one_line_with_place_and_mend(tmp_path: Path, flaw:
     assert caught.value.what.startswith(f"{reason}: ")
     assert caught.value.mend.startswith(REASONS[reason])
     assert "\n" not in str(caught.value)
+
+
+def test_a_tar_joined_to_another_is_told_since_its_members_cannot_be_seen(tmp_path: Path) -> None:
+    pairs, rejects = read_all(joined_tars(tmp_path))
+    assert [reject.reason for reject in rejects] == ["broken_tar"]
+    assert "two tars joined" in rejects[0].detail
+    assert pairs
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
