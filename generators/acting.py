@@ -37,6 +37,7 @@ _WHILE = frozenset({"while", "", "people"})
 _LIGHT = frozenset({"make", "take", "have", "do"})
 _UNMEANT = frozenset({"miss", "lose", "spill", "refuse", "crash", "fall"})  # nobody gets ready to
 AIR = frozenset({"air", "sky", "midair"})
+_OWN_SIDES = frozenset({"back", "side", "sides", "stomach", "belly", "backs"})
 _PARTICLES = frozenset({"up", "down", "off", "out", "over", "away", "back"})
 _BEFORE_A_DEED = frozenset({"refuse", "wait", "stop"})
 _AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
@@ -89,12 +90,18 @@ def other_deed(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
     reason = "no_candidate"
     for which in rng.by_weight(range(len(slot.news)), slot.weights):
         verb, form = slot.lemmas[which], slot.news[which]
-        if not _suits(caption, candidates, slot, (verb, form)):
+        if _is_on_its_back(caption, slot) or not _suits(caption, candidates, slot, (verb, form)):
             continue
         if not caption.words.has_any(forms_of(verb) | {form}):
             return (change_of(caption, at, slot.end, form),)
         reason = "true_of_image"
     return reason
+
+
+def _is_on_its_back(caption: Caption, slot: Slot) -> bool:
+    """Whether somebody lies as nobody stands: "laying on his | side"."""
+    lies = caption.lemmas[slot.start] in {"lie", "lay", "sleep", "rest"} and caption.word(slot.end) == "on"
+    return lies and not _OWN_SIDES.isdisjoint(caption.lower[slot.end + 1 : slot.end + 4])
 
 
 def _verbs(caption: Caption, candidates: Candidates, doer: NounPhrase | None, at: int) -> Sequence[str]:

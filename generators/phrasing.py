@@ -16,6 +16,7 @@ from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import GATHERINGS, OF_PEOPLE, WORN
 from pairwright.generators.placing import Slot, change_of, others_there
+from pairwright.generators.relations import NO_PLACE
 from pairwright.generators.verbs import (
     GROUNDED,
     IN_WORDS,
@@ -37,6 +38,7 @@ _BESIDE = word_set("stand sit lie lay sleep walk pose")  # "racing next to" is r
 _AFTER = word_set(
     "on in at near by with down up along across through over around under behind beside past into onto toward"
 )
+_BOARDS = word_set("board ski skate surfboard skateboard snowboard bottle phone dress wheel row")  # what can be handled
 _WAYS = word_set("down up along across through over around into toward past")
 _BOUND = word_set(
     "body camera other each picture photo photograph air way trick jump move right left back side front top"
@@ -53,7 +55,7 @@ def phrasings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
             continue
         old, noun = (lemma, " ".join(caption.lower[at + 1 : end])), caption.head(after)
         wanted = _phrases_for(*old) if noun not in _BOUND and (tag != "VB" or old[1]) else ()
-        known = candidates.said_before(wanted, noun) if wanted else ()
+        known = candidates.said_before(wanted, noun) if wanted and noun not in NO_PLACE - _BOARDS else ()
         if not known:
             continue
         doer = doer_of(caption, candidates, at)

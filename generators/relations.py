@@ -259,7 +259,7 @@ SEATS = word_set("bed couch sofa chair seat armchair recliner hammock bunk crib 
 FAR = "far from"
 NOT_FAR = word_set(
     "on upon atop in inside within at near by beside alongside behind under underneath beneath below above over outside "
-    "between around along across through against down"
+    "between around along across against"
 ) | {
     "on top of", "inside of", "close to", "next to", "in front of", "outside of", "in between", "in the middle of",
     "in the center of", "on the edge of", "at the edge of", "on the side of", "at the top of", "at the bottom of",

@@ -356,6 +356,18 @@ def test_who_is_in_bounds_is_not_beside_them(place: str, *, beside: bool) -> Non
     assert any(f" {there} " in text for text in found for there in BESIDE) is beside
 
 
+def test_who_lies_on_his_back_does_not_stand_on_it() -> None:
+    said = ["a dog standing on a bed", "a dog lying on a bed", "a cat stands on a bed"]
+    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    assert not any("standing" in text for text in made(pool, "replace-relation", "a dog lying on its back on a bed"))
+    assert any("standing" in text for text in made(pool, "replace-relation", "a dog lying on a bed"))
+
+
+def test_nobody_comes_far_from_where_he_goes_down(pool: PoolStatistics) -> None:
+    assert "down" not in NOT_FAR
+    assert not any("far from" in text for text in made(pool, "replace-relation", "a man coming down a hill"))
+
+
 def test_a_game_on_a_screen_is_watched_by_those_who_play_it() -> None:
     said = ["a man watching a game", "a man playing a game", "people watch a game"]
     pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
