@@ -2,7 +2,7 @@
 
 Columns: ``filepath``, ``title``, ``neg_caption`` (a Python list literal of texts), ``neg_image`` (a list literal of row
 numbers, from 0, of other images). NegCLIP's loader draws one of each for every step, so rows without a negative are
-left out and ``neg_image`` is never empty. The other image is drawn at random over the rows, not by likeness: the
+left out, counted as ``without_negatives``, and ``neg_image`` is never empty. The other image is drawn at random over the rows, not by likeness: the
 loader's own negatives by feature distance can be put in its place. Text-only pairs name their source id as
 ``filepath``. Holds the rows in memory.
 """
@@ -23,8 +23,10 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
     """Write the hard negatives of ``source`` to the table ``out`` (``.tsv``, or ``.csv`` with commas)."""
     names = ImageNames(options)
     rows: list[tuple[str, str, str, list[str]]] = []
+    without = 0
     for sample in source.samples():
         texts = [annotation.text for annotation in negatives(sample)]
+        without += not texts
         if texts:
             file = names.name(sample) or sample.pair.source_id
             rows.append((sample.pair.key, file, sample.pair.caption, texts))
@@ -35,7 +37,7 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
         for number, (key, file, caption, texts) in enumerate(rows):
             other = _other(number, key, files, options.seed)
             handle.write(_line((file, caption, repr(texts), repr([other])), delimiter))
-    return Exported(len(rows), (out,))
+    return Exported(len(rows), (out,), told={"without_negatives": without})
 
 
 def _line(fields: tuple[str, ...], delimiter: str) -> str:

@@ -191,6 +191,18 @@ def test_negclip_names_a_text_only_pair_by_its_source_id(tmp_path: Path) -> None
     assert [row["neg_image"] for row in rows] == ["[1]", "[0]"]
 
 
+def test_negclip_counts_the_pairs_that_it_leaves_out(tmp_path: Path) -> None:
+    pairs = [pair(number) for number in range(2)]
+    written = export_records(pairs, [negative(pairs[0], "a cat")], "negclip", tmp_path / "n.tsv")
+    assert (written.rows, written.told) == (1, {"without_negatives": 1})
+
+
+def test_where_there_is_no_rationale_none_are_exported_and_no_file_is_left(build: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no kept rationale"):
+        export(build, "rationales", tmp_path / "r")
+    assert [path for path in (tmp_path / "r").glob("*") if path.is_file()] == []
+
+
 def test_negclip_names_another_image(build: Path, tmp_path: Path) -> None:
     assert export(build, "negclip", tmp_path / "n.csv").rows == 12
     with (tmp_path / "n.csv").open(newline="") as handle:
