@@ -1,6 +1,6 @@
 """Large text-only builds: rate and memory by the number of pairs, through rules, refinement and shards.
 
-    python -m benchmarks.build_scale [--pairs 250000 500000 1000000] [--workers 2] [--method general] [--work DIR]
+    python -m benchmarks.build_scale [--pairs 250000 500000 1000000] [--workers 2] [--method reference] [--work DIR]
         [--json scale.json]
 
 ColorShape sentences, made here; no images. For each number of pairs a build (`pairs` to `shards`, without retrieval)
@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, nargs="+", default=[250_000, 500_000, 1_000_000], help="of each build")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--method", choices=("general", "reference"), default="general", help="of the refinement")
+    parser.add_argument("--method", choices=("general", "reference"), default="reference", help="of the refinement")
     parser.add_argument("--work", type=Path, help="folder for the builds, which are kept; else a temporary one")
     parser.add_argument("--json", type=Path, help="file for all figures")
     chosen = parser.parse_args()

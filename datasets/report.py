@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic import write_text
-from pairwright.datasets.report_figures import bar_rows, histogram, share_bar
+from pairwright.datasets.report_figures import Values, bar_rows, histogram, share_bar
 from pairwright.datasets.report_gallery import gallery
 from pairwright.datasets.report_page import page, section, tiles
 from pairwright.datasets.samples import Sample
@@ -34,8 +34,8 @@ class Gaps:
     """
 
     name: str
-    before: Sequence[float]
-    after: Sequence[float]
+    before: Values
+    after: Values
 
 
 def write_report(

@@ -8,8 +8,12 @@ well.
 import math
 from collections.abc import Sequence
 from html import escape
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+
+Values: TypeAlias = Sequence[float] | npt.NDArray[np.float64]
 
 BINS = 41
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 420, 190, 6, 22, 8
@@ -39,7 +43,7 @@ def bar_rows(rows: Sequence[tuple[str, float, str]], css_class: str = "kept") ->
     return f'<div class="rows">{"".join(lines)}</div>'
 
 
-def histogram(name: str, before: Sequence[float], after: Sequence[float]) -> str:
+def histogram(name: str, before: Values, after: Values) -> str:
     """Return a figure of two histograms about 0, each scaled to its own sum.
 
     The axis reaches as far as 99% of the values before do, rounded up to a tenth; what lies further out counts
@@ -71,12 +75,12 @@ def histogram(name: str, before: Sequence[float], after: Sequence[float]) -> str
     )
 
 
-def _reach(values: Sequence[float]) -> float:
+def _reach(values: Values) -> float:
     far = float(np.quantile(np.abs(values), 0.99)) if len(values) else 1.0
     return min(1.0, max(0.1, math.ceil(far * 10) / 10))
 
 
-def _shares(values: Sequence[float], reach: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _shares(values: Values, reach: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     inside = np.clip(np.asarray(values, dtype=np.float64), -reach, reach)
     counts, _ = np.histogram(inside, bins=BINS, range=(-reach, reach))
     return counts / max(len(values), 1)
@@ -104,8 +108,8 @@ def _step(number: int, share: float) -> str:
     return f"L{_x(number):.1f} {_y(share):.1f} L{_x(number + 1):.1f} {_y(share):.1f}"
 
 
-def _said(name: str, before: Sequence[float], after: Sequence[float]) -> str:
-    if list(before) == list(after):  # nothing was left out: there is one state, not two
+def _said(name: str, before: Values, after: Values) -> str:
+    if np.array_equal(before, after):  # nothing was left out: there is one state, not two
         return (f"{name}, " if name else "") + f"{len(after):,} rows, {_right(after)}"
     states = [
         f"{state} {len(values):,} rows, {_right(values)}" for state, values in (("before:", before), ("after:", after))
@@ -113,7 +117,7 @@ def _said(name: str, before: Sequence[float], after: Sequence[float]) -> str:
     return (f"{name}, " if name else "") + "; ".join(states)
 
 
-def _right(values: Sequence[float]) -> str:
+def _right(values: Values) -> str:
     """Return how often a scorer alone would pick the true text: the share above 0, ties counting half."""
     if not len(values):
         return "nothing to guess"

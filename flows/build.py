@@ -227,21 +227,16 @@ class _Stages(StageJobs):
         pairs = await self.whole("pairs", [], read_input, source, config.part_size, state=input_state(config.input))
         parts = [part_name(number) for number in range(pairs.facts["parts"])]
         sweep(self.engine.root, self.engine.done, "pairs/*", "rejected/pairs-*")
-        index = await self.whole(
-            "index",
-            [pairs],
-            build_index,
-            parts,
-            config.index,
-            config.input.path,
-            config.seed,
-            state=index_state(config),
-        )
         chosen = [pairs]
-        if config.retrieve:
-            state = retrieve_state(config.retrieve)
-            asked = (parts, config.retrieve, config.index.device)
-            chosen.append(await self.whole("retrieve", [pairs, index], retrieve_pairs, *asked, state=state))
+        if indexed := config.made_index:
+            searched = (parts, indexed, config.input.path, config.seed)
+            index = await self.whole(
+                "index", [pairs], build_index, *searched, state=index_state(indexed, config.input.path)
+            )
+            if config.retrieve:
+                state = retrieve_state(config.retrieve)
+                asked = (parts, config.retrieve, indexed.device)
+                chosen.append(await self.whole("retrieve", [pairs, index], retrieve_pairs, *asked, state=state))
         if config.fetch:
             before: Choice = "retrieved" if config.retrieve else "all"
             exclude = config.retrieve.exclude if config.retrieve else ()

@@ -54,7 +54,7 @@ class BuildConfig(Section):
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="of the dataset and of its folder")
     seed: int = Field(0, ge=0)
     input: InputSection
-    index: IndexSection = IndexSection()
+    index: IndexSection | None = None
     retrieve: RetrieveSection | None = None
     fetch: FetchSection | None = None
     llm: LLMSection | None = None
@@ -78,6 +78,11 @@ class BuildConfig(Section):
     )
     address: str = Field("", description="of the Ray cluster's head, HOST:PORT; empty: the one this machine is in")
     tagger: str = Field("", description="a spaCy pipeline; empty: the best that is installed")
+
+    @property
+    def made_index(self) -> IndexSection | None:
+        """The index that the build makes: where it is asked for, and where retrieval needs one."""
+        return self.index or (IndexSection() if self.retrieve else None)
 
 
 def load_config(path: Path) -> BuildConfig:
@@ -144,7 +149,9 @@ def _with_absolute_paths(config: BuildConfig, base: Path) -> BuildConfig:
             }
         )
     }
-    if config.index.model and (base / config.index.model).exists():  # else it is the name of a checkpoint
+    if (
+        config.index and config.index.model and (base / config.index.model).exists()
+    ):  # else it is the name of a checkpoint
         update["index"] = config.index.model_copy(update={"model": absolute(config.index.model)})
     if config.retrieve:
         asked = config.retrieve

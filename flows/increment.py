@@ -24,6 +24,7 @@ from pairwright.flows.inputs import input_state, named_state, read_options
 from pairwright.flows.layout import part_name
 from pairwright.flows.receipts import Counts, Output, Receipt, hash_of
 from pairwright.flows.scope import stage_names
+from pairwright.flows.sections import IndexSection
 from pairwright.flows.stage_jobs import StageJobs
 from pairwright.flows.stages.append import audit_union, freeze, join_shards, refine_new
 from pairwright.flows.stages.balance import balance_made, balance_stage, limits_of
@@ -62,7 +63,7 @@ def refuse_other_settings(config: BuildConfig, before: Mapping[str, Any]) -> Non
             f"{', '.join(differing)}: other settings than those of the last full build, so that what is new would be "
             "made in another way. Build with --full, or set them back."
         )
-    if config.retrieve and config.index.encoder == PRECOMPUTED:
+    if config.retrieve and config.made_index and config.made_index.encoder == PRECOMPUTED:
         raise UsageError("vectors that are there already cannot be added to an index. Build with --full.")
 
 
@@ -71,6 +72,8 @@ _WHERE = frozenset({"workers", "runner", "address", "publish", "incremental", "p
 
 def _settled(config: Mapping[str, Any]) -> dict[str, Any]:
     settings = {name: value for name, value in config.items() if name not in _WHERE}
+    # Of a section that is not there and one that says nothing the outcome is the same.
+    settings["index"] = (settings["index"] or IndexSection().model_dump(mode="json")) if settings["retrieve"] else None
     settings["input"] = {name: value for name, value in config["input"].items() if name != "path"}
     if settings.get("llm"):
         settings["llm"] = {name: each for name, each in settings["llm"].items() if name not in {*_PACE, *_FREE}}
@@ -166,10 +169,11 @@ class Increment(StageJobs):
 
     async def _chosen(self, base: Base, pairs: Receipt, parts: list[str]) -> list[Receipt]:
         config, chosen = self.config, [pairs]
-        if config.retrieve:
-            how = (parts, config.index, config.input.path, config.seed, base.root / "index")
-            index = await self.whole("index", [pairs], build_index, *how, state=f"{index_state(config)} {base.state}")
-            asked = (parts, config.retrieve, config.index.device, base.root)
+        if config.retrieve and (section := config.made_index):
+            how = (parts, section, config.input.path, config.seed, base.root / "index")
+            state = f"{index_state(section, config.input.path)} {base.state}"
+            index = await self.whole("index", [pairs], build_index, *how, state=state)
+            asked = (parts, config.retrieve, section.device, base.root)
             state = f"{retrieve_state(config.retrieve)} {base.state}"
             chosen.append(await self.whole("retrieve", [pairs, index], retrieve_pairs, *asked, state=state))
         if config.fetch:

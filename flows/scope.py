@@ -21,7 +21,8 @@ def stage_names(config: BuildConfig) -> tuple[str, ...]:
     """Return the stages of a build in the order in which they run."""
     made = [this.stage for this in generations(config)]
     return (
-        *("pairs", "index"),
+        "pairs",
+        *(("index",) if config.made_index else ()),
         *(("retrieve",) if config.retrieve else ()),
         *(("fetch",) if config.fetch else ()),
         *("tag", "words"),

@@ -58,7 +58,7 @@ class InputSection(Section):
 
 
 class IndexSection(Section):
-    """The FAISS HNSW index over the captions, the images, or both."""
+    """The FAISS HNSW index over the captions, the images, or both; made without this section too where `retrieve` is there."""
 
     encoder: Literal["lexical", "minilm", "clip", "precomputed"] = "lexical"
     model: str = Field(

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from pairwright import __version__
@@ -24,6 +25,7 @@ from pairwright.flows.config import BuildConfig
 from pairwright.flows.engine import total
 from pairwright.flows.receipts import Receipt, source_hash
 from pairwright.flows.versions import number_of_full, write_version
+from pairwright.generators.language.vocabulary import FloatArray
 
 Truth = Callable[[Path], Mapping[str, Any]]
 
@@ -151,19 +153,25 @@ def _gaps(roots: Sequence[Path]) -> list[Gaps]:
     """Return the gaps of the refined negatives: before, all that entered; after, those that stayed."""
     kept = _scores([path for root in roots for path in sorted((root / "annotations").glob("*.parquet"))])
     gone = _scores([path for root in roots for path in sorted((root / "rejected").glob("refine-*.parquet"))])
+    none = np.zeros(0)
     return [
-        Gaps(name.removesuffix("_gap"), [*kept.get(name, []), *gone.get(name, [])], kept.get(name, []))
+        Gaps(
+            name.removesuffix("_gap"),
+            np.concatenate([kept.get(name, none), gone.get(name, none)]),
+            kept.get(name, none),
+        )
         for name in sorted({*kept, *gone})
     ]
 
 
-def _scores(paths: Sequence[Path]) -> dict[str, list[float]]:
-    found: dict[str, list[float]] = {}
+def _scores(paths: Sequence[Path]) -> dict[str, FloatArray]:
+    found: dict[str, list[FloatArray]] = {}
     for path in paths:
-        scores = ANNOTATIONS.read_frame(path).select("scores").explode("scores").drop_nulls().unnest("scores")
-        for name, value in scores.filter(pl.col("name").str.ends_with("_gap")).iter_rows():
-            found.setdefault(name, []).append(value)
-    return found
+        rows = ANNOTATIONS.read_frame(path).select("scores").explode("scores", empty_as_null=False)
+        scores = rows.unnest("scores").filter(pl.col("name").str.ends_with("_gap"))
+        for (name,), some in scores.group_by("name"):
+            found.setdefault(str(name), []).append(some["value"].to_numpy())
+    return {name: np.concatenate(values) for name, values in found.items()}
 
 
 def types_told(stages: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
-from pairwright.flows.config import BuildConfig
 from pairwright.flows.inputs import file_state, named_state
 from pairwright.flows.layout import chosen_path, pairs_path, read_pair_parts, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
@@ -73,12 +72,11 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     return Outcome(outputs, Counts("pair", info.pairs, info.pairs), {**facts, "without_vector": dict(info.rejected)})
 
 
-def index_state(config: BuildConfig) -> str:
-    """Return the state of what the index is built from besides the pairs: checkpoints and vectors."""
-    section = config.index
+def index_state(section: IndexSection, source: str) -> str:
+    """Return the state of what the index is built from besides the pairs: checkpoints, and vectors that stand in ``source``."""
     folders = [Path(section.model)] if section.model and Path(section.model).exists() else []
     if section.encoder == PRECOMPUTED:
-        folders += [path for kind in ("img_emb", "text_emb") if (path := Path(config.input.path) / kind).is_dir()]
+        folders += [path for kind in ("img_emb", "text_emb") if (path := Path(source) / kind).is_dir()]
     return file_state(folders)
 
 

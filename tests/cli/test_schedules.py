@@ -26,7 +26,7 @@ def test_init_writes_a_schedule_beside_the_config_and_overwrites_neither(
 
 def test_a_build_can_end_after_one_stage_and_go_on(run: Run, captions: Path) -> None:
     run("init", "--template", "negatives", "--input", captions, "--out", "build.yaml")
-    refused = run("build", "build.yaml", "--no-prefect", "--only", "index", ok=False)
+    refused = run("build", "build.yaml", "--no-prefect", "--only", "tag", ok=False)
     assert refused.returncode == 2
     assert "pairs comes before it" in refused.stderr
     told = json.loads(run("build", "build.yaml", "--no-prefect", "--only", "pairs", "--json").stdout)

@@ -16,11 +16,13 @@ import pytest
 import yaml
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.masking import publishable
 from pairwright.datasets.shards import find_shards, read_shard
 from pairwright.datasets.verify import verify
 from pairwright.flows import versions
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.config import BuildConfig
+from pairwright.flows.increment import refuse_other_settings
 from pairwright.flows.scope import Scope
 from tests.flows.conftest import checked, settings
 from tests.flows.test_build import Heard
@@ -319,3 +321,12 @@ def test_killed_outright_with_workers_it_ends_in_the_same_bytes(corpus: Path, bo
     build(config, out)
     assert contents(out) == contents(both / "build")
     assert verify(out) == []
+
+
+@pytest.mark.parametrize("changes", [{}, {"retrieve": None}])
+def test_an_index_that_is_named_and_one_that_is_not_are_one_setting(corpus: Path, changes: dict[str, Any]) -> None:
+    before = publishable(checked(settings(corpus, index={}, **changes)).model_dump(mode="json"))
+    refuse_other_settings(checked(settings(corpus, **changes)), {"config": before})
+    if not changes:
+        with pytest.raises(UsageError, match="index"):
+            refuse_other_settings(checked(settings(corpus, index={"m": 8})), {"config": before})
