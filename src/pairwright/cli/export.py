@@ -24,7 +24,9 @@ def export(
     *,
     to: Annotated[
         str,
-        typer.Option("--to", help="llava, sugarcrepe, negclip, openai, triplets, rationales, parquet, hf, webdataset."),
+        typer.Option(
+            "--to", help="llava, sugarcrepe, negclip, openai, triplets, rationales, parquet, hf, croissant, webdataset."
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", help="File or folder to write, or a URL of one: s3://...")],
     seed: Annotated[
