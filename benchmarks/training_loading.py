@@ -5,7 +5,8 @@
 Samples hold a noisy JPEG of 480 x 480 (noise: the worst case for its size), a caption and three hard negatives. Images are
 cropped at random to 224 pixels. A step is CLIP's loss plus that of the row's own negatives (FSC-CLIP, eq. 3-4), forward,
 backward and AdamW (bfloat16 on a GPU). *Waiting* is the share of the time that the step waits for the next batch; its first
-batch, which starts the workers, is left out, and everything is in the page cache.
+batch, which starts the workers, is left out, and everything is in the page cache. The first line also tells processor time,
+which other programs on the machine change little: samples a second of a step, times that of loading, are the cores needed.
 """
 
 import argparse
@@ -117,11 +118,17 @@ def main() -> None:
 
         at_hand = next(iter(loader(0)))
         alone, _ = timed(itertools.repeat(at_hand), step, asked.steps)
+        began, made_by_one = time.process_time(), loader(0)
+        for _ in itertools.islice(made_by_one, asked.steps):
+            pass
+        cost = (time.process_time() - began) / (asked.batch * min(asked.steps, len(made_by_one)))
         where = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{os.cpu_count()} CPUs"
         print(
             f"{asked.size}, batches of {asked.batch}, {NEGATIVES} negatives, {where}; {len(image) / 1024:.0f} KiB an image"
         )
-        print(f"step alone: {asked.batch * asked.steps / alone:,.0f} samples/s\n")
+        print(
+            f"step alone: {asked.batch * asked.steps / alone:,.0f} samples/s; loading: {1000 * cost:.1f} ms of a core\n"
+        )
         print("| workers | loading alone, samples/s | training, samples/s | of the step alone | waiting |")
         print("| --- | --- | --- | --- | --- |")
         for workers in asked.workers:

@@ -97,8 +97,12 @@ class Reject:
         Args:
             of_file: the whole file has this flaw, so that setting rows aside would leave none.
         """
-        skip = "" if of_file else " To set such rows aside: --on-error skip (in a config, on_error: skip)."
+        skip = "" if of_file else SET_ASIDE
         return InputError(f"{self.reason}: {self.detail}", where=self.place, mend=REASONS[self.reason] + skip)
+
+
+SET_ASIDE = " To set such rows aside: --on-error skip (in a config, on_error: skip)."
+"""What an error of a row adds; commands that have no such option take it away."""
 
 
 class Refused(Exception):  # noqa: N818 - a signal between finder and reader; it never reaches a user

@@ -18,6 +18,7 @@ from pairwright.datasets.colorshape.toy import toy_set, write_toy_set  # noqa: E
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
 from pairwright.datasets.shards import read_shard  # noqa: E402
 from pairwright.training.evaluation.figures import Evaluated, Figure  # noqa: E402
+from pairwright.training.evaluation.material import captioned  # noqa: E402
 from pairwright.training.evaluation.students import answered, tasks  # noqa: E402
 from pairwright.training.evaluation.subjects import Mixing, Subject, named_model, subjects  # noqa: E402
 from pairwright.training.evaluation.tasks import Request, evaluate_models  # noqa: E402
@@ -326,6 +327,18 @@ def test_react_at_share_0_is_the_frozen_model(given: Given) -> None:
     assert torch.equal(rows_of(next(at(0.0))), rows_of(frozen))
     assert torch.equal(rows_of(next(at(1.0))), rows_of(trained))
     assert not torch.allclose(rows_of(next(at(0.5))), rows_of(trained))
+
+
+def test_a_torn_shard_is_told_without_options_that_evaluate_has_not(tmp_path: Path) -> None:
+    from tests.training.training_trial import shards
+
+    shards(tmp_path, count=4)
+    tar = tmp_path / "00000.tar"
+    tar.write_bytes(tar.read_bytes()[:-2048])
+    with pytest.raises(InputError) as told:
+        captioned([str(tar)])
+    assert "truncated_tar" in str(told.value)
+    assert "--on-error" not in str(told.value)
 
 
 def test_what_cannot_be_is_refused_before_a_model_is_opened(

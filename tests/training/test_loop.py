@@ -323,7 +323,7 @@ def test_samples_that_lack_texts_or_are_left_out_are_counted_at_the_start_and_in
     said: list[str] = []
     report = run("negclip", *given, tmp_path / "one", say=said.append)
     assert report.lacking == {"no_hard_negatives": without}
-    assert said == [f"{without} of 48 samples have no hard negative; they count where none is needed."]
+    assert said == [f"{without} of 48 samples have no hard negative, and are trained on without."]
     assert json.loads((tmp_path / "one" / "report.json").read_text())["lacking"] == report.lacking
     mixed = both(given.data, shards(tmp_path / "bare", 7, seed=9, texts=False), tmp_path / "mixed")
     report = run("hp-hn", mixed, given.model, tmp_path / "two")

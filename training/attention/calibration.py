@@ -30,6 +30,8 @@ class Calibration:
             a logarithm and for which no t is given: shares are then in proportion to attention over bias.
         dummy: the document that bias is measured with; empty: a neutral one, as long as the prompt's documents.
         first_layer: where attention begins to be rescaled; None: with the last half of the layers.
+        read_from: the first layer whose attention counts for relevance; 0: all do, as in the chapter. Early layers attend
+            to documents alike, which leaves differences as they are and makes ratios, the log-linear form's, smaller.
 
     Raises:
         UsageError: for a temperature that is not above 0.
@@ -39,6 +41,7 @@ class Calibration:
     temperature: float | None = None
     dummy: str = ""
     first_layer: int | None = None
+    read_from: int = 0
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not self.temperature > 0:

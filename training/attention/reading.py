@@ -35,29 +35,35 @@ class Reader:
     batch: int = 8
     passes: int = field(default=0, init=False)
 
-    def attention(self, prompts: Sequence[Prompt]) -> list[FloatArray]:
-        """Return Attn(x, k) of each prompt's documents, float64 (documents,), when the next token is predicted."""
+    def attention(self, prompts: Sequence[Prompt], first_layer: int = 0) -> list[FloatArray]:
+        """Return Attn(x, k) of each prompt's documents, float64 (documents,), when the next token is predicted.
+
+        Args:
+            prompts: with their documents.
+            first_layer: earlier ones do not count.
+        """
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
             with torch.inference_mode(), watching(self.model, [row.layout for row in rows]) as seen:
                 self.model(**self._padded([row.ids for row in rows], positions=True), use_cache=False, logits_to_keep=1)
             self.passes += len(rows)
-            values = seen.attention().double().cpu().numpy()
+            values = seen.attention(first_layer).double().cpu().numpy()
             found += [value[: len(row.layout.spans)] for value, row in zip(values, rows, strict=True)]
         return found
 
-    def baseline(self, prompt: Prompt, dummy: str = "") -> FloatArray:
+    def baseline(self, prompt: Prompt, dummy: str = "", first_layer: int = 0) -> FloatArray:
         """Return Attn(dummy, k), float64 (documents,): the dummy in each document's place in turn (eq. 3.3)."""
         written = dummy or dummy_like(prompt.documents)
         moved = [prompt.with_dummy(place, written) for place in range(len(prompt.spans))]
-        found = self.attention(moved)
+        found = self.attention(moved, first_layer)
         return np.asarray([attention[place] for place, attention in enumerate(found)])
 
     def relevances(self, prompts: Sequence[Prompt], calibration: Calibration) -> list[FloatArray]:
         """Return the calibrated attention of each prompt's documents (eq. 3.4)."""
+        first = calibration.read_from
         return [
-            relevance(attention, self.baseline(prompt, calibration.dummy), calibration.form)
-            for prompt, attention in zip(prompts, self.attention(prompts), strict=True)
+            relevance(attention, self.baseline(prompt, calibration.dummy, first), calibration.form)
+            for prompt, attention in zip(prompts, self.attention(prompts, first), strict=True)
         ]
 
     def answers(

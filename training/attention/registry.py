@@ -84,9 +84,15 @@ class Seen:
     layouts: Sequence[Layout]
     masses: dict[int, Tensor] = field(default_factory=dict)
 
-    def attention(self) -> Tensor:
-        """Return Attn(x, k), float32 (batch, documents): averaged over tokens, heads and layers (section 3.2.1)."""
-        mass = torch.stack([self.masses[layer] for layer in sorted(self.masses)]).mean(dim=(0, 2))
+    def attention(self, first_layer: int = 0) -> Tensor:
+        """Return Attn(x, k), float32 (batch, documents): averaged over tokens, heads and layers (section 3.2.1).
+
+        Args:
+            first_layer: earlier ones are left out.
+        """
+        mass = torch.stack([mass for layer, mass in sorted(self.masses.items()) if layer >= first_layer]).mean(
+            dim=(0, 2)
+        )
         return mass / _counts(self.layouts, mass.device).clamp(min=1)
 
 

@@ -21,7 +21,8 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images import SUFFIXES, is_url, open_image
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
+from pairwright.datasets.rejects import SET_ASIDE
 from pairwright.datasets.shards import find_shards, read_members
 from pairwright.filters.candidate_files import read_candidates
 from pairwright.filters.candidates import type_name
@@ -170,7 +171,7 @@ def captioned(data: Sequence[str], images: str = "") -> Captioned:
     places: dict[bytes, int] = {}
     found: list[str] = []
     texts: defaultdict[int, dict[str, None]] = defaultdict(dict)
-    for batch in read_pairs(options):
+    for batch in _batches(options):
         for pair in batch.pairs:
             if not pair.image:
                 raise InputError(
@@ -186,6 +187,13 @@ def captioned(data: Sequence[str], images: str = "") -> Captioned:
         raise InputError(f"{len(found)} images", where=", ".join(data), mend="Retrieval takes two at least.")
     owners = [place for place in range(len(found)) for _ in texts[place]]
     return Captioned(found, [text for place in range(len(found)) for text in texts[place]], owners)
+
+
+def _batches(options: ReadOptions) -> Iterator[Batch]:
+    try:
+        yield from read_pairs(options)
+    except InputError as error:
+        raise InputError(error.what, where=error.where, mend=error.mend.removesuffix(SET_ASIDE)) from None
 
 
 def labelled(data: Sequence[str], labels: Path | None, images: str = "") -> Labelled:

@@ -233,7 +233,7 @@ def told_of_data(loader: ShardLoader[Any]) -> list[str]:
         f"{count:,} samples have no {_SAID[reason]} and are left out." for reason, count in _most(loader.index.left_out)
     ]
     lines += [
-        f"{count:,} of {order.samples:,} samples have no {_SAID[reason]}; they count where none is needed."
+        f"{count:,} of {order.samples:,} samples have no {_SAID[reason]}, and are trained on without."
         for reason, count in _most(loader.lacking)
     ]
     largest = -(-order.samples // order.steps)

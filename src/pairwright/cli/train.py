@@ -103,8 +103,8 @@ def _told(report: "Report") -> dict[str, object]:
 
 
 def _lines(report: "Report") -> list[str]:
-    left = [f"  left out     {count:,} samples: {reason}" for reason, count in sorted(report.left_out.items())]
-    bare = [f"  lacking      {count:,} samples: {reason}" for reason, count in sorted(report.lacking.items())]
+    left = [f"  left out     {count:,} samples: {_words(reason)}" for reason, count in sorted(report.left_out.items())]
+    bare = [f"  lacking      {count:,} samples: {_words(reason)}" for reason, count in sorted(report.lacking.items())]
     best = [] if report.best is None else [f"  best         {report.best:.4f} on validation data; its weights are kept"]
     return [
         f"{report.model}",
@@ -116,3 +116,7 @@ def _lines(report: "Report") -> list[str]:
         *best,
         f"  took         {duration(report.seconds)}",
     ]
+
+
+def _words(reason: str) -> str:
+    return reason.replace("_", " ")
