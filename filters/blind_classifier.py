@@ -45,7 +45,7 @@ def held_out_gaps(
 
 def fitted(features: "Differences", cost: float) -> FloatArray:
     """Return the weights w, float64 (d,), that minimise |w|^2 / 2 + cost * sum(log(1 + exp(-features w)))."""
-    turned = features.T.tocsr()
+    turned = features.T  # another view of the same numbers
     step = 1.0 / (1.0 + cost * largest_eigenvalue(features, turned) / 4.0)
     weights = np.zeros(features.shape[1])
     ahead, pace = weights, 1.0

@@ -39,11 +39,14 @@ class Balancer:
 
     @cached_property
     def _turned(self) -> "Differences":
-        return self.features.T.tocsr()
+        return self.features.T  # another view of the same numbers
 
     @cached_property
     def _squares(self) -> "Differences":
-        return self.features.power(2)
+        from scipy.sparse import csr_matrix
+
+        of = self.features
+        return csr_matrix((of.data**2, of.indices, of.indptr), shape=of.shape)
 
     def shares(self, weights: FloatArray, worth: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """Return the share of each row, float64 (n,) in 0-1; a row is kept when it is above a half.
