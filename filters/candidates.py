@@ -21,6 +21,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.writing import TRAINING_FORMS
 from pairwright.datasets.records import compact_json
 from pairwright.datasets.tables import EDIT, SCORE, STATES, column
+from pairwright.filters.choosing import slots
 from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.groups import text_group
 from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
@@ -102,6 +103,8 @@ def refine_candidates(
     corpus: Corpus | None = None,
     options: RefineOptions | GeneralOptions | None = None,
     scorers: Sequence[GapScorer] = (),
+    *,
+    choose: bool = False,
 ) -> tuple[pl.DataFrame, Refinement]:
     """Refine the rows of a candidate frame that are not rejected yet.
 
@@ -109,6 +112,7 @@ def refine_candidates(
         frame: with ``SCHEMA``.
         corpus: captions to train the scorers on; without, the positives of the rows.
         options: `RefineOptions` for Algorithm 1 over two scorers, `GeneralOptions` for all attacks.
+        choose: of rows of one caption and type keep one at most, with `GeneralOptions` (`choosing.py`).
         scorers: more scorers; of Algorithm 1 its two, instead of grammar and plausibility.
 
     Returns:
@@ -124,6 +128,8 @@ def refine_candidates(
         group=pl.Series(groups, dtype=pl.String),
         type=pl.Series([type_name(*row) for row in entering.select("form", "target").iter_rows()], dtype=pl.String),
     )
+    if choose:
+        rows = rows.with_columns(slot=pl.Series(slots(entering), dtype=pl.String))
     if isinstance(options, GeneralOptions):
         outcome = refine_generally(rows, corpus, options, scorers)
     else:

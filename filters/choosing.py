@@ -1,46 +1,38 @@
-"""Mending by choice: of several negatives of one caption and type, the one that is most like the text it competes with.
+"""Mending by choice: of several pairs that a caption offers, refinement keeps the one that betrays least.
 
-Likeness is in length and in likelihood (`scorers.py`): the sum of the two gaps, signs aside, is least. So a writer
-who offers five edits of a caption loses four that would tell the text that is false by its size or its oddness, and
-refinement has less to drop.
+A *slot* is a caption and a type of edit; one row of it at most is kept. Which one is not decided beforehand: all of them
+enter refinement, and those that balance the set are taken (`selection.py`). So a writer who offers five edits of a
+caption loses four that would tell, and refinement has less to drop.
+
+Where a negative was written against a rewording (``generate negatives --both-sides``), the caption itself is true as well,
+so the same negative is offered against the caption, too. ADD is not: there the caption is shorter for good.
 """
 
-import numpy as np
 import polars as pl
 
 from pairwright.filters.groups import text_group
-from pairwright.filters.scorers import Corpus, CrossFitted, LengthScorer, LikelihoodScorer
 
 NOT_CHOSEN = "not_chosen"
+SLOT = ("form", "target")
 
 
-def chosen(frame: pl.DataFrame, corpus: Corpus | None = None, seed: int = 0) -> pl.DataFrame:
-    """Return candidate rows of which at most one of each image, text and type is kept; the others are `NOT_CHOSEN`.
-
-    Rows that come in rejected stay as they are. Of equals the one with the first id is taken.
+def offered(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return candidate rows, and behind them each kept row of a rewording with the caption as its positive.
 
     Args:
         frame: with the columns of `candidates.py`.
-        corpus: captions to train the likelihood on; without, the positives of the rows.
-        seed: of the folds.
     """
-    rows = frame.with_row_index("row").filter(pl.col("status") == "kept")
-    positives = rows.select(pl.when(pl.col("positive") != "").then("positive").otherwise("caption")).to_series()
-    groups = [text_group(*row) for row in rows.select("image", "key", "caption").iter_rows()]
-    scorers = (LengthScorer(), CrossFitted("likelihood", LikelihoodScorer.train, corpus))
-    gaps = [scorer.gaps(positives.to_list(), rows["negative"].to_list(), groups, seed) for scorer in scorers]
-    away = np.abs(np.nan_to_num(np.stack(gaps))).sum(axis=0)
-    best = (
-        rows.select("row", "id", "form", "target")
-        .with_columns(group=pl.Series(groups, dtype=pl.String), positive=positives, away=pl.Series(away))
-        .sort("away", "id")
-        .unique(["group", "positive", "form", "target"], keep="first", maintain_order=True)
+    reworded = frame.filter(
+        (pl.col("status") == "kept")
+        & (pl.col("positive") != "")
+        & (pl.col("positive") != pl.col("caption"))
+        & (pl.col("form") != "add")
     )
-    goes = np.zeros(len(frame), np.bool_)
-    goes[rows["row"].to_numpy()] = True
-    goes[best["row"].to_numpy()] = False
-    gone = pl.Series(goes)
-    return frame.with_columns(
-        status=pl.when(gone).then(pl.lit("rejected")).otherwise("status"),
-        reason=pl.when(gone).then(pl.lit(NOT_CHOSEN)).otherwise("reason"),
-    )
+    plain = reworded.with_columns(id=pl.col("id") + "-plain", positive=pl.lit(""))
+    return pl.concat([frame, plain])
+
+
+def slots(frame: pl.DataFrame) -> list[str]:
+    """Return a text for each candidate row, equal where rows are of one caption and type."""
+    rows = frame.select("image", "key", "caption", *SLOT).iter_rows()
+    return ["\n".join((text_group(image, key, caption), caption, *kind)) for image, key, caption, *kind in rows]

@@ -17,6 +17,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.filters.foresight import Gaps, foreseen
 from pairwright.filters.scorers import CrossFitted, GapScorer
 from pairwright.filters.text_features import format_differences, letter_differences, word_differences
+from pairwright.filters.word_kinds import kind_differences
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ BANDS = 6
 CLASSIFIERS = ("format", "words", "letters")
 COMBINED = "combined"
 MEANING = "meaning"
+KINDS = "kinds"
 FORESIGHT = "foresight"
 
 
@@ -161,10 +163,12 @@ class Guard:
     Attributes:
         lean: as of `guarded_evidence`.
         foresee: share of the rows in which scorers to come shall be expected to prefer the positive, 0-1.
+        captions: a classifier of the kinds of words that these tell takes part (`word_kinds.py`); none: it does not.
     """
 
     lean: float
     foresee: float
+    captions: Sequence[str] = ()
 
 
 def all_evidence(
@@ -198,6 +202,9 @@ def all_evidence(
         trained[scorer.name] = Gaps(gaps(scorer), *akin)
         found[scorer.name] = guarded_evidence(scorer.name, trained[scorer.name].whole, texts.types, guard.lean)
     found |= {name: classifier_evidence(name, texts.positives, texts.negatives) for name in classifiers}
+    if guard is not None and guard.captions:
+        read = kind_differences(texts.positives, texts.negatives, guard.captions)
+        found[KINDS] = Evidence(KINDS, of_unit_length(read))
     if guard is not None and trained:
         found[FORESIGHT] = _foreseen(trained, texts.types, guard.foresee)
     return found

@@ -19,7 +19,8 @@ from pairwright.datasets.errors import UsageError
 from pairwright.filters.attacks import Attack, Standing
 from pairwright.filters.balancing import Step
 from pairwright.filters.bound import most_rows
-from pairwright.filters.evidence import CLASSIFIERS, COMBINED, MEANING, Evidence, Guard, Texts, all_evidence
+from pairwright.filters.choosing import NOT_CHOSEN
+from pairwright.filters.evidence import CLASSIFIERS, COMBINED, KINDS, MEANING, Evidence, Guard, Texts, all_evidence
 from pairwright.filters.guards import guards
 from pairwright.filters.intervals import Z95
 from pairwright.filters.refinement import ROW_COLUMNS, Refinement, check_rows
@@ -36,6 +37,8 @@ from pairwright.filters.rounds import (
 )
 from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
 from pairwright.generators.language.vocabulary import FloatArray, coded, normal_form
+
+TOO_FEW = "too_few_of_type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,8 @@ def refine_generally(
     """Refine rows against all fixed scorers and classifiers.
 
     Args:
-        rows: string columns ``id`` (unique), ``group``, ``positive``, ``negative``, ``type``.
+        rows: string columns ``id`` (unique), ``group``, ``positive``, ``negative``, ``type``; and, where rows are
+            candidates of which one at most shall be kept, ``slot``, equal for those.
         corpus: captions to train the fixed scorers on, with their groups; without, the positives of the rows.
         options: see `GeneralOptions`.
         scorers: more fixed scorers beside those that need nothing but captions.
@@ -92,21 +96,38 @@ def refine_generally(
         (row for row in range(len(rows)) if normal_form(texts["positive"][row]) != normal_form(texts["negative"][row])),
         key=texts["id"].__getitem__,
     )
+    places = rows["slot"].to_list() if "slot" in rows.columns else texts["id"]
+    few = _too_few(texts["type"], places, order) if options.by_type else set()
+    order = [row for row in order if texts["type"][row] not in few]
     read = {name: [values[row] for row in order] for name, values in texts.items()}
     entering = Texts(read["positive"], read["negative"], read["group"], read["type"])
-    captions = len(corpus.captions) if corpus else len(order)
-    guard = Guard(fixed_goal(options.target), foresight_goal(options.target, captions))
+    captions = corpus.captions if corpus else list(dict.fromkeys(entering.positives))
+    read_so_far = len(corpus.captions) if corpus else len(order)
+    guard = Guard(
+        fixed_goal(options.target),
+        foresight_goal(options.target, read_so_far),
+        () if KINDS in options.without else captions,
+    )
     evidence = all_evidence(entering, scorers, options.seed, classifiers, guard)
-    demand = Demand(options.target, int(np.ceil(options.min_keep * len(order))), options.rounds)
+    slots = [places[row] for row in order]
+    offered = len(set(slots))
+    demand = Demand(
+        options.target,
+        int(np.ceil(options.min_keep * offered)),
+        options.rounds,
+        slots if offered < len(order) else None,
+    )
     strata = entering.types if options.by_type else [""] * len(order)
     chosen = select(evidence, entering.groups, strata, demand, options.seed)
-    reasons = ["identical"] * len(rows)
+    reasons = [TOO_FEW if kind in few else "identical" for kind in texts["type"]]
     for place, row in enumerate(order):
         reasons[row] = "" if chosen.kept[place] else f"told_by_{list(evidence)[chosen.told_by[place]]}"
+    reasons = _one_a_slot(reasons, places, texts["id"])
     gaps = {name: each.gaps for name, each in evidence.items() if each.gaps is not None}
     bounds = {name: most_rows({name: gap}, options.target) for name, gap in gaps.items()}
-    bound = most_rows(gaps, options.target) if gaps else len(order)
-    total, by_type = _standings(evidence, entering, chosen, len(rows), options.seed)
+    bound = min(most_rows(gaps, options.target) if gaps else offered, offered)
+    counted = Counter(kind for kind, reason in zip(texts["type"], reasons, strict=True) if reason != NOT_CHOSEN)
+    total, by_type = _standings(evidence, entering, chosen, counted, options.seed)
     return Refinement(
         kept=np.array([not reason for reason in reasons], np.bool_),
         reasons=tuple(reasons),
@@ -118,16 +139,16 @@ def refine_generally(
         bound=bound,
         holds=chosen.holds and bool(chosen.kept.any()),
         history=chosen.rounds,
-        advice="" if chosen.holds else _advice(bounds, demand, chosen, len(order)),
+        advice="" if chosen.holds else _advice(bounds, demand, chosen, offered),
     )
 
 
 def _taking_part(scorers: Sequence[GapScorer], without: Sequence[str]) -> tuple[list[GapScorer], list[str]]:
     names = [scorer.name for scorer in scorers]
-    unknown = sorted(set(without) - {*names, *CLASSIFIERS})
+    unknown = sorted(set(without) - {*names, *CLASSIFIERS, KINDS})
     if unknown:
-        raise UsageError(f"no attack {', '.join(unknown)}; there are: {', '.join([*names, *CLASSIFIERS])}")
-    if len(set(names)) != len(names) or {*names} & {*CLASSIFIERS, COMBINED}:
+        raise UsageError(f"no attack {', '.join(unknown)}; there are: {', '.join([*names, *CLASSIFIERS, KINDS])}")
+    if len(set(names)) != len(names) or {*names} & {*CLASSIFIERS, KINDS, COMBINED}:
         raise UsageError(f"scorers need names of their own; got: {', '.join(names)}")
     left = [scorer for scorer in scorers if scorer.name not in without]
     classifiers = [name for name in CLASSIFIERS if name not in without]
@@ -136,13 +157,28 @@ def _taking_part(scorers: Sequence[GapScorer], without: Sequence[str]) -> tuple[
     return left, classifiers
 
 
+def _too_few(types: Sequence[str], slots: Sequence[str], rows: Sequence[int]) -> set[str]:
+    # Types of which too few rows enter for any attack to be trained and tried; none where all are such.
+    size = Counter(kind for kind, _ in {(types[row], slots[row]) for row in rows})
+    few = {kind for kind, number in size.items() if number < LEAST_ROWS}
+    return few if len(few) < len(size) else set()
+
+
+def _one_a_slot(reasons: Sequence[str], slots: Sequence[str], ids: Sequence[str]) -> list[str]:
+    # One row speaks for its slot: the kept one, else the first by id. The others were not chosen, whatever told them.
+    speaks: dict[str, int] = {}
+    for row in sorted(range(len(ids)), key=lambda row: (bool(reasons[row]), ids[row])):
+        speaks.setdefault(slots[row], row)
+    return [reason if speaks[slots[row]] == row else NOT_CHOSEN for row, reason in enumerate(reasons)]
+
+
 def _standings(
-    evidence: Mapping[str, Evidence], texts: Texts, chosen: Selection, rows: int, seed: int
+    evidence: Mapping[str, Evidence], texts: Texts, chosen: Selection, counted: Mapping[str, int], seed: int
 ) -> tuple[Standing, dict[str, Standing]]:
     names, kind = coded(texts.types)
     arena = Arena(evidence, texts.groups, kind, names)
     before = arena.leans(np.ones(len(kind), np.bool_), f"{seed} before")
-    total = Standing(rows, int(chosen.kept.sum()), _compared(before, chosen.leans, 0))
+    total = Standing(sum(counted.values()), int(chosen.kept.sum()), _compared(before, chosen.leans, 0))
     # Pooled, the choice knew of no types: how the attacks stand in each is measured here.
     after = (
         chosen.leans
@@ -153,7 +189,7 @@ def _standings(
     for number, name in enumerate(names):
         inside = kind == number
         attacks = _compared(before, after, number + 1)
-        by_type[name] = Standing(int(inside.sum()), int(chosen.kept[inside].sum()), attacks)
+        by_type[name] = Standing(counted[name], int(chosen.kept[inside].sum()), attacks)
     return total, by_type
 
 

@@ -57,11 +57,13 @@ class Demand:
         target: folded accuracy that no attack may exceed, 0.5-1.
         least: rows below which the set may not fall.
         rounds: how many are tried at most.
+        slots: one a row, equal for rows of which one at most may be kept, all of one type; None: each by itself.
     """
 
     target: float = 0.52
     least: int = 0
     rounds: int = 12
+    slots: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +117,12 @@ def select(
         seed: of the folds.
     """
     names, kind = coded(types)
+    slot = None if demand.slots is None else coded(demand.slots)[1]
     # Of rows with like evidence chance decides; were it the smallest trace of a word, that trace would be all gone.
     luck = array_stream(seed, "worth").standard_normal(len(kind))
     coins = np.where(array_stream(seed, "coins").random(len(kind)) < 0.5, -1.0, 1.0)
     arena = Arena(evidence, groups, kind, names)
-    parts = [_Part(evidence, np.flatnonzero(kind == number), luck, coins) for number in range(len(names))]
+    parts = [_Part(evidence, np.flatnonzero(kind == number), luck, coins, slot) for number in range(len(names))]
     rounds, found = [], []
     for number in range(demand.rounds):
         kept, told_by = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.int64)
@@ -219,7 +222,14 @@ def foresight_goal(target: float, captions: int) -> float:
 class _Part:
     """The rows of one type, and what imbalance of each piece of evidence costs among them."""
 
-    def __init__(self, evidence: Mapping[str, Evidence], rows: IntArray, luck: FloatArray, coins: FloatArray) -> None:
+    def __init__(
+        self,
+        evidence: Mapping[str, Evidence],
+        rows: IntArray,
+        luck: FloatArray,
+        coins: FloatArray,
+        slot: IntArray | None,
+    ) -> None:
         from scipy.sparse import hstack
 
         features = [each.features[rows] for each in evidence.values()]
@@ -229,7 +239,8 @@ class _Part:
         self.names = list(evidence)
         self.scorers = [name for name, each in evidence.items() if each.gaps is not None]
         self.owner = np.repeat(np.arange(len(features)), [block.shape[1] for block in features])
-        self.balancer = Balancer(hstack(features, format="csr"))
+        slots = None if slot is None else np.unique(slot[rows], return_inverse=True)[1]
+        self.balancer = Balancer(hstack(features, format="csr"), slots)
         self.shares: FloatArray | None = None
         self.prices = np.array([_first_price(each) for each in evidence.values()])
 
@@ -238,11 +249,12 @@ class _Part:
         features, weights = self.balancer.features, self.prices[self.owner]
         goal = self._tossed(target)
         worth = 1.0 + _WHIM * self.luck + features @ (weights * goal)
-        self.shares = self.balancer.shares(weights, worth, self.shares)
+        # Which candidate was taken sticks; where there is a choice, each round begins afresh.
+        self.shares = self.balancer.shares(weights, worth, self.shares if self.balancer.slots is None else None)
         voice = weights * (features.T @ self.shares - goal)
         by_name = [features @ np.where(self.owner == number, voice, 0.0) for number in range(len(self.names))]
         told_by = np.argmax(np.round(np.stack(by_name, axis=1), 9), axis=1).astype(np.int64)
-        return self.shares > 0.5, told_by
+        return self.balancer.whole(self.shares), told_by
 
     def _tossed(self, target: float) -> FloatArray:
         # What the scorers' features would add up to had coins drawn the positives of the rows kept.

@@ -64,4 +64,4 @@ def test_mending_by_choice_leaves_one_negative_of_each_caption_to_refine(negativ
     done = CliRunner().invoke(app, ["refine", str(negatives), "--out", str(out), "--mend", "choose", "--json"])
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert json.loads(done.stdout)["in"] == len(CAPTIONS)
-    assert all(("rhinoceros" in row["negative"]) == (row["reason"] == "not_chosen") for row in rows)
+    assert sum(row["reason"] == "not_chosen" for row in rows) == len(rows) - len(CAPTIONS)

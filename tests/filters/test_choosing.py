@@ -1,52 +1,71 @@
-"""Of several negatives of a caption, the one that gives itself away least."""
+"""Of several pairs that a caption offers, the one that gives itself away least."""
 
 import polars as pl
 
-from pairwright.filters.candidates import candidate_frame
-from pairwright.filters.choosing import NOT_CHOSEN, chosen
-from pairwright.filters.scorers import Corpus
+from pairwright.datasets.chance import stream
+from pairwright.filters.candidates import candidate_frame, refine_candidates
+from pairwright.filters.choosing import NOT_CHOSEN, offered
+from pairwright.filters.general import GeneralOptions
 
-CAPTION = "a dog in the park"
-SEEN = ("a cat in the house", "a dog in the house", "a cat on a bench", "a dog on a bench")
-KNOWN = Corpus(SEEN, ["1", "2", "3", "4"])
+NOUNS = ("dog", "cat", "horse", "bus", "boat", "bird", "sheep", "truck", "bear", "kite")
 
 
-def rows(*negatives: str, **columns: str) -> pl.DataFrame:
-    given = [
-        {"caption": CAPTION, "negative": text, "image": "9.jpg", "form": "replace", **columns} for text in negatives
-    ]
+def rows(number: int = 240, *, offers: int = 3) -> pl.DataFrame:
+    """Captions with a noun of ten, each with negatives of which most put in a noun that no caption has."""
+    given = []
+    for index in range(number):
+        chance = stream("offers", index)
+        true = chance.randrange(len(NOUNS))
+        false = [(true + 1 + chance.randrange(len(NOUNS) - 1)) % len(NOUNS), *range(10, 9 + offers)]
+        for place, noun in enumerate(false):
+            word = NOUNS[noun] if noun < len(NOUNS) else f"yak{noun}"
+            given.append(
+                {
+                    "id": f"{index:03}-{place}",
+                    "caption": f"a {NOUNS[true]} in the park",
+                    "negative": f"a {word} in the park",
+                    "image": f"{index}.jpg",
+                    "form": "replace",
+                    "target": "object",
+                }
+            )
     return candidate_frame((str(number), row) for number, row in enumerate(given))
 
 
-def kept(frame: pl.DataFrame) -> list[str]:
-    return frame.filter(status="kept")["negative"].to_list()
+def test_one_row_of_a_caption_and_type_is_kept_at_most_and_it_is_one_that_betrays_nothing() -> None:
+    given = rows()
+    result, outcome = refine_candidates(given, None, GeneralOptions(target=0.6, rounds=6), choose=True)
+    kept = result.filter(status="kept")
+    assert kept["caption"].len() == kept.select("image", "caption").n_unique()
+    assert outcome.total.rows == outcome.by_type["replace-object"].rows == 240
+    assert outcome.total.kept == kept.height > 120
+    assert not kept["negative"].str.contains("yak").mean() > 0.1  # type: ignore[operator]
+    assert set(result["reason"]) <= {"", NOT_CHOSEN} | {
+        f"told_by_{name}" for name in (*outcome.total.attacks, "foresight")
+    }
+    assert result.filter(reason=NOT_CHOSEN).height == 2 * 240
 
 
-def test_the_negative_nearest_in_length_and_likelihood_is_chosen_and_the_others_say_so() -> None:
-    given = rows("a rhinoceros in the park", "a cat in the park", "a qat in the park")
-    result = chosen(given, KNOWN)
-    assert kept(result) == ["a cat in the park"]
-    assert result["reason"].to_list() == [NOT_CHOSEN, "", NOT_CHOSEN]
-    assert result.drop("status", "reason").equals(given.drop("status", "reason"))
+def test_the_order_of_the_rows_changes_nothing() -> None:
+    given = rows(80)
+    options = GeneralOptions(target=0.6, rounds=2)
+    one, _ = refine_candidates(given, None, options, choose=True)
+    other, _ = refine_candidates(given.reverse(), None, options, choose=True)
+    assert other.reverse()["reason"].to_list() == one["reason"].to_list()
 
 
-def test_each_type_of_edit_is_chosen_for_by_itself() -> None:
-    both = pl.concat([rows("a cat in the park"), rows("a big dog in the park", form="add")])
-    assert len(kept(chosen(both, KNOWN))) == 2
-
-
-def test_the_order_of_the_rows_changes_nothing_and_rejected_rows_stay_as_they_are() -> None:
-    given = pl.concat(
-        [
-            rows("a bus in the park", "a kite in the park", "a boat in the park"),
-            rows("a cat in the park", status="rejected", reason="odd"),
-        ]
-    )
-    one, other = chosen(given, KNOWN), chosen(given.reverse(), KNOWN).reverse()
-    assert one.equals(other)
-    assert one["reason"].to_list().count("odd") == 1
-    assert len(kept(one)) == 1
+def test_a_negative_beside_a_rewording_is_offered_beside_the_caption_too() -> None:
+    one = {"caption": "a dog", "negative": "a cat", "positive": "a hound", "form": "replace", "target": "object"}
+    added = {**one, "negative": "a cat and a bus", "positive": "a dog and a tree", "form": "add"}
+    rejected = {**one, "status": "rejected", "reason": "odd"}
+    frame = candidate_frame((str(number), row) for number, row in enumerate([one, added, rejected]))
+    result = offered(frame)
+    assert result.head(3).equals(frame)
+    assert result.tail(-3)["positive"].to_list() == [""]
+    assert result["id"].n_unique() == 4
 
 
 def test_of_no_rows_none_is_chosen() -> None:
-    assert chosen(rows("a cat in the park").head(0)).is_empty()
+    result, outcome = refine_candidates(rows(1).head(0), None, GeneralOptions(), choose=True)
+    assert result.is_empty()
+    assert not outcome.total.kept

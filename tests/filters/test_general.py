@@ -1,7 +1,11 @@
 """Refinement against every blind attack, on sets that were made to betray themselves."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -42,7 +46,7 @@ def test_every_attack_is_within_the_target_on_what_is_left(refined: Refinement) 
     assert refined.total.attacks["words"].before > 0.62
     assert set(refined.total.attacks) == {
         "length", "grammar", "likelihood", "plausibility", "frequency", "frames", "kinship", "order", "spelling",
-        "format", "words", "letters", "combined",
+        "format", "words", "letters", "kinds", "combined",
     }  # fmt: skip
     assert all(attack.after <= 0.6 for attack in refined.total.attacks.values())
 
@@ -151,3 +155,46 @@ def test_meaning_takes_part_where_it_is_installed() -> None:
     assert "meaning" in result.total.attacks
     assert result.holds
     assert result.total.attacks["meaning"].after <= 0.9
+
+
+def test_a_type_of_too_few_rows_is_left_out_and_says_so() -> None:
+    rows = telling_rows(260).with_columns(
+        type=pl.when(pl.col("id").cast(pl.Int64) < 20).then(pl.lit("rare")).otherwise("type")
+    )
+    result = refine_generally(rows, options=GeneralOptions(target=0.7, rounds=1))
+    assert {reason for reason, kind in zip(result.reasons, rows["type"], strict=True) if kind == "rare"} == {
+        "too_few_of_type"
+    }
+    assert "too_few_of_type" not in {
+        reason for reason, kind in zip(result.reasons, rows["type"], strict=True) if kind != "rare"
+    }
+    alone = refine_generally(rows.filter(pl.col("type") == "rare"), options=GeneralOptions(rounds=1))
+    assert "too_few_of_type" not in alone.reasons
+
+
+THREADED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import hashlib
+import polars as pl
+from test_general import telling_rows
+from pairwright.filters.general import GeneralOptions, refine_generally
+rows = telling_rows(240)
+found = refine_generally(rows, options=GeneralOptions(target=0.6, rounds=1))
+print(hashlib.sha256(repr((found.reasons, found.as_json(), found.gaps.rows())).encode()).hexdigest())
+"""
+
+
+def test_the_same_bytes_for_any_number_of_threads() -> None:
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS")
+    told = [
+        subprocess.run(
+            [sys.executable, "-c", THREADED, str(Path(__file__).parent)],
+            env={**os.environ, **dict.fromkeys(names, threads)},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for threads in ("1", "4")
+    ]
+    assert told[0] == told[1] != ""

@@ -41,7 +41,7 @@ def refine(
         typer.Option(
             "--mend",
             help="First. format: write both texts alike (first letter, spacing, final period);"
-            " choose: of several negatives of a caption and type, the one most like it in length and likelihood; both.",
+            " choose: of several pairs of a caption and type, take the one that betrays least; both.",
         ),
     ] = "none",
     reuse: Annotated[
@@ -77,15 +77,19 @@ def refine(
       pairwright refine swap_att.json --corpus captions.jsonl --mend format --out refined.json
       pairwright refine swap_att.json --also llm --model gpt-4o-mini --dry-run --out refined.json
     """
+    from pairwright.datasets.errors import UsageError
     from pairwright.filters.candidate_files import read_candidates, write_candidates
     from pairwright.filters.candidates import FOR_TRAINING, refine_candidates
-    from pairwright.filters.choosing import NOT_CHOSEN, chosen
+    from pairwright.filters.choosing import NOT_CHOSEN, offered
     from pairwright.filters.format import tidied
     from pairwright.filters.general import GeneralOptions
     from pairwright.filters.refinement import RefineOptions
     from pairwright.flows.annotation_files import refuse_overwriting
     from pairwright.flows.reusing import with_reused
 
+    choose = mend in {"choose", "both"}
+    if reference and choose:
+        raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --mend choose.")
     added = Also.of(also, asked)
     refuse_overwriting(out, str(input_), corpus, *([str(decisions)] if decisions else []))
     frame = read_candidates(input_)
@@ -98,9 +102,8 @@ def refine(
     pool = _corpus(corpus, frame) if corpus else None
     if mend in {"format", "both"}:
         frame = tidied(frame)
-    if mend in {"choose", "both"}:
-        frame = chosen(frame, pool, seed)
-        note(f"{frame.filter(reason=NOT_CHOSEN).height:,} rows are {NOT_CHOSEN}: another of their caption and type is.")
+    if choose:
+        frame = offered(frame)
     found = attackers(added, asked, frame, out, seed, as_json=as_json)
     method: RefineOptions | GeneralOptions = GeneralOptions(
         target=target,
@@ -112,7 +115,11 @@ def refine(
     )
     if reference:
         method = RefineOptions(cells=cells, by_type=False, seed=seed)
-    rows, outcome = refine_candidates(frame, pool, method, found.scorers)
+    rows, outcome = refine_candidates(frame, pool, method, found.scorers, choose=choose)
+    if choose:
+        note(
+            f"{rows.filter(reason=NOT_CHOSEN).height:,} rows are {NOT_CHOSEN}: another speaks for their caption and type."
+        )
     write_candidates(rows, out, only_kept=only_kept)
     result: dict[str, Any] = {**outcome.as_json(), **({"llm": found.bill} if found.bill else {}), "out": str(out)}
     emit(result, [*_lines(result), *(bill_lines(result) if found.bill else [])], as_json=as_json)
