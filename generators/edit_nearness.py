@@ -1,4 +1,4 @@
-"""Which nouns are too near to stand for each other in a written negative.
+"""Which words are too near to stand for each other in a written negative.
 
 Sisters in WordNet are what a negative wants: a chair is no bench. Too near are
 
@@ -9,16 +9,22 @@ Sisters in WordNet are what a negative wants: a chair is no bench. Too near are
   apart are pairs with a share below 10% that is also below 2.5 times the share of all images that have the commoner
   noun; pairs seen in fewer than 20 images stay near. `benchmarks/exchanged_nouns.py` prints the table.
 
-The makers by rules leave out all of `LOOSELY_SAME`: they have others to choose from.
+Grown people and children are told apart by what the words mean. Of qualities that a viewer may take for each other
+(`attributes.NEIGHBOURS`) those are told apart that captioners hardly exchange (`QUALITIES_APART`): where two captions
+of a photograph each give a noun a quality of one class, the pair stands in fewer than 5% of at least 50 such pairs of
+captions that have the rarer of the two. Between any two colours that are no neighbours it is up to 6%.
+
+The makers by rules leave out all of `LOOSELY_SAME` and `NEIGHBOURS`: they have others to choose from.
 """
 
 from functools import lru_cache
 from typing import Final
 
+from pairwright.generators.attributes import exclude_each_other, place
 from pairwright.generators.context import plural_of
 from pairwright.generators.synonyms import OBJECTS, reword_each_other
 
-# The first noun of each group is told apart from the others.
+# The first word of each group is told apart from the others.
 _APART: Final = """
 aircraft airliner; automobile cab taxi van; backpack purse suitcase; baggage purse; basin faucet; bat racket
 racquet; bathroom toilet urinal; bed couch sofa; beef ham; bench chair couch counter countertop desk dresser
@@ -36,14 +42,34 @@ pitcher; pant short; pickup trailer truck; plant wood; railing wall; roll toast;
 van; shirt suit vest; shrub wood; sofas stool; sub toast; subway trolley; suit sweater t-shirt; sweater t-shirt;
 t-shirt vest; taxi van; trailer van
 """
-APART: Final = frozenset(
-    frozenset((first, other)) for first, *others in map(str.split, _APART.split(";")) for other in others
-)
+_GROWN: Final = "adult child kid; gentleman child kid"
+_QUALITIES: Final = """
+black blue; blue green; brown gray orange red yellow; glass metal plastic; leather plastic wood; metal plastic;
+paper wood; purple red; white yellow
+"""
+
+
+def _pairs(groups: str) -> frozenset[frozenset[str]]:
+    return frozenset(
+        frozenset((first, other)) for first, *others in map(str.split, groups.split(";")) for other in others
+    )
+
+
+APART: Final = _pairs(_APART) | _pairs(_GROWN)
+QUALITIES_APART: Final = _pairs(_QUALITIES)
 
 
 def near(one: str, other: str) -> bool:
     """Whether two lemmas may be said of one thing."""
     return reword_each_other(one, other) and (frozenset((one, other)) not in APART or _synonyms(one, other))
+
+
+def unlike(one: str, other: str) -> bool:
+    """Whether what a thing has by one word it has not by the other: both of one class, and told apart."""
+    first, second = place(one), place(other)
+    if first is None or second is None or first.group != second.group:
+        return exclude_each_other(one, other)
+    return exclude_each_other(one, other) or frozenset((first.concept, second.concept)) in QUALITIES_APART
 
 
 def _synonyms(one: str, other: str) -> bool:

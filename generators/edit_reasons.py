@@ -27,7 +27,8 @@ REASONS: Mapping[str, str] = {
     "repaired": "beside the edit, grammar, spelling or punctuation of the caption was mended",
     "unknown_word": "a new word is neither in the dictionary nor in the pool",
     "not_grammatical": "the text is not well-formed around the edit",
-    "same_meaning": "the new word of a negative means the same as the old one, or one is a kind of the other",
+    "same_meaning": "the new word of a negative may be said of the same thing as the old one: they mean the same, one is "
+    "a kind of the other, or captioners use both of one thing",
     "true_of_image": "captions or boxes of the image say what the negative says",
     "may_be_false": "the new words of a positive may change what the caption says",
     "on_both_sides": "the text is a positive and a negative of the same caption",

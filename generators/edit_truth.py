@@ -16,7 +16,7 @@ from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption
 from pairwright.generators.context import ImageWords, loosely_same, plural_of, words_of
 from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, RELATION
-from pairwright.generators.edit_nearness import near, same_forms
+from pairwright.generators.edit_nearness import near, same_forms, unlike
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.nouns import KINDS
@@ -104,7 +104,7 @@ class Truth:
         return (
             near(one, other)
             or other in same_concept(one)
-            or (bool(places) and not exclude_each_other(one, other))
+            or (bool(places) and not unlike(one, other))
             or _same_count(one, other)
             or (pos == "VERB" and same_act(one, other))
             or self._thesaurus.related(one, other, pos)

@@ -31,7 +31,7 @@ from pairwright.generators.llm_workflow import Workflow
 from pairwright.generators.prompt_files import Prompt, PromptBook
 
 NAME = "llm-negatives"
-VERSION = 3
+VERSION = 4
 AT_ONCE = "negatives-at-once"
 
 Type = Literal[
