@@ -1,131 +1,198 @@
-"""Found in the middle on a decoder trained here: is there a U-curve, does calibration lift the middle and rank better?
+"""Found in the middle on decoders trained here: is there a U-curve, does calibration lift the middle and rank better?
 
-    python -m benchmarks.found_in_the_middle [--seeds 3] [--examples 40] [--documents 10]
+    python -m benchmarks.found_in_the_middle --results found.jsonl [--seeds 5] [--questions 200] [--documents 10]
 
-A document is three words: a key of two parts, and its value. The prompt is K documents and a key; the answer is its value.
-There are so few parts that most documents share one with the question: they are nearly right. A Llama of two layers
-(width 64, 70,000 weights) is trained from scratch, with the gold document at the first or last place nine times of ten
-and anywhere otherwise, until it answers 85% where the gold document is first or last.
+`found_task` trains the decoders, each from nothing by its own seed. Temperatures are chosen on decoders of other seeds,
+100 and 101: those that answer most, all places together. A seed that stands in the results is not trained again, so a
+broken run goes on where it was.
 
-Measured on documents that training has not seen in this combination: the share of right answers by the gold document's
-place, with attention as it is and calibrated (eq. 3.5) at several temperatures; Recall@3 of rankings; Attn(x, k) by place;
-forward passes and seconds a prompt against K.
+Told are, over all seeds: right answers by the gold document's place as attention is and calibrated, the differences on
+the same questions, Recall@3 of rankings with the gold document in the middle, and attention to the gold document and to the
+dummy by place, whose difference (eq. 3.2) or ratio (eq. B.1) would be the same at all places if the model of attention held.
+Intervals are 95% of 2,000 draws of seeds, and of questions in each (a bootstrap in two stages).
 """
 
 import argparse
+import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-import torch
-from tokenizers import Tokenizer, models, pre_tokenizers
-from torch import Tensor
-from torch.nn import functional
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
+import numpy as np
+import numpy.typing as npt
 
-from pairwright.datasets.chance import array_stream, number
-from pairwright.training.attention.calibration import TEMPERATURE, Calibration
+from benchmarks.found_task import DUMMY, Task, tokenizer, trained
+from pairwright.datasets.chance import array_stream
+from pairwright.training.attention.calibration import Calibration, Form, relevance
 from pairwright.training.attention.prompts import Prompt
-from pairwright.training.attention.questions import Question
-from pairwright.training.attention.ranking import Ranking
+from pairwright.training.attention.questions import Question, best_subspan
+from pairwright.training.attention.ranking import order, scores
 from pairwright.training.attention.reading import Reader
-from pairwright.training.evaluation.figures import Figure, Findings
-from pairwright.training.evaluation.multi_document import Plan, read_documents
+from pairwright.training.evaluation.multi_document import Plan, conditions
 
-PARTS, VALUES = 5, 16
-WORDS = [
-    *("<pad>", "<s>", "?"),
-    *(f"a{number}" for number in range(PARTS)),
-    *(f"b{number}" for number in range(PARTS)),
-    *(f"v{number:02d}" for number in range(VALUES)),
-]
-FIRST, SECOND, VALUE = 3, 3 + PARTS, 3 + 2 * PARTS
-DUMMY = f"a{PARTS - 1} b{PARTS - 1} v{VALUES - 1:02d}"  # no question and no other document holds these words
-AT_ENDS = 0.9
-ASKED = 8  # questions about the same documents in a row of training
-ROWS, MOST_STEPS, LOOK = 64, 1500, 25
-TEMPERATURES = (TEMPERATURE, 5e-3)
-COSTS = (5, 10, 14)  # of documents, for seconds a prompt
+LAYERS, OTHERS, DRAWS = 2, (100, 101), 2000
+ALONE, TESTED, TOP = 100, 50, 3  # questions for rankings that read documents alone, and for the model of attention
+FORMS: Mapping[str, tuple[Form, int, tuple[float, ...]]] = {
+    "linear": ("linear", 0, (5e-5, 3e-3, 1e-2, 3e-2, 0.1)),
+    "log-linear": ("log-linear", 0, (0.05, 0.1, 0.2, 0.35, 0.7, 1.0)),
+    "linear, later layers": ("linear", LAYERS // 2, (5e-5, 3e-3, 1e-2, 3e-2, 0.1)),
+    "log-linear, later layers": ("log-linear", LAYERS // 2, (0.05, 0.1, 0.2, 0.35, 0.7, 1.0)),
+}
+"""By name: form, first layer whose attention counts, temperatures that are tried."""
+COSTS = (5, 10, 14)  # of documents, for milliseconds a prompt
+
+Found = dict[str, Any]
 
 
 def main() -> None:
-    """Train, measure and print."""
+    """Train and measure what is not there yet, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--examples", type=int, default=40, help="questions a seed")
-    parser.add_argument("--documents", type=int, default=10)
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--questions", type=int, default=200, help="at each place, of a seed")
+    parser.add_argument("--documents", type=int, default=10, help="an even number")
     chosen = parser.parse_args()
-    together: dict[str, list[Findings]] = {}
-    for seed in range(chosen.seeds):
-        started = time.perf_counter()
-        model, steps = trained(seed, chosen.documents)
-        print(f"seed {seed}: {steps} steps, {time.perf_counter() - started:.0f} s", flush=True)
-        reader = Reader(model, tokenizer(), batch=64)
-        asked = questions(seed, chosen.examples, chosen.documents)
-        for name, plan in plans(chosen.documents).items():
-            together.setdefault(name, []).append(read_documents(reader, asked, plan))
-    for name, found in together.items():
-        print(f"\n{name}")
-        for figures in zip(*(one.figures for one in found), strict=True):
-            print(line(figures))
-        shown = found[0].detail[f"attention of {chosen.documents}"]
-        if name == "as it is":
-            for gold in shown:
-                rows = [one.detail[f"attention of {chosen.documents}"][gold] for one in found]
-                mean = [sum(values) / len(values) for values in zip(*rows, strict=True)]
-                print(f"attention, gold at {gold:>2}: {' '.join(f'{value:.4f}' for value in mean)}")
+    task, wanted = Task(chosen.documents), [*OTHERS, *range(chosen.seeds)]
+    lines = chosen.results.read_text().splitlines() if chosen.results.exists() else []
+    there = {one["seed"]: one for one in map(json.loads, lines)}
+    for seed in wanted:
+        if seed not in there:
+            there[seed] = measured(task, seed, chosen.questions)
+            with chosen.results.open("a") as out:
+                out.write(json.dumps(there[seed]) + "\n")
+            print(json.dumps(there[seed]["training"]), flush=True)
+    best = temperatures([there[seed] for seed in OTHERS])
+    tell([there[seed] for seed in range(chosen.seeds)], best, task)
     print(f"\n{'K':>3}{'passes':>8}{'ms plain':>10}{'ms calibrated':>15}")
+    reader = Reader(trained(task, 0, LAYERS)[0], tokenizer())
     for documents in COSTS:
         print(cost(reader, documents))
 
 
-def plans(documents: int) -> dict[str, Plan]:
-    """Return what is measured, by name."""
-    places = tuple(sorted({0, documents // 4, (documents - 1) // 2, 2 * documents // 3, documents - 1}))
-    first = Plan(documents, places, ("plain",), ("attention", "plain-attention"), longest=1, writer=toy_prompt)
-    first = replace(first, calibration=Calibration(dummy=DUMMY))
-    found = {"as it is": first}
-    for form, temperatures in (("linear", TEMPERATURES), ("log-linear", (1.0,))):
-        for t in temperatures:
-            how = Calibration(form, t, DUMMY)  # type: ignore[arg-type]
-            name = f"calibrated, {form}, t = {t:g}"
-            ranked: tuple[Ranking, ...] = ("attention",) if form == "log-linear" else ()
-            found[name] = replace(first, ways=("calibrated",), rankings=ranked, conditions=False, calibration=how)
-    return found
+def measured(task: Task, seed: int, count: int) -> Found:
+    """Train a decoder and return what it answered: by way, temperature and place, 1 or 0 for each question."""
+    started = time.process_time()
+    model, bend = trained(task, seed, LAYERS)
+    reader, asked = Reader(model, tokenizer(), batch=64), task.questions(seed, count)
+    found: Found = {"seed": seed, "training": {"seed": seed, "learned": bend.learned, "bent": bend.bent}}
+    found["training"] |= {"before": bend.before, "after": bend.after, "seconds": round(time.process_time() - started)}
+    found |= {"right": {}, "recall": {}, "attention": {}}
+    middle = (task.documents - 1) // 2
+    for place in places(task):
+        prompts = [toy_prompt(one.text, one.documents(task.documents, place)) for one in asked]
+        said = reader.answers(prompts, 1)
+        found["right"].setdefault("plain", {})[place] = right(said, asked)
+        for first in (0, LAYERS // 2):
+            attention = reader.attention(prompts, first)
+            bias = [reader.baseline(prompt, DUMMY, first) for prompt in prompts]
+            gold, dummy = (float(np.mean([one[place] for one in each])) for each in (attention, bias))
+            found["attention"].setdefault(str(first), {})[place] = (gold, dummy)
+            if place == middle:
+                found["recall"]["plain" + ", later layers" * bool(first)] = hits(attention, place)
+            for name, (form, counted_from, tried) in FORMS.items():
+                if counted_from != first:
+                    continue
+                relevances = [relevance(one, other, form) for one, other in zip(attention, bias, strict=True)]
+                if place == middle:
+                    found["recall"][name] = hits(relevances, place)
+                for t in tried:
+                    said = reader.answers(prompts, 1, relevances, Calibration(form, t, DUMMY))
+                    found["right"].setdefault(f"{name}, t = {t:g}", {})[place] = right(said, asked)
+    for ranking in ("likelihood", "yes-no"):
+        given = [(one.text, one.documents(task.documents, middle)) for one in asked[:ALONE]]
+        found["recall"][ranking] = hits([scores(reader, ranking, text, held) for text, held in given], middle)
+    plan = Plan(task.documents, (middle,), writer=toy_prompt)
+    held = conditions(reader, asked[:TESTED], plan)
+    found["conditions"] = {f"{one.part} {one.measure}": one.value for one in held}
+    return json.loads(json.dumps(found))  # as it is read back: keys are texts
 
 
-def line(figures: Sequence[Figure]) -> str:
-    """Return one measure: all seeds together, and each."""
-    each = " ".join(one.written.strip() for one in figures)
-    if not figures[0].percent:
-        return f"{figures[0].part}, {figures[0].measure}: {each}"
-    n = sum(one.n for one in figures)
-    one = Figure.share(figures[0].part, figures[0].measure, round(sum(f.value * f.n for f in figures)), n)
-    return f"{one.part}, {one.measure}: {one.written.strip()} ({one.written_interval}) of {n}; by seed {each}"
+def places(task: Task) -> tuple[int, ...]:
+    """Return where the gold document is put."""
+    last = task.documents - 1
+    return tuple(sorted({0, task.documents // 4, last // 2, 2 * task.documents // 3, last}))
 
 
-def questions(seed: int, count: int, documents: int) -> list[Question]:
-    """Return questions over documents; none is about the dummy's words, and no document holds them."""
-    chance = array_stream("questions", seed)
-    found = []
-    for _ in range(count):
-        keys, values = chance.permutation((PARTS - 1) ** 2)[:documents], chance.permutation(VALUES - 1)[:documents]
-        names = [f"a{key // (PARTS - 1)} b{key % (PARTS - 1)}" for key in keys]
-        texts = [f"{name} v{value:02d}" for name, value in zip(names, values, strict=True)]
-        found.append(Question(names[0], (f"v{values[0]:02d}",), texts[0], tuple(texts[1:])))
-    return found
+def right(said: Sequence[str], asked: Sequence[Question]) -> list[int]:
+    """Return 1 for each right answer."""
+    return [int(best_subspan(one, question.answers)) for one, question in zip(said, asked, strict=True)]
+
+
+def hits(found: Sequence[npt.NDArray[np.float64]], place: int) -> list[int]:
+    """Return 1 where the gold document is among the first three."""
+    return [int(place in order(one)[:TOP]) for one in found]
+
+
+def temperatures(found: Sequence[Found]) -> dict[str, str]:
+    """Return for each form the way of the temperature that answers most, all places together; of equals the first."""
+
+    def answered(way: str) -> float:
+        return float(np.mean([row for one in found for row in one["right"][way].values()]))
+
+    return {name: max((f"{name}, t = {t:g}" for t in tried), key=answered) for name, (_, _, tried) in FORMS.items()}
+
+
+def tell(found: Sequence[Found], best: Mapping[str, str], task: Task) -> None:
+    """Print what was found over the seeds."""
+    shown = [str(place) for place in places(task)]
+    inner = shown[1:-1]
+    defaults = [f"{name}, t = {Calibration(FORMS[name][0]).t:g}" for name in FORMS]
+    ways = dict.fromkeys(["plain", *(way for pair in zip(defaults, best.values(), strict=True) for way in pair)])
+    print(f"\nbest without a liking for places: {task.ceiling:.1%}; chosen on seeds {OTHERS}: {list(best.values())}")
+    print(f"\nright, gold document at {', '.join(str(int(place) + 1) for place in shown)}, then inner places and all")
+    for way in ways:
+        groups = [*([place] for place in shown), inner, shown]
+        print(f"{way}: " + "  ".join(interval([rows_of(one, way, group) for one in found]) for group in groups))
+    print("\nmore right than plain, same questions")
+    for way in list(ways)[1:]:
+        both = [[(rows_of(one, way, group), rows_of(one, "plain", group)) for one in found] for group in (inner, shown)]
+        told = [interval([after - before for after, before in each]) for each in both]
+        each = " ".join(f"{100 * float((after - before).mean()):+.0f}" for after, before in both[0])
+        print(f"{way}: inner places {told[0]} (by seed {each}), all {told[1]}")
+    print(f"\nRecall@{TOP}, gold document in the middle (chance {TOP / task.documents:.0%})")
+    for name in found[0]["recall"]:
+        rows = [np.asarray(one["recall"][name], dtype=float) for one in found]
+        less = [row - np.asarray(one["recall"]["plain"][: len(row)]) for row, one in zip(rows, found, strict=True)]
+        print(f"{name}: {interval(rows)}; more than plain {interval(less)}")
+    for first in found[0]["attention"]:
+        print(f"\nattention a token by place, layers from {int(first) + 1}: gold, dummy, difference, ratio")
+        for place in shown:
+            gold, dummy = np.mean([one["attention"][first][place] for one in found], axis=0)
+            print(f"{int(place) + 1:>3}: {gold:.4f} {dummy:.4f} {gold - dummy:.4f} {gold / dummy:.1f}")
+    for name in found[0]["conditions"]:
+        print(f"{name}: " + " ".join(f"{one['conditions'][name]:.2f}" for one in found))
+
+
+def rows_of(one: Found, way: str, held: Sequence[str]) -> npt.NDArray[np.float64]:
+    """Return the mean over places of what was right, for each question."""
+    return np.asarray(np.mean([one["right"][way][place] for place in held], axis=0))
+
+
+def interval(rows: Sequence[npt.NDArray[np.float64]]) -> str:
+    """Return the mean of the seeds' means in percent, and its interval."""
+    chance = array_stream("found intervals", len(rows))
+    drawn = [
+        np.mean(
+            [chance.choice(rows[seed], len(rows[seed])).mean() for seed in chance.integers(0, len(rows), len(rows))]
+        )
+        for _ in range(DRAWS)
+    ]
+    low, high = np.percentile(drawn, [2.5, 97.5])
+    return f"{100 * np.mean([row.mean() for row in rows]):.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def cost(reader: Reader, documents: int) -> str:
-    """Return passes and milliseconds a prompt, the prompts one after the other."""
-    asked = questions(99, 20, documents)
-    prompts = [toy_prompt(one.text, one.documents(documents, documents // 2)) for one in asked]
+    """Return passes and milliseconds of CPU a prompt, the prompts one after the other."""
+    prompts = [
+        toy_prompt(one.text, one.documents(documents, documents // 2)) for one in Task(documents).questions(99, 20)
+    ]
     reader.attention(prompts[:1])
-    spent = []
+    spent, how = [], replace(Calibration(), dummy=DUMMY)
     for calibrated in (False, True):
         started = time.process_time()
         for prompt in prompts:
-            how = Calibration(dummy=DUMMY)
             reader.answers([prompt], 1, reader.relevances([prompt], how) if calibrated else None, how)
         spent.append(1000 * (time.process_time() - started) / len(prompts))
     return f"{documents:>3}{documents + 1:>8}{spent[0]:>10.1f}{spent[1]:>15.1f}"
@@ -138,75 +205,6 @@ def toy_prompt(question: str, documents: Sequence[str]) -> Prompt:
         spans.append((len(text) + 1, len(text) + 1 + len(document)))
         text += f" {document}"
     return Prompt(f"{text} ? {question}", tuple(spans), marks=False)
-
-
-def tokenizer() -> PreTrainedTokenizerFast:
-    """Return a tokenizer of `WORDS`, split at spaces."""
-    words = Tokenizer(models.WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token=WORDS[0]))
-    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token=WORDS[0], bos_token=WORDS[1])  # type: ignore[no-untyped-call]
-
-
-def trained(seed: int, documents: int) -> tuple[PreTrainedModel, int]:
-    """Return a decoder trained as the module says, and the steps it took."""
-    with torch.random.fork_rng():
-        torch.manual_seed(number("model", seed) % 2**31)
-        model = LlamaForCausalLM(
-            LlamaConfig(
-                hidden_size=64,
-                intermediate_size=128,
-                num_hidden_layers=2,
-                num_attention_heads=2,
-                vocab_size=len(WORDS),
-                pad_token_id=0,
-                bos_token_id=1,
-                eos_token_id=None,
-                max_position_embeddings=512,
-                initializer_range=0.05,
-            )
-        )
-    chance = torch.Generator().manual_seed(number("rows", seed) % 2**31)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.01)
-    for step in range(1, MOST_STEPS + 1):
-        ids, answers = rows(chance, documents, None)
-        for group in optimizer.param_groups:
-            group["lr"] = 3e-3 * min(1, step / 50)
-        logits = model(ids, use_cache=False).logits[:, 3 * documents + 3 :: 4]
-        optimizer.zero_grad()
-        functional.cross_entropy(logits.flatten(0, 1), answers.flatten()).backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        if step % LOOK == 0 and ends(model, chance, documents) >= 0.85:
-            break
-    model.eval()  # type: ignore[no-untyped-call]
-    return model, step
-
-
-@torch.no_grad()
-def ends(model: PreTrainedModel, chance: torch.Generator, documents: int) -> float:
-    """Return the share of right answers where the gold document is first or last."""
-    right = []
-    for place in (0, documents - 1):
-        ids, answers = rows(chance, documents, place)
-        said = model(ids, use_cache=False).logits[:, 3 * documents + 3].argmax(-1)
-        right.append((said == answers[:, 0]).float().mean())
-    return float(torch.stack(right).mean())
-
-
-def rows(chance: torch.Generator, documents: int, place: int | None) -> tuple[Tensor, Tensor]:
-    """Return rows of documents and questions, and the values that answer them."""
-    keys = torch.rand(ROWS, PARTS * PARTS, generator=chance).argsort(1)[:, :documents]
-    values = VALUE + torch.rand(ROWS, VALUES, generator=chance).argsort(1)[:, :documents]
-    first, second = FIRST + keys // PARTS, SECOND + keys % PARTS
-    at_ends = torch.randint(0, 2, (ROWS, ASKED), generator=chance) * (documents - 1)
-    anywhere = torch.randint(0, documents, (ROWS, ASKED), generator=chance)
-    gold = torch.where(torch.rand(ROWS, ASKED, generator=chance) < AT_ENDS, at_ends, anywhere)
-    if place is not None:
-        gold = torch.full_like(gold, place)
-    answers = values.gather(1, gold)
-    asked = [torch.full_like(answers, 2), first.gather(1, gold), second.gather(1, gold), answers]
-    shown = torch.stack([first, second, values], -1).flatten(1)
-    return torch.cat([torch.ones(ROWS, 1, dtype=torch.int64), shown, torch.stack(asked, -1).flatten(1)], 1), answers
 
 
 if __name__ == "__main__":

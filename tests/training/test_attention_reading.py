@@ -182,3 +182,22 @@ def test_answers_are_stock_without_relevances_and_others_with_them() -> None:
 def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
     with pytest.raises(UsageError, match="reads 700"):
         reader().attention([question_prompt("Who?", ["word " * 200])])
+
+
+def test_relevance_can_be_read_from_later_layers_alone() -> None:
+    read = reader()
+    prompt = question_prompt("Who flies?", DOCUMENTS)
+    held = tokens_of(prompt, read.tokenizer)
+    read.model.set_attn_implementation("eager")
+    with torch.inference_mode():
+        seen = read.model(torch.tensor([held.ids]), output_attentions=True).attentions
+    read.model.set_attn_implementation("sdpa")
+    for first in range(len(seen)):
+        each = torch.stack(seen[first:]).mean((0, 2))[0, -1]
+        wanted = [float(each[start:end].mean()) for start, end in held.layout.spans]
+        assert read.attention([prompt], first)[0] == pytest.approx(wanted, rel=1e-4)
+    later = Calibration(read_from=len(seen) - 1)
+    bias = read.baseline(prompt, first_layer=len(seen) - 1)
+    assert read.relevances([prompt], later)[0] == pytest.approx(read.attention([prompt], len(seen) - 1)[0] - bias)
+    with pytest.raises(UsageError, match="the model has"):
+        read.attention([prompt], len(seen))

@@ -89,10 +89,14 @@ class Seen:
 
         Args:
             first_layer: earlier ones are left out.
+
+        Raises:
+            UsageError: the model has no such layer.
         """
-        mass = torch.stack([mass for layer, mass in sorted(self.masses.items()) if layer >= first_layer]).mean(
-            dim=(0, 2)
-        )
+        counted = [mass for layer, mass in sorted(self.masses.items()) if layer >= first_layer]
+        if not counted:
+            raise UsageError(f"attention from layer {first_layer} on, and the model has {len(self.masses)}, from 0.")
+        mass = torch.stack(counted).mean(dim=(0, 2))
         return mass / _counts(self.layouts, mass.device).clamp(min=1)
 
 
