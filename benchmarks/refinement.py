@@ -1,68 +1,165 @@
 """How fast the refinement is, and what it does to real sets of hard negatives.
 
-    python benchmarks/refinement.py FOLDER
+    python benchmarks/refinement.py FOLDER [--part PART]
 
 FOLDER holds ``coco_captions/captions.jsonl`` (objects with ``image_id`` and ``captions``) and, in
-``sugarcrepe_unrefined``, candidate rows in SugarCrepe's layout. Prints: the trigram model on 25, 50 and 100 thousand
-captions; Algorithm 1 on up to a million gaps, and on each set; the general refinement of the REPLACE and SWAP sets
-together and alone, with the share kept at several targets and what attacks that took no part find on what is left:
-each attack left out in turn (and together with what is like it), and a trigram model of captions that no scorer saw. Half of the images' captions train
-the scorers, the other half the unseen model. Last, the time on 100,000 rows.
+``sugarcrepe_unrefined``, candidate rows in SugarCrepe's layout. The parts, all of them without ``--part``:
+
+- *speed*: the trigram model on 25, 50 and 100 thousand captions, Algorithm 1 on up to a million gaps;
+- *reference*: Algorithm 1 on each set;
+- *curve*: the REPLACE and SWAP sets together: the share kept at several targets;
+- *sets*: each set alone, and those together without captions from elsewhere;
+- *leave-outs*: each attack left out in turn, or what ``--without`` names alone, and what it finds then;
+- *own*: pairs of this toolkit's rules, on both sides, six of a caption and type, from every fifth image;
+- *size*: the time on 100,000 rows.
+
+Half of the images' captions train the scorers. *unseen* is the better of two trigram models of the other half, *MiniLM* a
+classifier of sentence embeddings that took no part, where its checkpoint is installed; *s* is processor time.
 """
 
 import argparse
 import json
 import resource
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import polars as pl
 
+from pairwright.datasets.errors import MissingResource
+from pairwright.datasets.reading import ReadOptions
 from pairwright.filters.attacks import attack_accuracy
 from pairwright.filters.balancing import balance
 from pairwright.filters.blind_classifier import held_out_gaps
 from pairwright.filters.candidate_files import read_candidates
-from pairwright.filters.candidates import refine_candidates
-from pairwright.filters.evidence import CLASSIFIERS, classifier_evidence
+from pairwright.filters.candidates import refine_candidates, usable_corpus
+from pairwright.filters.choosing import offered
+from pairwright.filters.evidence import CLASSIFIERS, KINDS, MEANING, Evidence, classifier_evidence, of_unit_length
 from pairwright.filters.format import tidied
 from pairwright.filters.general import GeneralOptions
 from pairwright.filters.groups import text_group
 from pairwright.filters.guards import GUARDS, guards
 from pairwright.filters.refinement import RefineOptions
 from pairwright.filters.scorers import Corpus, fixed_scorers
+from pairwright.filters.word_kinds import kind_differences
+from pairwright.flows.generating import Request, run_generator
 from pairwright.generators.language.ngrams import TrigramModel
-from pairwright.generators.language.vocabulary import FloatArray
+
+TARGETS = (0.51, 0.52, 0.55, 0.60)
+# What SugarCrepe kept of its own candidates.
+MIN_KEEP = 0.43
 
 
 def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--rows", type=int, default=100_000, help="of the last table")
-    arguments = parser.parse_args()
-    folder = arguments.folder
-    corpus = read_corpus(folder / "coco_captions" / "captions.jsonl")
-    time_language_model(list(corpus.captions))
-    time_balancing()
-    paths = sorted((folder / "sugarcrepe_unrefined").glob("*.json"))
-    refine_sets(paths, corpus)
-    ours, theirs = corpus.halves
-    pool = [path for path in paths if not path.stem.startswith("add")]
-    whole = together(pool)
-    print(
-        f"\n{'set':26} {'in':>6} {'kept':>6} {'share':>6} {'bound':>6} {'worst':>6} {'unseen':>7} {'holds':>6} {'s':>6}"
+    parser.add_argument("--part", choices=PARTS, help="this part alone")
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="A,B", help="of leave-outs: these alone; of own, too"
     )
-    for target in (0.51, 0.52, 0.55, 0.60):
-        general(f"three pools at {target:.0%}", whole, (ours, theirs), GeneralOptions(target=target))
-    for path in paths:
-        general(path.stem, together([path]), (ours, theirs), GeneralOptions())
-    general("three pools, no corpus", whole, (None, theirs), GeneralOptions())
-    alone = [(name,) for name in (*(scorer.name for scorer in fixed_scorers()), *GUARDS, *CLASSIFIERS)]
-    for out in (*alone, ("grammar", "likelihood"), ("plausibility", "kinship")):
-        general(f"without {', '.join(out)}", whole, (ours, theirs), GeneralOptions(without=out), left_out=out[0])
-    time_general(whole, arguments.rows)
+    parser.add_argument("--rows", type=int, default=100_000, help="of the part size")
+    parser.add_argument("--images", type=int, default=4_053, help="of the part own")
+    parser.add_argument("--also", choices=["meaning"], help="of the part own: MiniLM takes part")
+    arguments = parser.parse_args()
+    data = Data(arguments.folder)
+    for name in [arguments.part] if arguments.part else PARTS:
+        print(f"\n{name}")
+        PARTS[name](data, arguments)
+
+
+@dataclass(frozen=True)
+class Data:
+    """What lies in the folder."""
+
+    folder: Path
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """All captions."""
+        return read_corpus(self.folder / "coco_captions" / "captions.jsonl")
+
+    @property
+    def halves(self) -> tuple[Corpus, Corpus]:
+        """The captions that train the scorers, and those of the model that takes no part."""
+        return self.corpus.halves
+
+    @property
+    def paths(self) -> list[Path]:
+        """The sets."""
+        return sorted((self.folder / "sugarcrepe_unrefined").glob("*.json"))
+
+    @cached_property
+    def pool(self) -> pl.DataFrame:
+        """The REPLACE and SWAP sets together."""
+        return together([path for path in self.paths if not path.stem.startswith("add")])
+
+
+def speed(data: Data, _: argparse.Namespace) -> None:
+    """Print how long the language model and Algorithm 1 take."""
+    time_language_model(list(data.corpus.captions))
+    time_balancing()
+
+
+def reference(data: Data, _: argparse.Namespace) -> None:
+    """Print what Algorithm 1 does to each set."""
+    refine_sets(data.paths, data.corpus)
+
+
+def curve(data: Data, _: argparse.Namespace) -> None:
+    """Print what is kept at each target."""
+    print(HEAD)
+    for target in TARGETS:
+        general(f"three pools at {target:.0%}", data.pool, data.halves, GeneralOptions(target=target))
+
+
+def sets(data: Data, _: argparse.Namespace) -> None:
+    """Print what is kept of each set, and of those together when no other captions are there."""
+    print(HEAD)
+    for path in data.paths:
+        general(path.stem, together([path]), data.halves, GeneralOptions())
+    general("three pools, no corpus", data.pool, (None, data.halves[1]), GeneralOptions())
+
+
+def leave_outs(data: Data, arguments: argparse.Namespace) -> None:
+    """Print what each attack finds that took no part."""
+    alone = [(name,) for name in (*(scorer.name for scorer in fixed_scorers()), *GUARDS, *CLASSIFIERS, KINDS)]
+    asked = [tuple(names.split(",")) for names in arguments.without]
+    print(HEAD)
+    for out in asked or (*alone, ("grammar", "likelihood"), ("plausibility", "kinship")):
+        general(f"without {', '.join(out)}", data.pool, data.halves, GeneralOptions(without=out))
+
+
+def own(data: Data, arguments: argparse.Namespace) -> None:
+    """Print what is kept of pairs by rules, chosen jointly."""
+    frame = offered(tidied(own_pairs(data.folder / "coco_captions" / "captions.jsonl", arguments.images)))
+    without = tuple(name for names in arguments.without for name in names.split(","))
+    options = GeneralOptions(min_keep=MIN_KEEP, without=without, meaning=bool(arguments.also))
+    print(HEAD)
+    ours, theirs = data.halves
+    general("pairs by rules", frame, (usable_corpus(ours, frame)[0], theirs), options, choose=True)
+
+
+def size(data: Data, arguments: argparse.Namespace) -> None:
+    """Print how long many rows take."""
+    time_general(data.pool, arguments.rows)
+
+
+PARTS: Mapping[str, Callable[[Data, argparse.Namespace], None]] = {
+    "speed": speed,
+    "reference": reference,
+    "curve": curve,
+    "sets": sets,
+    "leave-outs": leave_outs,
+    "own": own,
+    "size": size,
+}
+HEAD = f"{'set':30} {'in':>6} {'kept':>6} {'share':>6} {'bound':>6} {'worst':>6} {'unseen':>7} {'MiniLM':>7} {'holds':>6} {'s':>6}"
 
 
 def read_corpus(path: Path) -> Corpus:
@@ -122,41 +219,69 @@ def together(paths: list[Path]) -> pl.DataFrame:
     return tidied(pl.concat(frames))
 
 
+def own_pairs(captions: Path, images: int) -> pl.DataFrame:
+    """Return the pairs that rules make of one caption of each of so many images, every fifth; ADD on both sides, too."""
+    rows = [json.loads(line) for line in captions.read_text().splitlines()][1::5][:images]
+    with TemporaryDirectory() as folder:
+        read, out = Path(folder) / "captions.jsonl", Path(folder) / "pairs.jsonl"
+        read.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        options = {"per_type": 6, "both_sides": True}
+        run_generator(Request("rules-negatives", options, 0, ReadOptions(input=str(read)), "", out), print)
+        return read_candidates(out).filter(pl.col("status") == "kept", pl.col("positive") != "")
+
+
 def general(
     label: str,
     frame: pl.DataFrame,
     corpora: tuple[Corpus | None, Corpus],
     options: GeneralOptions,
-    left_out: str = "",
+    *,
+    choose: bool = False,
 ) -> None:
-    """Print what the general refinement keeps of a set, and the accuracy of the best seen and the best unseen attack."""
+    """Print what the general refinement keeps of a set, and what the best seen and unseen attacks find in it."""
     ours, theirs = corpora
-    start = time.perf_counter()
-    refined, outcome = refine_candidates(frame, ours, options)
-    seconds = time.perf_counter() - start
+    start = time.process_time()
+    refined, outcome = refine_candidates(frame, ours, options, choose=choose)
+    seconds = time.process_time() - start
     kept = refined.filter(pl.col("status") == "kept")
     worst = max(attack.after for attack in outcome.total.attacks.values())
-    unseen = max(attack_accuracy(gaps) for gaps in gaps_of(kept, theirs, ("grammar", "likelihood")))
+    unseen = max(found for _, found in found_in(kept, theirs, ("grammar", "likelihood")))
+    by_meaning = "" if options.meaning else next((f"{found:.1%}" for _, found in found_in(kept, None, (MEANING,))), "-")
+    left = ", ".join(f"{name} {found:.1%}" for name, found in found_in(kept, ours, options.without))
     print(
-        f"{label:26} {outcome.total.rows:6,} {outcome.total.kept:6,} {outcome.total.kept / outcome.total.rows:6.1%} "
-        f"{outcome.bound:6,} {worst:6.1%} {unseen:7.1%} {'yes' if outcome.holds else 'no':>6} {seconds:6.1f}",
-        end="" if left_out else "\n",
+        f"{label:30} {outcome.total.rows:6,} {outcome.total.kept:6,} {outcome.total.kept / outcome.total.rows:6.1%} "
+        f"{outcome.bound:6,} {worst:6.1%} {unseen:7.1%} {by_meaning:>7} {'yes' if outcome.holds else 'no':>6} {seconds:6.1f}"
+        f"   {left}",
+        flush=True,
     )
-    if left_out:
-        found = attack_accuracy(next(iter(gaps_of(kept, ours, (left_out,)))))
-        print(f"   {left_out} {found:.1%}", flush=True)
+    for name, one in outcome.by_type.items() if choose else ():
+        attack, most = max(one.attacks.items(), key=lambda each: each[1].after)
+        print(f"  {name:28} {one.rows:6,} {one.kept:6,} {one.kept / one.rows:6.1%} {'':6} {most.after:6.1%} {attack}")
 
 
-def gaps_of(frame: pl.DataFrame, corpus: Corpus | None, names: tuple[str, ...]) -> Iterator[FloatArray]:
-    """Yield the gaps of the named attacks on rows, as trained on these captions."""
+def found_in(frame: pl.DataFrame, corpus: Corpus | None, names: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """Yield what the named attacks find in the rows, trained on these captions; MiniLM's only where it is installed."""
     groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
-    positives, negatives = frame["caption"].to_list(), frame["negative"].to_list()
+    negatives = frame["negative"].to_list()
+    positives = (
+        frame.select(pl.when(pl.col("positive") != "").then("positive").otherwise("caption")).to_series().to_list()
+    )
     for scorer in (*fixed_scorers(corpus), *guards(corpus)):
         if scorer.name in names:
-            yield scorer.gaps(positives, negatives, groups, 1)
-    for name in set(names) & set(CLASSIFIERS):
-        evidence = classifier_evidence(name, positives, negatives)
-        yield held_out_gaps(evidence.features, groups, 1, cost=evidence.cost)
+            yield scorer.name, attack_accuracy(scorer.gaps(positives, negatives, groups, 1))
+    captions = corpus.captions if corpus else list(dict.fromkeys(positives))
+    for name in (name for name in (*CLASSIFIERS, MEANING, KINDS) if name in names):
+        with suppress(MissingResource):
+            evidence = read_by(name, positives, negatives, captions)
+            folds = (held_out_gaps(evidence.features, groups, seed, cost=evidence.cost) for seed in (1, 2, 3))
+            yield name, float(np.mean([attack_accuracy(gaps) for gaps in folds]))
+
+
+def read_by(name: str, positives: list[str], negatives: list[str], captions: Sequence[str]) -> Evidence:
+    """Return what a classifier reads in the rows; kinds of words are those of the captions."""
+    if name != KINDS:
+        return classifier_evidence(name, positives, negatives)
+    return Evidence(KINDS, of_unit_length(kind_differences(positives, negatives, captions)))
 
 
 def time_general(frame: pl.DataFrame, number: int) -> None:
