@@ -41,15 +41,18 @@ _OWN_SIDES = frozenset({"back", "side", "sides", "stomach", "belly", "backs"})
 _PARTICLES = frozenset({"up", "down", "off", "out", "over", "away", "back"})
 _BEFORE_A_DEED = frozenset({"refuse", "wait", "stop"})
 _AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
+_ASTRIDE = word_set("ride wear carry hold use put")
 _SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
 
 
 def verbs_of(caption: Caption) -> list[int]:
-    """Return the tokens that are verbs, auxiliaries left out."""
+    """Return the tokens that are verbs, auxiliaries left out, and what one rides ("riding | skis")."""
     return [
         at
         for at, token in enumerate(caption.tokens)
-        if token.tag in VERBS and (token.lemma not in _AUXILIARIES or (token.lemma == "do" and token.tag == "VBG"))
+        if token.tag in VERBS
+        and (token.lemma not in _AUXILIARIES or (token.lemma == "do" and token.tag == "VBG"))
+        and not (token.lemma in SPORTS and token.tag != "VBG" and at and caption.lemmas[at - 1] in _ASTRIDE)
     ]
 
 

@@ -40,6 +40,7 @@ _AFTER = word_set(
 )
 _BOARDS = word_set("board ski skate surfboard skateboard snowboard bottle phone dress wheel row")  # what can be handled
 _WAYS = word_set("down up along across through over around into toward past")
+_NO_WAYS = word_set("snow sand water grass ice mud dirt rain surf ocean sea")  # "walking down the snow"
 _BOUND = word_set(
     "body camera other each picture photo photograph air way trick jump move right left back side front top"
 )
@@ -126,6 +127,7 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form
         (verb != "wear" or noun in WORN)
         and (verb not in GROUNDED or AIR.isdisjoint(caption.lower[slot.end :]))
         and (verb not in STANDING or beyond not in _WAYS)
+        and not (form.endswith(" down") and noun in _NO_WAYS)
         and (verb, noun) not in TOGETHER
         and candidates.is_written(form.split(maxsplit=1)[0])
         and (

@@ -14,7 +14,7 @@ from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change
-from pairwright.generators.nouns import FIGURES, OPEN_PLACES, SURROUNDINGS, WORN
+from pairwright.generators.nouns import FIGURES, GATHERINGS, OPEN_PLACES, SURROUNDINGS, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.relations import (
     AT_TABLES,
@@ -180,6 +180,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
         unclear or (before is not None and may_be_others(caption, before)) or may_be_others(caption, after)
     )
     alone = not others_there(caption, before, after)
+    solid = _holds_nothing(caption, candidates, after)
     reason = "no_edit"
     for new in news:
         if not ((turned and new in opposites) or (moved and new in others)):
@@ -187,7 +188,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
         if not ((turned and told_apart and new in opposites) or (moved and alone and new in others)):
             reason = "true_of_image"
             continue
-        if not candidates.stands_before(new, noun):
+        if (new in _IN and solid) or not candidates.stands_before(new, noun):
             reason = "no_candidate" if reason == "no_edit" else reason
             continue
         doubted = before is not None and place_in_doubt(caption.words, caption.head(before), new, noun)
@@ -196,6 +197,13 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
             return (change_of(caption, slot.start, slot.end, new),)
         reason = "true_of_image"
     return reason
+
+
+def _holds_nothing(caption: Caption, candidates: Candidates, after: NounPhrase) -> bool:
+    """Whether nothing that is told is inside a thing: what lives, or another of what was named ("a train by a train")."""
+    noun = caption.head(after)
+    lives = candidates.is_alive(noun) and noun not in GATHERINGS
+    return lives or any(caption.head(each) == noun for each in caption.phrases if each.end <= after.start)
 
 
 def is_worn(caption: Caption, phrase: NounPhrase) -> bool:

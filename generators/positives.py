@@ -23,7 +23,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.rewording import Reworder
 
 NAME = "rules-positives"
-VERSION = 5
+VERSION = 6
 TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
 
 

@@ -84,6 +84,8 @@ def _undressed(caption: Caption, candidates: Candidates, at: int) -> Outcome:
 
 def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[str], size: int = 1) -> Outcome:
     """Take away what something is said to have; the last resort, since it reads as a denial."""
+    if size == 1 and caption.lower[at - 1 : at + 1] in HAVING_LONGER:
+        return "no_edit"  # "stuffed without sauce"
     described = caption.tag(at + size) == "VBN"  # "with | arched doorways"
     after = caption.starting_at(at + size + described)
     had = caption.tag(at - 1).startswith("NN") or (caption.tag(at - 1) in {"WDT", "WP"} and caption.word(at) != "with")

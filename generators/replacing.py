@@ -36,6 +36,7 @@ _SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
 # "Several" may be any number from two or three on; only of many there are surely not two.
 _AMOUNTS = {"many": ("two", "few"), "numerous": ("two", "few")}
 _YOUNG = frozenset({"little", "small", "tiny"})  # of people
+_OF_THE_FRUIT = frozenset({"slice", "peel", "wedge", "half", "segment", "rind", "juice", "tree"})  # no colour of these
 
 
 def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
@@ -53,6 +54,7 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         and caption.is_whole(phrase)
         and not (caption.plural(phrase) and caption.word(phrase.determiner) in {"a", "an"})  # "a women"
         and not _is_longer(caption, candidates, phrase)
+        and not _is_in_colours(caption, phrase)
     ]
     named = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
     # A room is any room, a living room is none of the others.
@@ -65,6 +67,15 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         if start == phrase.head and len(phrase.nouns) > 1 and not phrase.adjectives and not phrase.joined:
             yield _other_noun(caption, candidates, (phrase, phrase.nouns[0], noun), rng)
     yield from _for_want_of_others(caption, candidates, phrases, nouns, rng)
+
+
+def _is_in_colours(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a noun is a colour beside another: "an | orange | and red sign"."""
+    if not is_colour(caption.head(phrase)):
+        return False
+    beyond = phrase.end + 1 + (caption.word(phrase.end + 1) in {"a", "an", "the"})
+    after = caption.word(phrase.end) in {"and", ","} and is_colour(caption.word(beyond))
+    return after or (caption.word(phrase.start - 1) in {"and", ","} and is_colour(caption.word(phrase.start - 2)))
 
 
 def _for_want_of_others(
@@ -237,6 +248,8 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
     word, noun = caption.word(at), caption.head(phrase)
     of_people = noun in _PEOPLE
     if word in UNTOUCHED or caption.tag(phrase.head).startswith("NNP"):
+        return False
+    if word == "orange" and noun in _OF_THE_FRUIT:
         return False
     if word in _SHADES and is_colour(caption.word(at + 1)):
         return False

@@ -74,7 +74,9 @@ class Reworder:
 
         places = [at for at, token in enumerate(caption.tokens) if token.tag in {"JJ", "CD", "VBN", "VBG"}]
         for at in sorted(rng.sample(places, len(places)), key=usual):
-            yield from _changes(caption, at, at + 1, self._describing(caption, at), rng)
+            beside = {caption.word(at - 1), caption.word(at + 1)}  # "a small little table"
+            news = [word for word in self._describing(caption, at) if word not in beside]
+            yield from _changes(caption, at, at + 1, news, rng)
 
     def _describing(self, caption: Caption, at: int) -> list[str]:
         word, noun = caption.word(at), self._described(caption, at)

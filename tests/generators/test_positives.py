@@ -181,3 +181,7 @@ def test_a_size_is_only_reworded_where_nothing_else_is() -> None:
     found = made("replace-attribute", "a large bus and an enormous dog")
     assert found
     assert all(text.startswith("a large bus and a ") for text in found)
+
+
+def test_a_word_is_not_put_beside_itself() -> None:
+    assert not any("little little" in text for text in made("replace-attribute", "a small little cat on a bed"))

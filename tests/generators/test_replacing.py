@@ -96,3 +96,18 @@ def test_a_plural_before_a_noun_goes_with_it() -> None:
     found = made(pool, "people at a farmers market")
     assert any(text in {"people at a park", "people at a beach"} for text in found)
     assert not any(text.startswith("people at a farmers ") for text in found)
+
+
+def test_a_colour_beside_another_is_no_fruit() -> None:
+    said = ["an orange on a table", "a banana on a table", "a lemon on a table", "an orange and a banana"]
+    pool = count(load_tagger().tag([*POOL * 3, *said * 6])).frozen()
+    assert any("banana" in text or "lemon" in text for text in made(pool, "an orange on a table"))
+    for caption in ("an orange and a red on a table", "a vase with orange and red flowers"):
+        assert not any("banana" in text or "lemon" in text for text in made(pool, caption))
+
+
+def test_slices_of_oranges_have_no_other_colour() -> None:
+    options = NegativeOptions(types=("replace-attribute",), minimum=2)
+    pool = count(load_tagger().tag([*POOL * 3, *["orange slices on a plate", "white slices on a plate"] * 6])).frozen()
+    generator = RuleNegatives(SmallThesaurus(), pool, options)
+    assert not texts(lambda seed: annotate(generator, pair_of("salad and orange slices"), seed))
