@@ -47,9 +47,11 @@ def read_candidates(path: Path) -> pl.DataFrame:
 
 def given_rows(path: Path) -> Iterator[Row]:
     """Return the rows of a file as they are, unchecked, each with its place for messages; errors as `read_candidates`."""
+    if not path.exists():
+        raise InputError("no such file", where=str(path), mend="Check the path.")
     read, _ = _format_of(path)
     if not path.is_file():
-        raise InputError("no such file", where=str(path), mend="Check the path.")
+        raise InputError("not a file", where=str(path), mend="Check the path.")
     return read(path)
 
 

@@ -57,10 +57,12 @@ def read_table(path: Path) -> pl.DataFrame:
         UsageError: the ending names no format.
     """
     ending = path.suffix.lower()
+    if not path.exists():
+        raise InputError("no such file", where=str(path), mend="Check the path.")
     if ending not in {".jsonl", ".csv", ".tsv", ".parquet"}:
         raise UsageError(f"{path}: rows are in .jsonl, .csv, .tsv, .parquet files. Rename or convert it.")
     if not path.is_file():
-        raise InputError("no such file", where=str(path), mend="Check the path.")
+        raise InputError("not a file", where=str(path), mend="Check the path.")
     try:
         if ending == ".jsonl":
             frame = pl.DataFrame(list(_lines(path)), infer_schema_length=None, strict=False)

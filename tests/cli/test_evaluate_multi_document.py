@@ -30,3 +30,4 @@ def test_decoders_are_measured_over_documents_with_tables_and_a_page(run: Run, t
     assert "attention a token by place, K = 4" in page
     assert "give places from 1 to 10" in run(*given, "--gold", "11", ok=False).stderr
     assert "--ways sorted" in run(*given, "--ways", "sorted", ok=False).stderr
+    assert "cannot be used here" in run(*given, "--documents", 2, "--device", "tpu", ok=False).stderr

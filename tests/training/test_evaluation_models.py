@@ -369,6 +369,18 @@ def test_what_cannot_be_is_refused_before_a_model_is_opened(
         measured("negatives", str(tmp_path), given.data)
 
 
+@pytest.mark.parametrize("task", ["negatives", "zero-shot", "retrieval"])
+def test_data_that_is_not_there_is_told_as_such_whatever_its_ending(given: Given, tmp_path: Path, task: str) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        measured(task, given.clip, tmp_path / "nowhere", by=("colour",))
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:99"])
+def test_a_device_that_is_not_there_is_told_in_one_line(given: Given, device: str) -> None:
+    with pytest.raises(UsageError, match=rf"device '{device}': cannot be used here"):
+        measured("negatives", given.clip, given.data, device=device)
+
+
 def test_a_base_that_is_another_model_is_refused(given: Given, tmp_path: Path) -> None:
     def mixed(base: str) -> None:
         list(subjects([named_model(given.lens)], Mixing(base, (0.5,)), "cpu"))

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.errors import UsageError
+from pairwright.indexes.models import choose_device
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.interpolation import interpolate
 from pairwright.training.models.opening import Model, kind_of, model_folder, open_model
@@ -82,9 +83,9 @@ def subjects(models: Sequence[Named], mixing: Mixing | None, device: str = "") -
         device: such as ``cpu`` or ``cuda``; empty: a GPU where there is one.
 
     Raises:
-        PairwrightError: a model cannot be read, or is not one that was trained from the base.
+        PairwrightError: a model cannot be read, or is not one that was trained from the base; the device is not there.
     """
-    on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    on = choose_device(device)
     for named in models:
         model = open_model(named.folder)
         if mixing is None:

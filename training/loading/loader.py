@@ -47,8 +47,8 @@ _MENDS = {
     "no_hard_negatives": "hard negatives. Make them by a build with the section negatives, or have them made online",
     "no_hard_positives": "hard positives. Make them by a build with the section positives",
     "no_hard_texts": "hard negatives and hard positives. Make them by a build with the sections negatives and positives",
-    "no_triplets": "a question with its answer. Make them by a build with the section conversations",
-    "no_conversations": "a conversation. Make them by a build with the section conversations",
+    "no_triplets": "a question with its answer (of method.types, where given). Make them by a build with the section conversations",
+    "no_conversations": "a conversation (of method.types, where given). Make them by a build with the section conversations",
     "no_rationales": "a rationale of this split. Make them by a build with the section rationales",
 }
 

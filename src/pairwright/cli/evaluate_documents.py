@@ -52,6 +52,7 @@ def multi_document(
     """
     told_once(models)
     need_torch()
+    from pairwright.indexes.models import choose_device
     from pairwright.training.attention.calibration import Calibration
     from pairwright.training.attention.questions import read_questions
     from pairwright.training.attention.ranking import open_reader
@@ -63,9 +64,9 @@ def multi_document(
     how, chosen = Calibration(form, temperature or None), _ways(ways)
     plans = [Plan(count, _places(gold, count), chosen, calibration=how) for count in counts]
     asked = [read_questions(data, count, limit=questions) for count in counts]
-    found = []
+    found, on = [], str(choose_device(device))
     for name in models:
-        reader = open_reader(name, device, batch_size)
+        reader = open_reader(name, on, batch_size, mend="Ask for fewer --documents.")
         note(f"{name}: multi-document")
         parts = [read_documents(reader, given, plan) for (given, _), plan in zip(asked, plans, strict=True)]
         short = {count: missing for count, (_, missing) in zip(counts, asked, strict=True) if missing}

@@ -177,9 +177,10 @@ def _reader(rerank: str | None, model: str, opened: "IndexFolder", device: str) 
     missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingResource(f"--rerank needs {', '.join(missing)}: pip install 'pairwright[train]'")
+    from pairwright.indexes.models import choose_device
     from pairwright.training.attention.ranking import open_reader
 
-    return open_reader(model, device)
+    return open_reader(model, str(choose_device(device)), mend="Read fewer captions together: lower --rerank-top.")
 
 
 def _reranked(
