@@ -329,9 +329,11 @@ class PoolStatistics:
         try:
             frame = pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError) as error:
-            raise StorageError(f"{path} holds no pool statistics ({error}): build them again.") from error
+            raise StorageError(
+                f"{path} holds no pool statistics ({error}). A build writes some: statistics/words.parquet."
+            ) from error
         if dict(frame.schema) != _schema() or frame.height == 0:
-            raise StorageError(f"{path} holds no pool statistics: build them again.")
+            raise StorageError(f"{path} holds no pool statistics. A build writes some: statistics/words.parquet.")
         kinds: dict[str, list[tuple[Pair, int]]] = {"captions": [], "lemma": [], "form": [], "pair": [], "adjacent": []}
         for kind, a, b, number in frame.iter_rows():
             kinds[kind].append(((a, b), number))
