@@ -184,6 +184,18 @@ def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
         reader().attention([question_prompt("Who?", ["word " * 200])])
 
 
+def test_an_answer_for_which_the_model_has_no_room_is_refused_and_what_mends_it_is_told() -> None:
+    found = reader()
+    found.mend = "Lower --rerank-top."
+    prompt = question_prompt("Who?", ["word " * 60])
+    length = len(tokens_of(prompt, found.tokenizer).ids)
+    assert len(found.answers([prompt], 700 - length)) == 1
+    with pytest.raises(UsageError, match=rf"of {length} tokens and an answer of {701 - length}, .* 700\. Lower --rer"):
+        found.answers([prompt], 701 - length)
+    with pytest.raises(UsageError, match=r"reads 700\. Lower --rerank-top"):
+        found.log_probabilities(["word " * 140], ["Who?"])
+
+
 def test_relevance_can_be_read_from_later_layers_alone() -> None:
     read = reader()
     prompt = question_prompt("Who flies?", DOCUMENTS)

@@ -18,8 +18,8 @@ QUESTION = Question("Who flies?", ("Anna",), "Anna flies.", ("Ben walks.", "Cleo
 
 def natural(path: Path, golds: int = 1) -> Path:
     ctxs = [{"title": "T", "text": f"text {place}", "isgold": place in range(2, 2 + golds)} for place in range(4)]
-    row = {"question": "q", "answers": ["a", "b"], "ctxs": ctxs}
-    short = {"question": "r", "answers": ["a"], "ctxs": ctxs[2:]}
+    row = {"question": "q", "answers": ["b", "c"], "ctxs": ctxs}
+    short = {"question": "r", "answers": ["b"], "ctxs": ctxs[2:]}
     with gzip.open(path, "wt") as handle:
         handle.write(f"{json.dumps(row)}\n{json.dumps(short)}\n")
     return path
@@ -35,7 +35,7 @@ def test_natural_questions_are_read_and_those_with_too_few_documents_counted(tmp
     found, short = read_questions(natural(tmp_path / "nq.jsonl.gz"), 4)
     assert short == 1
     assert found == [
-        Question("q", ("a", "b"), "(Title: T) text 2", tuple(f"(Title: T) text {place}" for place in (0, 1, 3)))
+        Question("q", ("b", "c"), "(Title: T) text 2", tuple(f"(Title: T) text {place}" for place in (0, 1, 3)))
     ]
     assert len(read_questions(natural(tmp_path / "nq.jsonl.gz"), 2)[0]) == 2
     with pytest.raises(InputError, match=r"nq.jsonl.gz:1: 2 gold documents"):
@@ -65,6 +65,48 @@ def test_files_of_another_shape_are_refused_with_their_place(tmp_path: Path, nam
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError, match=name):
         read_questions(tmp_path / name, 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"answers": "Anna"}, "as a list of texts"),
+        ({"answers": []}, "as a list of texts"),
+        ({"answers": ["The"]}, "as a list of texts"),
+        ({"question": None}, "no question"),
+        ({"ctxs": [{"text": "a", "isgold": True}, {"text": " ", "isgold": False}]}, "document 2 has no text"),
+        ({"ctxs": [{"text": None, "isgold": True}, {"text": "b", "isgold": False}]}, "document 1 has no text"),
+        ({"ctxs": [{"text": "a", "isgold": False}] * 3}, "0 gold documents"),
+    ],
+)
+def test_a_row_that_lacks_what_is_measured_is_refused_by_its_line(
+    tmp_path: Path, change: dict[str, object], told: str
+) -> None:
+    whole = {"question": "q", "answers": ["b"], "ctxs": [{"text": "a", "isgold": True}, {"text": "b", "isgold": False}]}
+    (tmp_path / "q.jsonl").write_text(f"{json.dumps(whole)}\n{json.dumps({**whole, **change})}\n")
+    with pytest.raises(InputError, match=f"q.jsonl:2: .*{told}"):
+        read_questions(tmp_path / "q.jsonl", 2)
+
+
+@pytest.mark.parametrize("row", [",x,a text", "q,,a text", "q,x,", "q,x, "])
+def test_a_row_of_a_table_that_lacks_a_cell_is_refused_by_its_number(tmp_path: Path, row: str) -> None:
+    (tmp_path / "q.csv").write_text(f"question,answer,wiki\nq,b,a text\n{row}\n")
+    with pytest.raises(InputError, match=r"q.csv: row 2 under the head lacks a cell"):
+        read_questions(tmp_path / "q.csv", 2)
+
+
+def test_a_file_that_is_not_there_holds_nothing_or_is_ragged_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "ragged.csv").write_text("question,answer,wiki\nq,a,text,too,many\n")
+    for name, told in (
+        ("nowhere.jsonl", "no such file"),
+        ("nowhere.csv", "no such file"),
+        ("empty.jsonl", "no question in it"),
+        ("ragged.csv", "as many cells as the head"),
+    ):
+        with pytest.raises(InputError, match=told) as error:
+            read_questions(tmp_path / name, 2)
+        assert "\n" not in str(error.value)
 
 
 def test_too_few_documents_and_other_endings_are_refused(tmp_path: Path) -> None:

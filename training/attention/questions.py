@@ -58,17 +58,21 @@ def read_questions(path: Path, documents: int, *, limit: int = 0, seed: int = 0)
 
     Raises:
         UsageError: for another ending, or when no question has enough documents.
-        InputError: when the file cannot be read, naming the row.
+        InputError: when the file cannot be read or a row lacks something, naming the row.
     """
     if documents < 2:
         raise UsageError(f"{documents} documents: at least 2, one of which answers the question.")
     name = path.name.lower().removesuffix(".gz")
+    if not name.endswith((".jsonl", ".csv", ".tsv")):
+        raise UsageError(f"{path}: questions are in .jsonl, .jsonl.gz, .csv or .tsv files.")
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), mend="Give the file of questions.")
     if name.endswith(".jsonl"):
         found = [_natural(row.fields, row.place) for row in _rows(path)]
-    elif name.endswith((".csv", ".tsv")):
-        found = _synthetic(path, documents, seed)
     else:
-        raise UsageError(f"{path}: questions are in .jsonl, .jsonl.gz, .csv or .tsv files.")
+        found = _synthetic(path, documents, seed)
+    if not found:
+        raise InputError("no question in it", where=str(path), mend="Give the file of questions.")
     enough = [one for one in found if len(one.distractors) >= documents - 1]
     if not enough:
         raise UsageError(f"{path}: no question has {documents} documents. Ask for fewer.")
@@ -105,19 +109,32 @@ def _rows(path: Path) -> Iterator[Row]:
 def _natural(values: dict[str, Any], where: str) -> Question:
     try:
         documents = [(_document(one), bool(one.get("isgold"))) for one in values["ctxs"]]
-        answers = tuple(str(answer) for answer in values["answers"])
-        gold = [text for text, is_gold in documents if is_gold]
-        question = str(values["question"])
+        answers, question = values["answers"], values["question"]
     except (KeyError, TypeError, AttributeError) as error:
         mend = "A row has question, answers and ctxs with title, text and isgold."
         raise InputError(f"no question over documents ({error})", where=where, mend=mend) from None
+    gold = [text for text, is_gold in documents if is_gold]
     if len(gold) != 1:
         raise InputError(f"{len(gold)} gold documents", where=where, mend="Mark exactly one of ctxs by isgold.")
-    return Question(question, answers, gold[0], tuple(text for text, is_gold in documents if not is_gold))
+    if not (isinstance(question, str) and question.strip()):
+        raise InputError("no question", where=where, mend="Write it as a text, or leave out this row.")
+    if not (isinstance(answers, list) and any(_says(answer) for answer in answers)):
+        mend = 'Write them as a list of texts, as ["Anna"]: each is looked for in what the model says.'
+        raise InputError(f"answers {str(answers)[:40]!r}", where=where, mend=mend)
+    if blank := [number for number, (text, _) in enumerate(documents, 1) if not text]:
+        raise InputError(f"document {blank[0]} has no text", where=where, mend="Leave it out of ctxs, or write it.")
+    return Question(
+        question, tuple(filter(_says, answers)), gold[0], tuple(text for text, is_gold in documents if not is_gold)
+    )
+
+
+def _says(answer: object) -> bool:
+    """Tell whether an answer is a text in which something is left to look for."""
+    return isinstance(answer, str) and _plain(answer) != ""
 
 
 def _document(values: dict[str, Any]) -> str:
-    title, text = str(values.get("title") or "").strip(), str(values["text"]).strip()
+    title, text = str(values.get("title") or "").strip(), str(values["text"] or "").strip()
     return f"(Title: {title}) {text}" if title else text
 
 
@@ -127,12 +144,18 @@ def _synthetic(path: Path, documents: int, seed: int) -> list[Question]:
     try:
         table = pl.read_csv(path, separator="\t" if ".tsv" in path.name.lower() else ",", infer_schema=False)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"cannot be read ({error})", where=str(path), mend="Check the path.") from None
+        first = str(error).strip().partition("\n")[0]
+        mend = "Check that each row has as many cells as the head, and texts with separators stand in quotes."
+        raise InputError(f"cannot be read ({first})", where=str(path), mend=mend) from None
     passage = next((name for name in PASSAGE if name in table.columns), None)
     if passage is None or not {"question", "answer"} <= set(table.columns):
         mend = f"Its columns are question, answer and one of {', '.join(PASSAGE)}."
         raise InputError("no table of questions", where=str(path), mend=mend)
-    rows = table.select("question", "answer", passage).drop_nulls().rows()
+    rows = table.select("question", "answer", passage).rows()
+    for number, cells in enumerate(rows, 1):
+        if not all(cell and cell.strip() for cell in cells) or not _says(cells[1]):
+            mend = f"Fill in question, answer and {passage}, or leave out this row."
+            raise InputError(f"row {number} under the head lacks a cell", where=str(path), mend=mend)
     passages = sorted({text for _, _, text in rows})
     return [
         Question(
@@ -151,6 +174,6 @@ def _others(
     for place in order.sample(range(len(passages)), len(passages)):
         if len(found) == count:
             break
-        if passages[place] != gold and (not unfit or unfit not in _plain(passages[place])):
+        if passages[place] != gold and unfit not in _plain(passages[place]):
             found.append(passages[place])
     return tuple(found)

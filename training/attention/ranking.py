@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from pairwright.datasets.errors import UsageError
+from pairwright.indexes.quiet import quiet_transformers
 from pairwright.training.attention.calibration import Calibration, FloatArray
 from pairwright.training.attention.prompts import as_chat, question_prompt
 from pairwright.training.attention.reading import Reader
@@ -74,13 +75,14 @@ _ALONE: Mapping[str, Callable[[Reader, str, Sequence[str]], FloatArray]] = {
 }
 
 
-def open_reader(model: str, device: str = "", batch: int = 8) -> Reader:
+def open_reader(model: str, device: str = "", batch: int = 8, mend: str = "Give fewer documents.") -> Reader:
     """Open a decoder of transformers.
 
     Args:
         model: a folder, or a name on the hub.
         device: as torch names it; empty: a GPU where there is one.
         batch: prompts at once.
+        mend: what to do about a prompt that is longer than the model reads.
 
     Raises:
         UsageError: when it cannot be opened, or its tokenizer tells no offsets.
@@ -89,12 +91,13 @@ def open_reader(model: str, device: str = "", batch: int = 8) -> Reader:
 
     on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     try:
-        found = AutoModelForCausalLM.from_pretrained(model, dtype="auto", device_map={"": on})
-        tokenizer = AutoTokenizer.from_pretrained(model)
+        with quiet_transformers():
+            found = AutoModelForCausalLM.from_pretrained(model, dtype="auto", device_map={"": on})
+            tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError, KeyError) as error:
         first = str(error).strip().partition("\n")[0]
         raise UsageError(f"{model}: no causal language model of transformers ({first}).") from None
     if not getattr(tokenizer, "is_fast", False):
         raise UsageError(f"{model}: its tokenizer tells no offsets of tokens. Use a model with a tokenizer.json.")
     found.eval()  # type: ignore[no-untyped-call]
-    return Reader(found, tokenizer, batch)
+    return Reader(found, tokenizer, batch, mend)

@@ -27,12 +27,14 @@ class Reader:
         model: in evaluation mode, on its device.
         tokenizer: a fast one.
         batch: prompts at once.
+        mend: what to do about a prompt that is longer than the model reads.
         passes: forward passes over whole prompts so far, one a prompt, those of answers left out.
     """
 
     model: PreTrainedModel
     tokenizer: Any
     batch: int = 8
+    mend: str = "Give fewer documents."
     passes: int = field(default=0, init=False)
 
     def attention(self, prompts: Sequence[Prompt], first_layer: int = 0) -> list[FloatArray]:
@@ -83,7 +85,7 @@ class Reader:
         """
         found: list[str] = []
         how = calibration or Calibration()
-        for number, rows in enumerate(self._batches(prompts)):
+        for number, rows in enumerate(self._batches(prompts, longest)):
             inputs = self._padded([row.ids for row in rows], positions=False)
             if relevances is None:
                 found += self._written(inputs, longest)
@@ -100,9 +102,10 @@ class Reader:
         The two are read as one text and parted by letters, so a token over the border belongs to neither.
 
         Raises:
-            UsageError: when a text behind has no token of its own.
+            UsageError: when a text behind has no token of its own, or the two are longer than the model reads.
         """
         read = [self._parted(first, second) for first, second in zip(before, behind, strict=True)]
+        self._fits([row for row, _ in read])
         found: list[FloatArray] = []
         for first in range(0, len(read), self.batch):
             rows = read[first : first + self.batch]
@@ -136,13 +139,17 @@ class Reader:
         texts: list[str] = self.tokenizer.batch_decode(behind, skip_special_tokens=True)
         return texts
 
-    def _batches(self, prompts: Sequence[Prompt]) -> list[list[Tokens]]:
+    def _batches(self, prompts: Sequence[Prompt], answer: int = 0) -> list[list[Tokens]]:
         read = [tokens_of(prompt, self.tokenizer) for prompt in prompts]
+        self._fits(read, answer)
+        return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
+
+    def _fits(self, read: Sequence[Tokens], answer: int = 0) -> None:
         room = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         longest = max((len(row.ids) for row in read), default=0)
-        if room is not None and longest > room:
-            raise UsageError(f"a prompt of {longest:,} tokens, and the model reads {room:,}. Give fewer documents.")
-        return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
+        if room is not None and longest + answer > room:
+            more = f" and an answer of {answer:,}" if answer else ""
+            raise UsageError(f"a prompt of {longest:,} tokens{more}, and the model reads {room:,}. {self.mend}")
 
     def _padded(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
         width = max(map(len, rows))

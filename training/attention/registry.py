@@ -36,6 +36,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from pairwright.datasets.errors import UsageError
+from pairwright.indexes.quiet import quiet_transformers
 
 NAME = "pairwright_documents"
 _OUT_OF_SIGHT = -1e4  # logarithm of attention below which a token was masked, not merely little looked at
@@ -203,7 +204,8 @@ def _attending(model: PreTrainedModel, watch: _Watch) -> Iterator[Seen]:
     AttentionMaskInterface.register(NAME, sdpa_mask)
     token = _WATCH.set(watch)
     try:
-        model.set_attn_implementation(NAME)
+        with quiet_transformers():  # a model that cannot is refused by us
+            model.set_attn_implementation(NAME)
         if model.config._attn_implementation != NAME:  # noqa: SLF001 - as above
             raise UsageError(_no_registry(model))
         yield watch.seen
@@ -211,7 +213,8 @@ def _attending(model: PreTrainedModel, watch: _Watch) -> Iterator[Seen]:
             raise UsageError(_no_registry(model))
     finally:
         _WATCH.reset(token)
-        model.set_attn_implementation(before)
+        with quiet_transformers():
+            model.set_attn_implementation(before)
 
 
 def _no_registry(model: PreTrainedModel) -> str:
