@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from pairwright.datasets.errors import UsageError
+from pairwright.filters.arena import LEAST_GROUPS, LEAST_ROWS, Arena, Leans
 from pairwright.filters.attacks import Attack, Standing
 from pairwright.filters.balancing import Step
 from pairwright.filters.bound import most_rows
@@ -24,17 +25,7 @@ from pairwright.filters.evidence import CLASSIFIERS, COMBINED, KINDS, MEANING, E
 from pairwright.filters.guards import guards
 from pairwright.filters.intervals import Z95
 from pairwright.filters.refinement import ROW_COLUMNS, Refinement, check_rows
-from pairwright.filters.rounds import (
-    LEAST_GROUPS,
-    LEAST_ROWS,
-    Arena,
-    Demand,
-    Leans,
-    Selection,
-    fixed_goal,
-    foresight_goal,
-    select,
-)
+from pairwright.filters.rounds import Demand, Selection, fixed_goal, foresight_goal, select
 from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
 from pairwright.generators.language.vocabulary import FloatArray, coded, normal_form
 
@@ -177,13 +168,14 @@ def _standings(
 ) -> tuple[Standing, dict[str, Standing]]:
     names, kind = coded(texts.types)
     arena = Arena(evidence, texts.groups, kind, names)
-    before = arena.leans(np.ones(len(kind), np.bool_), f"{seed} before")
+    whole = np.ones(len(kind), np.bool_)
+    before = arena.leans(whole, arena.gaps(whole, f"{seed} before"))
     total = Standing(sum(counted.values()), int(chosen.kept.sum()), _compared(before, chosen.leans, 0))
     # Pooled, the choice knew of no types: how the attacks stand in each is measured here.
     after = (
         chosen.leans
         if len(next(iter(chosen.leans.values()))) == len(names) + 1
-        else arena.leans(chosen.kept, f"{seed} types")
+        else arena.leans(chosen.kept, arena.gaps(chosen.kept, f"{seed} types"))
     )
     by_type = {}
     for number, name in enumerate(names):

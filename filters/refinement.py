@@ -18,9 +18,9 @@ import numpy.typing as npt
 import polars as pl
 
 from pairwright.datasets.errors import UsageError
+from pairwright.filters.arena import Round
 from pairwright.filters.attacks import Standing, standing, standing_by
 from pairwright.filters.balancing import Step, balance
-from pairwright.filters.rounds import Round
 from pairwright.filters.scorers import Corpus, GapScorer, weight_free
 from pairwright.generators.language.vocabulary import FloatArray, normal_form
 

@@ -13,20 +13,19 @@ classifier's many features stay off zero by themselves.
 
 Of the rounds in which every attack is within the target in total, and within each type no further from one half than
 the target or its 95% interval, the one with most rows is taken that still holds under folds that steered nothing (the
-mean of two sets of them).
+mean of two sets of them). Where none holds, the nearest is trimmed (`trimming.py`).
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from pairwright.datasets.chance import array_stream
-from pairwright.filters.attacks import attack_gaps, lean
+from pairwright.filters.arena import Arena, Found, Kept, Leans, Round, verdict
 from pairwright.filters.evidence import FORESIGHT, Evidence
-from pairwright.filters.intervals import Z95
 from pairwright.filters.selection import Balancer
+from pairwright.filters.trimming import trimmed
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
 
 # Prices to begin with: of what classifiers read, of the scorers' gaps, of what is foreseen.
@@ -40,13 +39,8 @@ _LOOSE = 0.045
 _OWN = 0.7
 _EASE = 0.02
 _ENOUGH = 3
-_SMALL = 5_000
-_MARGIN = 0.002
-LEAST_GROUPS, LEAST_ROWS = 10, 50
 WELL_READ = 100_000
 _CHEAPEST, _DEAREST = 1e-4, 30.0
-
-Kept = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,23 +60,6 @@ class Demand:
     slots: Sequence[str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What one round came to.
-
-    Attributes:
-        kept: rows it kept.
-        worst: the attack that did best on them, and in which type ("" for all rows).
-        accuracy: of that attack, folded.
-        holds: whether every attack was within its limit.
-    """
-
-    kept: int
-    worst: str
-    accuracy: float
-    holds: bool
-
-
 @dataclass(frozen=True, eq=False)
 class Selection:
     """The subset taken.
@@ -99,7 +76,7 @@ class Selection:
     kept: Kept
     told_by: IntArray
     rounds: tuple[Round, ...]
-    leans: "Leans"
+    leans: Leans
     holds: bool
     told: bool
 
@@ -128,72 +105,15 @@ def select(
         kept, told_by = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.int64)
         for part in parts:
             kept[part.rows], told_by[part.rows] = part.choose(demand.target)
-        leans = arena.leans(kept, f"{seed} {number}")
+        leans = arena.leans(kept, arena.gaps(kept, f"{seed} {number}"))
         rounds.append(verdict(leans, names, demand.target))
-        found.append(_Found(kept, told_by, leans))
+        found.append(Found(kept, told_by, leans))
         if _settled(rounds):
             break
         step = _STEP * float(np.sqrt(1.0 + number / 3.0))
         for place, part in enumerate(parts, 1):
             part.answer({name: (each[0][0], each[place][0]) for name, each in leans.items()}, demand.target, step)
     return _best(rounds, found, demand, arena, seed)
-
-
-Leans = Mapping[str, list[tuple[float, int]]]
-
-
-@dataclass(frozen=True, eq=False)
-class Arena:
-    """Where attacks are tried on subsets of the rows.
-
-    Attributes:
-        evidence: of all rows.
-        groups: one a row.
-        kind: int64 (n,), the number of each row's type.
-        names: of the types.
-    """
-
-    evidence: Mapping[str, Evidence]
-    groups: Sequence[str]
-    kind: IntArray
-    names: Sequence[str]
-
-    def leans(self, kept: Kept, seed: str) -> Leans:
-        """Return what each attack prefers: (share for the positive, rows) on all kept rows, then on each type."""
-        rows = np.flatnonzero(kept)
-        within = {name: each.of(kept) for name, each in self.evidence.items() if not each.silent}
-        groups = [self.groups[row] for row in rows.tolist()]
-        parts = [np.ones(len(rows), np.bool_), *(self.kind[rows] == number for number in range(len(self.names)))]
-        # How rows fall into folds moves the accuracy on a small set by a point or two: there, the mean of three.
-        times = 3 if len(rows) < _SMALL else 1
-        tried = [attack_gaps(within, groups, f"{seed} {number}") for number in range(times)]
-        return {
-            name: [(float(np.mean([lean(gaps[name][part]) for gaps in tried])), int(part.sum())) for part in parts]
-            for name in tried[0]
-        }
-
-    def tells(self, kept: Kept) -> bool:
-        """Return whether attacks on so few rows tell anything: classifiers need some images to learn from."""
-        rows = np.flatnonzero(kept).tolist()
-        return len(rows) >= LEAST_ROWS and len({self.groups[row] for row in rows}) >= LEAST_GROUPS
-
-
-def verdict(leans: Leans, names: Sequence[str], target: float) -> Round:
-    """Return whether every attack is within its limit, by a margin for other folds, and which is furthest out."""
-    labels = ["", *names]
-    worst = ("", 0.5, -1.0)
-    for attack, parts in leans.items():
-        for label, (share, rows) in zip(labels, parts, strict=True):
-            over = abs(share - 0.5) - (allowed(target, rows) if label else target - 0.5) + _MARGIN
-            if over > worst[2]:
-                worst = (f"{attack} in {label}" if label else attack, 0.5 + abs(share - 0.5), over)
-    rows = next(iter(leans.values()))[0][1]
-    return Round(rows, worst[0], worst[1], holds=worst[2] <= 0)
-
-
-def allowed(target: float, rows: int) -> float:
-    """Return how far from one half an attack may stand in a type of so many rows: the target, or its 95% interval."""
-    return max(target - 0.5, float(Z95 * 0.5 / np.sqrt(max(rows, 1))))
 
 
 def fixed_goal(target: float) -> float:
@@ -303,36 +223,32 @@ def _first_price(evidence: Evidence) -> float:
     return _PRICE if evidence.gaps is None else _FIXED_PRICE
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    kept: Kept
-    told_by: IntArray
-    leans: Leans
-
-
 def _settled(rounds: list[Round]) -> bool:
     # Enough rounds hold, and the last of them brought hardly a row back.
     holding = [each.kept for each in rounds if each.holds]
     return len(holding) >= _ENOUGH and rounds[-1].holds and holding[-1] <= 1.005 * max(holding[:-1])
 
 
-def _best(rounds: list[Round], found: list[_Found], demand: Demand, arena: Arena, seed: int) -> Selection:
+def _best(rounds: list[Round], found: list[Found], demand: Demand, arena: Arena, seed: int) -> Selection:
     order = sorted(range(len(rounds)), key=lambda number: -rounds[number].kept)
     for number in order:
         if rounds[number].holds and rounds[number].kept >= demand.least and arena.tells(found[number].kept):
             one = found[number]
-            leans = _mean(*(arena.leans(one.kept, f"{seed} check {time}") for time in (0, 1)))
+            leans = arena.leans(one.kept, arena.gaps(one.kept, *(f"{seed} check {time}" for time in (0, 1))))
             check = verdict(leans, arena.names, demand.target)
             if check.holds:
                 return Selection(one.kept, one.told_by, (*rounds, check), leans, holds=True, told=True)
-    # None holds: of those that are large enough, the one that betrays least.
+    # None holds: of those that are large enough, the one that is nearest, less the rows that still tell.
     large = [number for number in order if rounds[number].kept >= demand.least] or order[:1]
-    one = found[min(large, key=lambda number: rounds[number].accuracy)]
-    return Selection(one.kept, one.told_by, tuple(rounds), one.leans, holds=False, told=arena.tells(one.kept))
-
-
-def _mean(one: Leans, other: Leans) -> Leans:
-    return {
-        name: [((share + again) / 2, rows) for (share, rows), (again, _) in zip(parts, other[name], strict=True)]
-        for name, parts in one.items()
-    }
+    one = found[min(large, key=lambda number: rounds[number].over)]
+    if not arena.tells(one.kept):
+        return Selection(one.kept, one.told_by, tuple(rounds), one.leans, holds=False, told=False)
+    last, trims = trimmed(arena, one, demand.target, demand.least, seed)
+    return Selection(
+        last.kept,
+        last.told_by,
+        (*rounds, *trims),
+        last.leans,
+        holds=verdict(last.leans, arena.names, demand.target).holds,
+        told=True,
+    )
