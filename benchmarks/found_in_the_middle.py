@@ -1,6 +1,7 @@
 """Found in the middle on decoders trained here: is there a U-curve, does calibration lift the middle and rank better?
 
     python -m benchmarks.found_in_the_middle --results found.jsonl [--seeds 5] [--questions 200] [--documents 10]
+                                            [--html curves.html]
 
 `found_task` trains the decoders, each from nothing by its own seed. Temperatures are chosen on decoders of other seeds,
 100 and 101: those that answer most, all places together. A seed that stands in the results is not trained again, so a
@@ -25,12 +26,15 @@ import numpy.typing as npt
 
 from benchmarks.found_task import DUMMY, Task, tokenizer, trained
 from pairwright.datasets.chance import array_stream
+from pairwright.datasets.report_page import page, section
 from pairwright.training.attention.calibration import Calibration, Form, relevance
 from pairwright.training.attention.prompts import Prompt
 from pairwright.training.attention.questions import Question, best_subspan
 from pairwright.training.attention.ranking import order, scores
 from pairwright.training.attention.reading import Reader
 from pairwright.training.evaluation.multi_document import Plan, conditions
+from pairwright.training.evaluation.page import STYLE
+from pairwright.training.evaluation.place_plots import place_figure
 
 LAYERS, OTHERS, DRAWS = 2, (100, 101), 2000
 ALONE, TESTED, TOP = 100, 50, 3  # questions for rankings that read documents alone, and for the model of attention
@@ -53,6 +57,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--questions", type=int, default=200, help="at each place, of a seed")
     parser.add_argument("--documents", type=int, default=10, help="an even number")
+    parser.add_argument("--html", type=Path, help="page of right answers and attention by place")
     chosen = parser.parse_args()
     task, wanted = Task(chosen.documents), [*OTHERS, *range(chosen.seeds)]
     lines = chosen.results.read_text().splitlines() if chosen.results.exists() else []
@@ -64,7 +69,10 @@ def main() -> None:
                 out.write(json.dumps(there[seed]) + "\n")
             print(json.dumps(there[seed]["training"]), flush=True)
     best = temperatures([there[seed] for seed in OTHERS])
-    tell([there[seed] for seed in range(chosen.seeds)], best, task)
+    tested = [there[seed] for seed in range(chosen.seeds)]
+    tell(tested, best, task)
+    if chosen.html:
+        chosen.html.write_text(curves(tested, best, task), encoding="utf-8")
     print(f"\n{'K':>3}{'passes':>8}{'ms plain':>10}{'ms calibrated':>15}")
     reader = Reader(trained(task, 0, LAYERS)[0], tokenizer())
     for documents in COSTS:
@@ -163,6 +171,31 @@ def tell(found: Sequence[Found], best: Mapping[str, str], task: Task) -> None:
             print(f"{int(place) + 1:>3}: {gold:.4f} {dummy:.4f} {gold - dummy:.4f} {gold / dummy:.1f}")
     for name in found[0]["conditions"]:
         print(f"{name}: " + " ".join(f"{one['conditions'][name]:.2f}" for one in found))
+
+
+def curves(found: Sequence[Found], best: Mapping[str, str], task: Task) -> str:
+    """Return a page: right answers by the gold document's place, and attention to the gold document and the dummy."""
+    later = best["log-linear, later layers"]
+    ways = {"as it is": "plain", "calibrated (linear, t = 5e-05)": "linear, t = 5e-05", f"calibrated ({later})": later}
+    right = {
+        name: {place + 1: float(np.mean([one["right"][way][str(place)] for one in found])) for place in places(task)}
+        for name, way in ways.items()
+    }
+    attention = {
+        f"{name} document": {
+            place + 1: float(np.mean([one["attention"][str(LAYERS // 2)][str(place)][number] for one in found]))
+            for place in places(task)
+        }
+        for number, name in enumerate(("gold", "dummy"))
+    }
+    drawn = [
+        place_figure("Right answers by the gold document's place", right, task.documents),
+        place_figure("Attention a token by place, second layer", attention, task.documents),
+    ]
+    body = section("By place", f"Means of {len(found)} decoders.", f'<div class="plots">{"".join(drawn)}</div>')
+    return page(
+        "Found in the middle", "pairwright", [f"{len(found)} decoders"], [body], STYLE.read_text(encoding="utf-8")
+    )
 
 
 def rows_of(one: Found, way: str, held: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -54,15 +54,11 @@ def test_the_order_is_by_score_and_of_equals_as_they_came() -> None:
     assert order(np.array([0.1, 0.3, 0.1, 0.3])) == [1, 3, 0, 2]
 
 
-def test_a_saved_decoder_opens_and_scores_as_before_and_prints_nothing(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_saved_decoder_opens_and_scores_as_before(tmp_path: Path) -> None:
     found = reader()
     found.model.save_pretrained(tmp_path)
     found.tokenizer.save_pretrained(tmp_path)
-    capfd.readouterr()
     opened = open_reader(str(tmp_path), "cpu")
-    assert capfd.readouterr() == ("", "")
     for ranking in RANKINGS:
         expected = scores(reader(8), ranking, "Who?", DOCUMENTS)
         np.testing.assert_allclose(scores(opened, ranking, "Who?", DOCUMENTS), expected, atol=1e-6)

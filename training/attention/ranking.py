@@ -17,7 +17,6 @@ import numpy as np
 import torch
 
 from pairwright.datasets.errors import UsageError
-from pairwright.indexes.quiet import quiet_transformers
 from pairwright.training.attention.calibration import Calibration, FloatArray
 from pairwright.training.attention.prompts import as_chat, question_prompt
 from pairwright.training.attention.reading import Reader
@@ -91,9 +90,8 @@ def open_reader(model: str, device: str = "", batch: int = 8, mend: str = "Give 
 
     on = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     try:
-        with quiet_transformers():
-            found = AutoModelForCausalLM.from_pretrained(model, dtype="auto", device_map={"": on})
-            tokenizer = AutoTokenizer.from_pretrained(model)
+        found = AutoModelForCausalLM.from_pretrained(model, dtype="auto", device_map={"": on})
+        tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError, KeyError) as error:
         first = str(error).strip().partition("\n")[0]
         raise UsageError(f"{model}: no causal language model of transformers ({first}).") from None

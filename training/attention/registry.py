@@ -36,7 +36,6 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from pairwright.datasets.errors import UsageError
-from pairwright.indexes.quiet import quiet_transformers
 
 NAME = "pairwright_documents"
 _OUT_OF_SIGHT = -1e4  # logarithm of attention below which a token was masked, not merely little looked at
@@ -200,12 +199,13 @@ def _attending(model: PreTrainedModel, watch: _Watch) -> Iterator[Seen]:
     before = model.config._attn_implementation  # noqa: SLF001 - transformers has no public name for it
     if _WATCH.get() is not None:
         raise UsageError("attention is being watched or calibrated already: end that first")
+    if not model._can_set_attn_implementation():  # noqa: SLF001 - setting it would only warn, in a line of its own
+        raise UsageError(_no_registry(model))
     AttentionInterface.register(NAME, _attend)
     AttentionMaskInterface.register(NAME, sdpa_mask)
     token = _WATCH.set(watch)
     try:
-        with quiet_transformers():  # a model that cannot is refused by us
-            model.set_attn_implementation(NAME)
+        model.set_attn_implementation(NAME)
         if model.config._attn_implementation != NAME:  # noqa: SLF001 - as above
             raise UsageError(_no_registry(model))
         yield watch.seen
@@ -213,8 +213,7 @@ def _attending(model: PreTrainedModel, watch: _Watch) -> Iterator[Seen]:
             raise UsageError(_no_registry(model))
     finally:
         _WATCH.reset(token)
-        with quiet_transformers():
-            model.set_attn_implementation(before)
+        model.set_attn_implementation(before)
 
 
 def _no_registry(model: PreTrainedModel) -> str:

@@ -14,7 +14,7 @@ _PAIRED = (
     "On the same rows, in points of a hundred (correlations as they are); the interval is of rows drawn anew for both "
     "models at once. One that leaves out 0 tells them apart."
 )
-_STYLE = Path(__file__).with_name("page.css")
+STYLE = Path(__file__).with_name("page.css")
 _TITLES = {
     "negatives": "Hard negatives",
     "retrieval": "Retrieval",
@@ -57,7 +57,7 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[Evaluated])
             section("Table", "n: rows, queries or images that a figure was counted on.", _table(models)),
             section("What else was counted", "", _counts(models)),
         ],
-        _STYLE.read_text(encoding="utf-8"),
+        STYLE.read_text(encoding="utf-8"),
     )
 
 

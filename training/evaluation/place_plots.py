@@ -28,14 +28,23 @@ def _of(model: Evaluated) -> str:
             curves.setdefault(documents, {}).setdefault(figure.part, {})[place] = figure.value
     drawn = []
     for documents, ways in curves.items():
-        drawn.append(_figure(f"{model.label}: accuracy by the gold document's place, K = {documents}", ways, documents))
+        drawn.append(
+            place_figure(f"{model.label}: accuracy by the gold document's place, K = {documents}", ways, documents)
+        )
         attention = model.found.detail[f"attention of {documents}"]
         by_place = {f"gold at {gold}": dict(enumerate(values, 1)) for gold, values in attention.items()}
-        drawn.append(_figure(f"{model.label}: attention a token by place, K = {documents}", by_place, documents))
+        drawn.append(place_figure(f"{model.label}: attention a token by place, K = {documents}", by_place, documents))
     return "".join(drawn)
 
 
-def _figure(title: str, lines: Mapping[str, Line], documents: int) -> str:
+def place_figure(title: str, lines: Mapping[str, Line], documents: int) -> str:
+    """Return one figure with its title and key.
+
+    Args:
+        title: above it.
+        lines: by name, values of 0 or more by place, from 1; the axis begins at 0.
+        documents: how many places there are.
+    """
     most = max((value for line in lines.values() for value in line.values()), default=0.0) or 1.0
     ground = _HEIGHT - _FOOT
     drawn = [

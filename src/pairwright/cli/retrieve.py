@@ -178,9 +178,11 @@ def _reader(rerank: str | None, model: str, opened: "IndexFolder", device: str) 
     if missing:
         raise MissingResource(f"--rerank needs {', '.join(missing)}: pip install 'pairwright[train]'")
     from pairwright.indexes.models import choose_device
+    from pairwright.indexes.quiet import quiet_transformers
     from pairwright.training.attention.ranking import open_reader
 
-    return open_reader(model, str(choose_device(device)), mend="Read fewer captions together: lower --rerank-top.")
+    with quiet_transformers():
+        return open_reader(model, str(choose_device(device)), mend="Read fewer captions together: lower --rerank-top.")
 
 
 def _reranked(
