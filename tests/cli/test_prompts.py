@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Run = Callable[..., subprocess.CompletedProcess[str]]
 MINE = Path(__file__).parents[1] / "plugins" / "prompts"
 
@@ -104,3 +106,23 @@ def test_help_imports_neither_templates_nor_yaml() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_counted(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="a local model needs torch")
+    from tests.generators.llm.local_models import make_model
+
+    make_model(tmp_path / "model")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/more.yaml").write_text(
+        "version: 1\nabout: What else.\nanswer: text\nmax_tokens: 4\ntypical: A cup.\n"
+        "values:\n  caption: the caption\nsystem: Say it.\nuser: What beside $caption?\n"
+    )
+    captions = ("a red cup", "  ", "a blue cup")
+    rows = [json.dumps({"image": f"{n}.jpg", "caption": caption}) for n, caption in enumerate(captions)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(rows))
+    given = ("prompts", "ask", "more", "pairs.jsonl", "--prompts", "mine", "--model", "local:model", "--out", "a.jsonl")
+    told = run(*given, "--on-error", "skip").stdout
+    assert told.startswith("2 pairs, ")
+    assert "left out: empty_caption 1 -> a.jsonl" in told
+    assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2

@@ -199,7 +199,8 @@ def _attending(model: PreTrainedModel, watch: _Watch) -> Iterator[Seen]:
     before = model.config._attn_implementation  # noqa: SLF001 - transformers has no public name for it
     if _WATCH.get() is not None:
         raise UsageError("attention is being watched or calibrated already: end that first")
-    if not model._can_set_attn_implementation():  # noqa: SLF001 - setting it would only warn, in a line of its own
+    settable = getattr(model, "_can_set_attn_implementation", None)  # where it is not, setting it would only warn
+    if settable is not None and not settable():
         raise UsageError(_no_registry(model))
     AttentionInterface.register(NAME, _attend)
     AttentionMaskInterface.register(NAME, sdpa_mask)

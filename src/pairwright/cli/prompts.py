@@ -190,7 +190,9 @@ def ask(
         result = ask_prompt(request, asking, watching.progress.note, watching)
         watching.progress.end()
         why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())
+        broken = ", ".join(f"{reason} {count:,}" for reason, count in result["broken"].items())
         told = f"{result['rows']:,} pairs, kept {result['kept']:,}" + (f", rejected: {why}" if why else "")
+        told += f", left out: {broken}" if broken else ""
         emit(result, [f"{told} -> {result['out']}", *bill_lines(result)], as_json=as_json)
 
 
