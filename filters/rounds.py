@@ -244,11 +244,5 @@ def _best(rounds: list[Round], found: list[Found], demand: Demand, arena: Arena,
     if not arena.tells(one.kept):
         return Selection(one.kept, one.told_by, tuple(rounds), one.leans, holds=False, told=False)
     last, trims = trimmed(arena, one, demand.target, demand.least, seed)
-    return Selection(
-        last.kept,
-        last.told_by,
-        (*rounds, *trims),
-        last.leans,
-        holds=verdict(last.leans, arena.names, demand.target).holds,
-        told=True,
-    )
+    holds = verdict(last.leans, arena.names, demand.target).holds and last.kept.sum() >= demand.least
+    return Selection(last.kept, last.told_by, (*rounds, *trims), last.leans, holds=bool(holds), told=True)

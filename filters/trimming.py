@@ -42,7 +42,8 @@ def trimmed(arena: Arena, start: Found, target: float, least: int, seed: int) ->
         if rounds[-1].over <= min(each.over for each in rounds):
             best = now
         left = _without_the_surest(arena, now, tried, target)
-        if rounds[-1].over <= -_SPARE or left.kept.sum() < max(least, 1) or not arena.tells(left.kept):
+        rows = int(left.kept.sum())
+        if rows == now.kept.sum() or rows < max(least, 1) or not arena.tells(left.kept):
             break
         now = left
     return best, tuple(rounds)
@@ -64,10 +65,10 @@ def _without_the_surest(arena: Arena, found: Found, tried: Sequence[Mapping[str,
 
 
 def _surest(gaps: list[FloatArray], rows: IntArray, target: float, label: str) -> IntArray:
-    # The fewest rows without which the attack is within its limit; none where it is.
+    # The fewest rows without which the attack is well within its limit; none where it is.
     found = float(np.mean([lean(each[rows]) for each in gaps]))
     side, most = np.sign(found - 0.5), limit(target, len(rows), label)
-    if abs(found - 0.5) <= most - _SPARE:
+    if abs(found - 0.5) <= most - min(_SPARE, (1.0 - _WITHIN) * most):
         return rows[:0]
     # Of n rows a share p is on the side, and q is aimed at: d rows less, (p n - d) / (n - d) = q.
     aim = 0.5 + _WITHIN * most

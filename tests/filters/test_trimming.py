@@ -69,3 +69,9 @@ def test_a_set_within_its_limits_stays_whole() -> None:
     best, rounds = trimmed(arena(telling(0.5), [0] * ROWS), start(ROWS), 0.52, 100, 0)
     assert best.kept.all()
     assert [each.holds for each in rounds] == [True]
+
+
+def test_a_tight_target_takes_no_more_rows_than_it_must() -> None:
+    best, rounds = trimmed(arena(telling(0.6), [0] * ROWS), start(ROWS), 0.505, 100, 0)
+    assert rounds[-1].holds
+    assert 0.78 * ROWS < best.kept.sum() < 0.82 * ROWS
