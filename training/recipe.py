@@ -197,3 +197,9 @@ class Recipe(_Strict):
     seed: int = Field(0, ge=0)
     log_every: int = Field(10, ge=1, description="Steps between two lines of the log.")
     save_every: int = Field(500, ge=1, description="Steps between two checkpoints.")
+
+    @model_validator(mode="after")
+    def _compares(self) -> Self:
+        if self.method.kind in {"clip", "react"} and self.batches.size < 2:
+            raise ValueError("this loss compares the samples of a step: set batches.size to 2 or more")
+        return self

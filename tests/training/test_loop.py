@@ -101,6 +101,8 @@ def test_a_clip_gets_what_a_method_adds_and_can_be_gone_on_with(
     assert second.trained == first.trained
     with pytest.raises(UsageError, match=rf"is a {kind.kind}; this recipe begins with a clip"):
         run("clip", given.data, first.model, tmp_path / "third")
+    with pytest.raises(UsageError, match=rf"is a {kind.kind}; this recipe begins with an encoder-decoder"):
+        run("step-by-step", given.data, first.model, tmp_path / "fourth")
 
 
 def test_react_leaves_the_clip_as_it_was(given: Given, tmp_path: Path) -> None:

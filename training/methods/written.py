@@ -75,8 +75,14 @@ class StepByStep:
     """A student that writes labels, and rationales as a second task."""
 
     def ready(self, recipe: Recipe, model: str) -> Ready:
-        """Open an encoder-decoder."""
+        """Open an encoder-decoder.
+
+        Raises:
+            UsageError: ``model`` is none.
+        """
         method = cast("StepByStepMethod", recipe.method)
+        if (kind := kind_of(model)) != Student.kind:
+            raise UsageError(f"{model} is a {kind}; this recipe begins with an encoder-decoder such as T5.")
         student = Student.load(model)
         train_only(student, "step-by-step")
         texts = TextOptions(model, recipe.batches.max_tokens or _STUDENT_TOKENS)

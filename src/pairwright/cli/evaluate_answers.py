@@ -41,7 +41,7 @@ def answers(
         raise UsageError("evaluate answers needs a judge: name a language model by --model.")
     told_once(models)
     if not all(name.endswith(".jsonl") for name in models) and not asked.dry_run:
-        need_torch()
+        need_torch(models)
     out = html or Path("answers.html")
     request = JudgingRequest(tuple(models), data, images, out, device, batch_size)
     asking = asked.asking(out)

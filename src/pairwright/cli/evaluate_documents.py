@@ -51,7 +51,7 @@ def multi_document(
       pairwright evaluate multi-document llama --data nq-open.jsonl.gz --documents 10 --documents 20 --html u.html
     """
     told_once(models)
-    need_torch()
+    need_torch(models)
     from pairwright.indexes.models import choose_device
     from pairwright.training.attention.calibration import Calibration
     from pairwright.training.attention.questions import read_questions

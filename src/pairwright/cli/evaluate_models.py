@@ -227,7 +227,7 @@ def _run(
     **more: Any,
 ) -> None:
     """Measure models by a task of `training.evaluation.tasks` and show what is found."""
-    need_torch()
+    need_torch(models)
     from pairwright.training.evaluation.tasks import Request, evaluate_models
 
     started = time.perf_counter()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairwright.cli.asking import bill_lines
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.hub import told_of_hub
 from pairwright.datasets.errors import MissingResource, UsageError
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
 _NEEDED = ("torch", "transformers", "safetensors")
 
 
-def need_torch() -> None:
-    """Refuse where what opens models is not installed.
+def need_torch(models: Sequence[str]) -> None:
+    """Refuse where what opens models is not installed, and say which ones the hub is asked for.
 
     Raises:
         MissingResource: naming what is missing.
@@ -30,6 +31,7 @@ def need_torch() -> None:
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # of loading weights, which takes a moment
+    told_of_hub([name for name in models if not name.endswith(".jsonl")])
 
 
 def told_once(models: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pairwright.cli.console import Progress, duration, emit, note
+from pairwright.cli.hub import told_of_hub
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import MissingResource
 
@@ -62,6 +63,7 @@ def train(
     from pairwright.training.loop import Run
     from pairwright.training.loop import train as run
 
+    told_of_hub([model])
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # of loading weights, which takes a moment
     console = Progress()
     try:
