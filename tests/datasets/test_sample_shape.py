@@ -10,7 +10,9 @@ from pairwright.datasets.sample_shape import Shape, fitting, misfit
 SMALL: Shape = {"name": "string", "n": "int32", "x": ["float64"], "edit": [{"from": "string", "to_span": ["int32"]}]}
 RIGHT = {"name": "a", "n": 1, "x": [0.5], "edit": [{"from": "b", "to_span": [1, 2]}]}
 
-leaves: st.SearchStrategy[Any] = st.sampled_from(["a", 1, 0.5, None, True, [], {}, [1], ["a"], [0.5, 1], [{"from": "b", "to_span": [1]}]])
+leaves: st.SearchStrategy[Any] = st.sampled_from(
+    ["a", 1, 0.5, None, True, [], {}, [1], ["a"], [0.5, 1], [{"from": "b", "to_span": [1]}]]
+)
 
 
 @given(st.dictionaries(st.sampled_from([*RIGHT, "other"]), leaves), leaves)
