@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from pairwright.generators.attributes import PLACES
+from pairwright.generators.attributes import COLOUR, PLACES
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.relations import RELATIONS
 from pairwright.generators.synonyms import RELATIONS as REWORDED
@@ -22,6 +22,7 @@ WORDINGS: Final = frozenset(
     | {wording for old, others in REWORDED.items() for wording in (old, *others)}
 )
 
+_COLOURS: Final = frozenset(word for words in COLOUR.values() for word in words)
 _NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
 _NAMING: Final = _NOUNS | {"PRP"}
 _VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
@@ -94,7 +95,7 @@ def kinds_of_words(stretch: Stretch) -> frozenset[str]:
         found.add(OBJECT)
     if all(map(_describes, words)) and _at_a_noun(stretch):
         found.add(ATTRIBUTE)
-    if _counts(words):
+    if _counts(words) or all(word.text.lower() in _COLOURS for word in words):  # "a girl in blue"
         found.add(ATTRIBUTE)
     if _relates(words) or _is_wording(stretch):
         found.add(RELATION)

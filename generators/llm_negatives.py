@@ -31,7 +31,7 @@ from pairwright.generators.llm_workflow import Workflow
 from pairwright.generators.prompt_files import Prompt, PromptBook
 
 NAME = "llm-negatives"
-VERSION = 4
+VERSION = 5
 AT_ONCE = "negatives-at-once"
 
 Type = Literal[

@@ -159,6 +159,10 @@ def test_anything_else_is_rejected_with_its_reason(source: str, text: str, asked
     assert reason in REASONS
 
 
+def test_a_colour_that_somebody_wears_is_an_attribute_though_it_stands_like_a_noun() -> None:
+    assert check_with_wordnet("A girl in blue on a bed", "A girl in green on a bed", "replace-attribute").reason == ""
+
+
 @pytest.mark.parametrize(
     ("source", "text", "asked"),
     [
