@@ -13,7 +13,7 @@ classifier's many features stay off zero by themselves.
 
 Of the rounds in which every attack is within the target in total, and within each type no further from one half than
 the target or its 95% interval, the one with most rows is taken that still holds under folds that steered nothing (the
-mean of two sets of them). Where none holds, the nearest is trimmed (`trimming.py`).
+mean of two sets of them). Where none holds, the nearest is trimmed until it does (`trimming.py`), or stays as it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -244,5 +244,6 @@ def _best(rounds: list[Round], found: list[Found], demand: Demand, arena: Arena,
     if not arena.tells(one.kept):
         return Selection(one.kept, one.told_by, tuple(rounds), one.leans, holds=False, told=False)
     last, trims = trimmed(arena, one, demand.target, demand.least, seed)
-    holds = verdict(last.leans, arena.names, demand.target).holds and last.kept.sum() >= demand.least
-    return Selection(last.kept, last.told_by, (*rounds, *trims), last.leans, holds=bool(holds), told=True)
+    holds = bool(verdict(last.leans, arena.names, demand.target).holds and last.kept.sum() >= demand.least)
+    end = last if holds else one  # what does not hold anyway loses no rows for it
+    return Selection(end.kept, end.told_by, (*rounds, *trims), end.leans, holds=holds, told=True)
