@@ -36,6 +36,7 @@ _SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
 # "Several" may be any number from two or three on; only of many there are surely not two.
 _AMOUNTS = {"many": ("two", "few"), "numerous": ("two", "few")}
 _YOUNG = frozenset({"little", "small", "tiny"})  # of people
+_OF_BODIES = frozenset({"legged", "handed", "headed", "haired", "eyed", "eared", "faced", "tailed"})  # "cross legged"
 _OF_THE_FRUIT = frozenset({"slice", "peel", "wedge", "half", "segment", "rind", "juice", "tree"})  # no colour of these
 
 
@@ -55,6 +56,7 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         and not (caption.plural(phrase) and caption.word(phrase.determiner) in {"a", "an"})  # "a women"
         and not _is_longer(caption, candidates, phrase)
         and not _is_in_colours(caption, phrase)
+        and caption.word(phrase.end) not in _OF_BODIES
     ]
     named = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
     # A room is any room, a living room is none of the others.

@@ -106,6 +106,14 @@ def test_a_colour_beside_another_is_no_fruit() -> None:
         assert not any("banana" in text or "lemon" in text for text in made(pool, caption))
 
 
+def test_what_says_how_somebody_sits_is_no_thing() -> None:
+    pool = count(load_tagger().tag([*POOL * 3, *["a dog on a table", "a cat on a table"] * 6])).frozen()
+    assert made(pool, "a dog on a table")
+    found = made(pool, "a man sitting dog legged on a table")
+    assert found
+    assert all("dog legged" in text for text in found)
+
+
 def test_slices_of_oranges_have_no_other_colour() -> None:
     options = NegativeOptions(types=("replace-attribute",), minimum=2)
     pool = count(load_tagger().tag([*POOL * 3, *["orange slices on a plate", "white slices on a plate"] * 6])).frozen()
