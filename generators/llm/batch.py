@@ -3,7 +3,8 @@
     with Session(settings, cache=path, opened=in_batches(), in_flight=min(IN_FLIGHT, rows)) as session:
         ...
 
-    async with open_batch(settings, ledger_beside(path), safe=cache.flush) as model:  # the same, by hand
+    # the same, by hand
+    async with open_batch(settings, ledger_beside(path), safe=cache.flush, kept=cache.get_many) as model:
         replies = await asyncio.gather(*(model.ask(request) for request in requests))
 
 `BatchModel.ask` queues a request and waits. A batch is closed when it is full (50,000 requests, 200 MB), or when nothing more
@@ -14,7 +15,8 @@ What is where:
 
 - `batch_rows`: requests that wait. `batch_sending`: closing and handing over. `batch_collecting`: looking and merging.
 - `batch_ledger`: what was handed over, on the disk. A run that is killed, at any point, is taken up by the next one: it
-  waits for what runs, and pays nothing twice. Two processes on one ledger wait for the same batches.
+  waits for what runs, and pays nothing twice. Two processes on one ledger wait for the same batches; the one that looks
+  later finds in the cache what the other has let go of.
 - `batch_lines`: the lines, in and out. `batch_service`: the calls.
 
 Lines that expire, fail in passing or do not come back are sent in a next batch, up to ``max_retries`` times; lines that
@@ -34,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.generators.llm.batch_collecting import Collector
-from pairwright.generators.llm.batch_desk import Desk
+from pairwright.generators.llm.batch_desk import Desk, Kept
 from pairwright.generators.llm.batch_ledger import Ledger, ledger_beside
 from pairwright.generators.llm.batch_patience import Patience, Pause
 from pairwright.generators.llm.batch_rows import Rows
@@ -160,6 +162,7 @@ async def open_batch(  # noqa: PLR0913 - three of them are for who tests or show
     *,
     limits: BatchLimits | None = None,
     safe: Callable[[], None] = lambda: None,
+    kept: Kept = lambda _: {},
     say: Callable[[str], None] = _log.warning,
     pause: Pause = asyncio.sleep,
 ) -> AsyncIterator[BatchModel]:
@@ -170,6 +173,8 @@ async def open_batch(  # noqa: PLR0913 - three of them are for who tests or show
         ledger: the file that remembers batches; `ledger_beside` a cache.
         limits: of batches and waits.
         safe: makes answers that were given out safe (the cache's `flush`); the ledger's copies are dropped then.
+        kept: gives answers that are safe (the cache's `get_many`): another run on this ledger may have paid for a row since
+            it was looked up.
         say: told, in one line each, what was sent, taken up, and goes on.
         pause: waits so many seconds.
 
@@ -181,7 +186,7 @@ async def open_batch(  # noqa: PLR0913 - three of them are for who tests or show
         async with open_service(settings) as service:
             patience = Patience(settings.patience, pause, say)
             rows = Rows(settings.max_retries)
-            desk = Desk(rows, opened, service, patience, settings.cache_endpoint, settings.hide)
+            desk = Desk(rows, opened, service, patience, settings.cache_endpoint, settings.hide, kept)
             model = BatchModel(desk, limits or BatchLimits(), safe)
             try:
                 yield model
@@ -194,7 +199,7 @@ def in_batches(
 ) -> Callable[[LLMSettings, Cache], AbstractAsyncContextManager[BatchModel]]:
     """Return what a session opens its client with: ``Session(..., opened=in_batches(), in_flight=...)``."""
     return lambda settings, cache: open_batch(
-        settings, ledger_beside(cache.path), limits=limits, safe=cache.flush, say=say
+        settings, ledger_beside(cache.path), limits=limits, safe=cache.flush, kept=cache.get_many, say=say
     )
 
 

@@ -67,7 +67,7 @@ class Collector:
             on_end: told model and lines of a batch that has ended, and whether the server's queue was full.
         """
         self._rows, self._ledger, self._service, self._patience = desk.rows, desk.ledger, desk.service, desk.patience
-        self._hide, self._looks, self._on_end = desk.hide, looks, on_end
+        self._hide, self._kept, self._looks, self._on_end = desk.hide, desk.kept, looks, on_end
         self._ending = asyncio.Lock()
         self._wait = looks[0]
         self._new = asyncio.Event()
@@ -186,13 +186,17 @@ class Collector:
                 self._rows.give(outcome)
 
     def _rest(self, running: Running) -> None:
-        """Give rows what the ledger has for them, merged by another process, or by one that died over it."""
+        """Give rows what another process has merged for them, or one that died over it: the ledger's, or the safe copy."""
         entry = running.entry
         known = self._ledger.find(running.keys)
+        merged = {key: found.outcome for key, found in known.items() if found.batch == entry.number and found.outcome}
+        # In this order: the ledger lets go of what is safe.
+        kept = self._kept([key for key in running.keys if key not in merged])
         for key in running.keys:
-            found = known.get(key)
-            if found is not None and found.batch == entry.number and found.outcome is not None:
-                self._rows.give(found.outcome)
+            if key in merged:
+                self._rows.give(merged[key])
+            elif key in kept:
+                self._rows.answer(key, kept[key])
             else:
                 self._rows.fail(key, Failure("cut_off", f"batch {entry.id} has ended without a line for it"))
 

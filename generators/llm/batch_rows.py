@@ -88,11 +88,13 @@ class Rows:
         if outcome.word != ANSWERED:
             self.fail(outcome.key, outcome.failure())
             return
-        row = self._rows.pop(outcome.key, None)
-        if row is None:
-            return
-        reply = reply_of(outcome.data)
-        for waiter in row.waiters:
+        if outcome.key in self._rows:
+            self.answer(outcome.key, reply_of(outcome.data))
+
+    def answer(self, key: str, reply: Reply) -> None:
+        """Answer who waits for a key."""
+        row = self._rows.pop(key, None)
+        for waiter in row.waiters if row else ():
             if not waiter.done():
                 waiter.set_result(reply)
                 reply = replace(reply, cached=True)  # twins were paid for once

@@ -65,7 +65,7 @@ class Sender:
 
     def __init__(self, desk: Desk, collector: Collector, limits: BatchLimits) -> None:
         self._rows, self._ledger, self._service, self._patience = desk.rows, desk.ledger, desk.service, desk.patience
-        self._endpoint, self._collector, self._limits = desk.endpoint, collector, limits
+        self._endpoint, self._kept, self._collector, self._limits = desk.endpoint, desk.kept, collector, limits
         self._size = limits.size
         self._held: dict[str, _Held] = {}
         self._came, self._now = asyncio.Event(), asyncio.Event()
@@ -161,7 +161,7 @@ class Sender:
             self._rows.put_back(rows)
 
     def _unknown(self, rows: list[Row]) -> list[Row]:
-        """Return the rows that have to be sent; others have an answer in the ledger, or wait for a batch there."""
+        """Return the rows that have to be sent; others have an answer by now, or wait for a batch in the ledger."""
         known = self._ledger.find(row.key for row in rows)
         attached: dict[int, list[str]] = {}
         left: list[Row] = []
@@ -178,7 +178,14 @@ class Sender:
             if entry is not None:
                 self._collector.attach(entry, keys)
                 self._patience.say(f"batch {entry.id} was sent before; {len(keys)} rows wait for it")
-        return left
+        return self._unsafe(left)
+
+    def _unsafe(self, rows: list[Row]) -> list[Row]:
+        """Return the rows of which no other run has made an answer safe, and let go of it in the ledger, meanwhile."""
+        kept = self._kept([row.key for row in rows])
+        for key, reply in kept.items():
+            self._rows.answer(key, reply)
+        return [row for row in rows if row.key not in kept]
 
     async def _submit(self, model: str, rows: list[Row]) -> list[Row]:
         """Send a batch of the first rows, as many as fit; return the others, or all where it could not be."""

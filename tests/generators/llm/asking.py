@@ -1,9 +1,9 @@
 """A run as a process of its own, to be stopped and killed by tests.
 
-    python -m tests.generators.llm.asking URL CACHE OUT ROWS [BUSY]
+    python -m tests.generators.llm.asking URL CACHE OUT ROWS [BUSY [TIMEOUT]]
 
 Asks one question a row and writes a line for each that has ended: its number and what became of it. With row BUSY it
-is busy until its input ends, and reads no answers meanwhile.
+is busy until its input ends, and reads no answers meanwhile. A request may take TIMEOUT seconds.
 """
 
 import sys
@@ -19,9 +19,9 @@ from pairwright.generators.llm.talks import Talk
 AT_ONCE = 16
 
 
-def settings(url: str) -> LLMSettings:
+def settings(url: str, timeout: float = 600.0) -> LLMSettings:
     """Return settings for a test server."""
-    return LLMSettings.from_env({}, base_url=url, api_key="x" * 20, model="m", max_concurrency=AT_ONCE, timeout=0.5)
+    return LLMSettings.from_env({}, base_url=url, api_key="x" * 20, model="m", max_concurrency=AT_ONCE, timeout=timeout)
 
 
 def question(number: int, attempt: int) -> Talk[str]:
@@ -32,9 +32,10 @@ def question(number: int, attempt: int) -> Talk[str]:
     return "kept" if outcome.text == f"You said: question {number}" else "bad_answer"
 
 
-def main(url: str, cache: str, out: str, rows: str, busy: str = "") -> None:
+def main(url: str, cache: str, out: str, rows: str, *more: str) -> None:
     """Run."""
-    with Path(out).open("w") as file, Session(settings(url), cache=Path(cache)) as session:
+    busy, timeout = (*more, *("", "600")[len(more) :])
+    with Path(out).open("w") as file, Session(settings(url, float(timeout)), cache=Path(cache)) as session:
         for done in session.run(Row(str(n), partial(question, n)) for n in range(int(rows))):
             print(done.row, done.result, file=file, flush=True)
             if done.row == busy:

@@ -72,7 +72,8 @@ def _deadly(owner: Any, name: str, after: bool) -> None:  # noqa: FBT001 - a row
 async def _ask(url: str, ledger: Path, count: int, point: str) -> None:
     settings = LLMSettings(base_url=url, api_key="none", model="m")
     with Cache.open(ledger.with_name(ledger.name + ".answers")) as cache:
-        async with open_batch(settings, ledger, safe=cache.flush, pause=_pause, say=lambda _: None) as batch:
+        safe: Any = {"safe": cache.flush, "kept": cache.get_many}
+        async with open_batch(settings, ledger, **safe, pause=_pause, say=lambda _: None) as batch:
             model = CachedModel(batch, cache, settings.cache_endpoint)
             asked = [Request((Message("user", f"{point} {n}"),), "m") for n in range(count)]
             await asyncio.gather(*(model.ask(each) for each in asked))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pairwright.generators.llm.batch import BatchLimits, BatchModel, open_batch
+from pairwright.generators.llm.batch_ledger import TURN_EVERY
 from pairwright.generators.llm.cache import Cache, CachedModel
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.loops import new_loop
@@ -65,16 +66,27 @@ class Bench:
     limits: BatchLimits = field(default_factory=BatchLimits)
     said: list[str] = field(default_factory=list)
     waits: list[float] = field(default_factory=list)
+    tries: int = 0  # for the turn of the ledger
     meanwhile: Callable[[], Awaitable[None]] | None = None  # run instead of each wait
     more: dict[str, Any] = field(default_factory=dict)  # settings
 
     async def pause(self, seconds: float) -> None:
         """Note a wait, and let others go on instead."""
+        if seconds == TURN_EVERY:
+            await self._until_another_try()
+            return
         self.waits.append(seconds)
         assert len(self.waits) < 3000, "waits for ever"
         await asyncio.sleep(0)
         if self.meanwhile:
             await self.meanwhile()
+
+    async def _until_another_try(self) -> None:
+        # Another run has the turn, over calls that take the machine's time: no jump of the clock makes them shorter, and
+        # a task that only tries again keeps the server's thread from answering them.
+        self.tries += 1
+        assert self.tries < 120_000, "the turn never comes"
+        await asyncio.sleep(0.001)
 
     @property
     def settings(self) -> LLMSettings:
@@ -98,7 +110,9 @@ class Bench:
         """Ask all at once, through the cache beside the ledger; return what each ended in."""
         with Cache.open(self.ledger.with_name("answers.sqlite")) as cache:
             endpoint = self.settings.cache_endpoint
-            return self.run(lambda model: ask_all(CachedModel(model, cache, endpoint), asked), safe=cache.flush)
+            return self.run(
+                lambda model: ask_all(CachedModel(model, cache, endpoint), asked), safe=cache.flush, kept=cache.get_many
+            )
 
     def break_off(self, asked: Sequence[Request], *, after: int = 5) -> None:
         """Ask, and give up (as Ctrl-C does) after so many waits."""

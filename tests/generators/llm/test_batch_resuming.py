@@ -4,15 +4,16 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pairwright.generators.llm.batch import BatchModel, open_batch
+from pairwright.generators.llm.batch import BatchLimits, BatchModel, open_batch
 from pairwright.generators.llm.batch_ledger import Ledger
 from pairwright.generators.llm.cache import Cache, CachedModel
+from pairwright.generators.llm.cache_claims import Claims
 from pairwright.generators.llm.messages import Reply
 from pairwright.generators.llm.server import wire
 from pairwright.generators.llm.server.serving import Server
@@ -36,7 +37,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
     with serving() as server:
         ledger = tmp_path_factory.mktemp("killed") / "ledger"
         command = [sys.executable, batch_killed.__file__, server.url, str(ledger), str(ROWS), *batch_killed.POINTS]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
         assert done.stdout.split() == [word for point in batch_killed.POINTS for word in (point, "9")], done.stdout
         yield Killed(server, ledger)
 
@@ -51,7 +52,7 @@ def test_a_run_killed_at_any_point_is_taken_up_and_pays_for_nothing_twice(killed
             asked = [request(f"{point} {n}") for n in range(ROWS)]
             return texts(await ask_all(CachedModel(model, cache, bench.settings.cache_endpoint), asked))
 
-        assert bench.run(work, safe=cache.flush) == [f"You said: {point} {n}" for n in range(ROWS)]
+        assert bench.run(work, safe=cache.flush, kept=cache.get_many) == [f"You said: {point} {n}" for n in range(ROWS)]
     assert killed.server.stats()["bodies"]["answered_again"] == 0
     with Ledger.open(path) as ledger:
         endpoint = bench.settings.cache_endpoint
@@ -65,7 +66,7 @@ def test_a_run_killed_at_any_point_is_taken_up_and_pays_for_nothing_twice(killed
 def test_what_was_uploaded_for_a_batch_that_was_never_made_is_deleted(killed: Killed, tmp_path: Path) -> None:
     with serving() as server:
         command = [sys.executable, batch_killed.__file__, server.url, str(tmp_path / "l"), "3", "before-create"]
-        subprocess.run(command, capture_output=True, check=True, timeout=60)
+        subprocess.run(command, capture_output=True, check=True, timeout=300)
         assert len(listed(server, "files")) == 1
         assert texts(Bench(server, tmp_path / "l.before-create").ask(requests(2))) == said(2)
         assert listed(server, "files") == []
@@ -76,7 +77,7 @@ def test_a_batch_is_found_among_many_newer_ones(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("pairwright.generators.llm.batch_service.PAGE", 3)
     with serving() as server:
         command = [sys.executable, batch_killed.__file__, server.url, str(tmp_path / "l"), "3", "after-create"]
-        subprocess.run(command, capture_output=True, check=True, timeout=60)
+        subprocess.run(command, capture_output=True, check=True, timeout=300)
         others = Bench(server, tmp_path / "others")
         others.limits = type(others.limits)(lines=1)
         others.ask([request(f"other {n}") for n in range(7)])
@@ -97,41 +98,81 @@ def test_a_server_that_lists_no_batches_is_said_to_leave_it_open(tmp_path: Path)
 
     with serving(mute) as server:
         command = [sys.executable, batch_killed.__file__, server.url, str(tmp_path / "l"), "3", "before-create"]
-        subprocess.run(command, capture_output=True, check=True, timeout=60)
+        subprocess.run(command, capture_output=True, check=True, timeout=300)
         bench = Bench(server, tmp_path / "l.before-create")
         assert texts(bench.ask(requests(3))) == said(3)
     assert any("cannot be known" in line for line in bench.said)
 
 
+@dataclass
+class Beside:
+    """A run beside another one, on the same ledger and cache, whose waits can be held until the other has come so far."""
+
+    bench: Bench
+    rows: int
+    told: asyncio.Event = field(default_factory=asyncio.Event)  # it has sent a batch, or waits for one
+    paused: asyncio.Event = field(default_factory=asyncio.Event)  # where it is held
+    ended: asyncio.Event = field(default_factory=asyncio.Event)  # and has let go of its answers in the ledger
+    held: dict[float, asyncio.Event] = field(default_factory=dict)  # a wait of so many seconds, until when
+
+    async def run(self, after: asyncio.Event | None = None) -> list[str]:
+        """Ask, in a cache of its own on the shared file, as another process does."""
+        if after:
+            await after.wait()
+        with Cache.open(self.bench.ledger.with_name("answers.sqlite")) as cache:
+            safe: Any = {"safe": cache.flush, "kept": cache.get_many}
+            opened = open_batch(self.bench.settings, self.bench.ledger, **safe, pause=self._pause, say=self._say)
+            async with opened as model:
+                cached = CachedModel(model, cache, self.bench.settings.cache_endpoint)
+                found = texts(await ask_all(cached, requests(self.rows)))
+        self.ended.set()
+        return found
+
+    async def _pause(self, seconds: float) -> None:
+        await self.bench.pause(seconds)
+        if seconds in self.held:
+            self.paused.set()
+            await self.held[seconds].wait()
+
+    def _say(self, line: str) -> None:
+        self.bench.said.append(line)
+        self.told.set()
+
+
+IDLE, LOOK = BatchLimits().idle, BatchLimits().first_look
+
+
+@pytest.fixture
+def overflown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the cache know of no claims, as when a batch has more rows than its table has room for."""
+    monkeypatch.setattr(Claims, "take", lambda *_: True)
+
+
+@pytest.mark.usefixtures("overflown")
 def test_two_runs_at_once_send_each_request_once_and_both_have_all_answers(tmp_path: Path) -> None:
     with serving(batch_polls=4) as server:
         bench = Bench(server, tmp_path / "ledger")
-
-        async def run(count: int) -> list[str]:
-            opened = open_batch(bench.settings, bench.ledger, pause=bench.pause, say=bench.said.append)
-            async with opened as model:
-                return texts(await ask_all(model, requests(count)))
+        one, other = Beside(bench, 10), Beside(bench, 14)
+        one.held[LOOK], other.held[LOOK] = other.told, one.told  # no batch ends before both wait for it
 
         async def both() -> tuple[list[str], list[str]]:
-            return await asyncio.gather(run(10), run(14))
+            return await asyncio.gather(one.run(), other.run())
 
         assert [*asyncio.run(both())] == [said(10), said(14)]
         assert bench.lines == 14
         assert server.stats()["bodies"]["answered_again"] == 0
 
 
+@pytest.mark.usefixtures("overflown")
 def test_failures_found_by_one_run_are_told_to_the_other_that_waits_for_the_batch(tmp_path: Path) -> None:
     rules = [{"contains": "row 1", "fault": "400"}]
     with serving(rules=rules, batch_polls=4) as server:
         bench = Bench(server, tmp_path / "ledger")
-
-        async def run() -> list[str]:
-            opened = open_batch(bench.settings, bench.ledger, pause=bench.pause, say=bench.said.append)
-            async with opened as model:
-                return texts(await ask_all(model, requests(3)))
+        one, other = Beside(bench, 3), Beside(bench, 3)
+        one.held[LOOK], other.held[LOOK] = other.told, one.told
 
         async def both() -> tuple[list[str], list[str]]:
-            return await asyncio.gather(run(), run())
+            return await asyncio.gather(one.run(), other.run())
 
         want = ["You said: row 0", "bad_request", "You said: row 2"]
         assert [*asyncio.run(both())] == [want, want]
@@ -139,6 +180,35 @@ def test_failures_found_by_one_run_are_told_to_the_other_that_waits_for_the_batc
         # What failed is asked again by the next run, as it would be without batches.
         server.change(rules=[])
         assert texts(bench.ask(requests(3)))[1] == "You said: row 1"
+
+
+@pytest.mark.usefixtures("overflown")
+def test_a_run_that_looks_when_the_other_has_ended_finds_the_answers_in_the_cache(tmp_path: Path) -> None:
+    with serving(batch_polls=4) as server:
+        bench = Bench(server, tmp_path / "ledger")
+        one, late = Beside(bench, 5), Beside(bench, 5)
+        one.held[LOOK], late.held[LOOK] = late.paused, one.ended
+
+        async def both() -> tuple[list[str], list[str]]:
+            return await asyncio.gather(one.run(), late.run(after=one.told))
+
+        assert [*asyncio.run(both())] == [said(5), said(5)]
+        assert any("5 rows wait for it" in line for line in bench.said)
+        assert bench.lines == 5
+
+
+@pytest.mark.usefixtures("overflown")
+def test_a_run_that_sends_when_the_other_has_ended_sends_only_what_the_cache_lacks(tmp_path: Path) -> None:
+    with serving(batch_polls=4) as server:
+        bench = Bench(server, tmp_path / "ledger")
+        one, late = Beside(bench, 5), Beside(bench, 7)
+        late.held[IDLE] = one.ended
+
+        async def both() -> tuple[list[str], list[str]]:
+            return await asyncio.gather(one.run(after=late.paused), late.run())
+
+        assert [*asyncio.run(both())] == [said(5), said(7)]
+        assert bench.lines == 7
 
 
 def test_a_row_that_came_too_late_for_its_run_has_its_answer_waiting_in_the_next(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def outcomes(script: Script, transport: str, rows: int, **options: float) -> tup
     return asyncio.run(main())
 
 
-FAST = {"retry_after_s": 0.01, "hang_s": 5.0, "drip_s": 2.0}
+FAST = {"retry_after_s": 0.01, "hang_s": 20.0, "drip_s": 8.0}
 
 
 @pytest.mark.parametrize("transport", ["direct", "sdk"])
@@ -253,7 +253,7 @@ def test_under_every_passing_fault_at_once_every_row_is_answered_in_the_end(
     monkeypatch.setattr("pairwright.generators.llm.retrying.FIRST_S", 0.01)
     kinds = ["429", "429_bare", "500", "503", "reset", "half", "malformed", "wrong_type", "timeout", "drip"]
     script = Script(faults=dict.fromkeys(kinds, 0.02), seed=3, **FAST)
-    words, faults = outcomes(script, transport, 300, timeout=0.6, max_concurrency=64)
+    words, faults = outcomes(script, transport, 300, timeout=2.0, max_concurrency=64)
     assert words == Counter(Reply=300)
     assert set(faults) == set(kinds)
 

@@ -30,7 +30,7 @@ from pairwright.generators.llm.server.serving import Server, in_thread, listenin
 from pairwright.generators.llm.server.wire import Request
 
 Start = Callable[..., Server]
-PATIENCE = 5.0  # seconds; nothing here should need it
+PATIENCE = 60.0  # seconds; nothing here should need it
 SECRET = "sk-do-not-tell"  # noqa: S105 - it opens nothing
 
 

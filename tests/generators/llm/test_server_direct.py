@@ -15,7 +15,7 @@ aiohttp: Any = pytest.importorskip("aiohttp", reason="aiohttp is not installed")
 
 
 def outcomes(
-    script: Script, rows: int, *, at_once: int = 32, patience: float = 5.0
+    script: Script, rows: int, *, at_once: int = 32, patience: float = 60.0
 ) -> tuple[Counter[str], dict[str, Any]]:
     """Ask ``rows`` different questions; return what became of each, and the server's counts."""
 

