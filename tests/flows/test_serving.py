@@ -119,7 +119,7 @@ def runs_of(port: int) -> list[dict[str, Any]]:
         data=b'{"sort": "EXPECTED_START_TIME_ASC", "limit": 200}',
         headers={"content-type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=30) as reply:  # noqa: S310 - loopback
+    with urllib.request.urlopen(request, timeout=120) as reply:  # noqa: S310 - loopback
         runs: list[dict[str, Any]] = json.loads(reply.read())
     return runs
 

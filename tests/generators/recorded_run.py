@@ -65,7 +65,7 @@ def written(negatives: Mapping[str, str]) -> str:
 
 def settings(url: str) -> LLMSettings:
     """Return settings for a test server, with a timeout that a busy machine does not reach."""
-    return LLMSettings.from_env({}, base_url=url, api_key="x" * 20, model="m", max_concurrency=AT_ONCE, timeout=30.0)
+    return LLMSettings.from_env({}, base_url=url, api_key="x" * 20, model="m", max_concurrency=AT_ONCE, timeout=120.0)
 
 
 def maker(types: tuple[str, ...] = TYPES) -> LLMNegatives:

@@ -373,7 +373,7 @@ def test_a_killed_run_goes_on_where_it_was(real_data: Path, tmp_path: Path) -> N
         process.wait()
         assert out.read_bytes().count(b"\n") < count * len(recorded_run.TYPES)
         process, out = begin("resumed")
-        assert process.wait(60) == 0
+        assert process.wait(300) == 0
         paid = server.stats()["requests"]
         with Session(settings(server.url), cache=tmp_path / "fresh") as session:
             done = list(session.run(rows(maker(), pairs(known, count))))

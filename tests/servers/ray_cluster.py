@@ -87,7 +87,7 @@ def _wait_for_nodes(address: str, count: int, log: Path) -> None:
 def _end(node: "subprocess.Popen[bytes]") -> None:
     with suppress(ProcessLookupError):
         os.killpg(node.pid, signal.SIGKILL)
-    node.wait(30)
+    node.wait(120)
 
 
 def _free_port() -> int:
