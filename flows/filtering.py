@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images import UnusableImage, decode_image, open_image
+from pairwright.datasets.images import UnusableImage, decode_image, is_url, open_image
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
@@ -30,6 +30,8 @@ from pairwright.flows.annotation_files import refuse_overwriting
 from pairwright.generators.language.tagger import load_tagger
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from pairwright.filters.validation.by_margin import ImageTextEncoder
 
 _IMAGES = 64  # held at once
@@ -82,6 +84,8 @@ class FilterRequest:
             raise UsageError("concepts need both a floor and a cap, such as 3 and 100.")
         if self.clip_model and not self.min_clip_score:
             raise UsageError("a CLIP model does nothing without a least score, such as 0.25.")
+        if self.device and not self.min_clip_score:
+            raise UsageError("a device is for a CLIP model, and does nothing without a least score, such as 0.25.")
         wanted = (self.bounds != Bounds(), self.near_duplicates, self.min_clip_score, self.concept_cap)
         if not any(wanted):
             raise UsageError("no filter is asked for. Name one, such as --min-words 3.")
@@ -97,7 +101,8 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
         watch: told what is going on, how many are done, and of how many (0: unknown).
 
     Returns:
-        ``in``, ``kept``, ``rejected`` (reason to number), ``unknown_size`` (pairs whose image could not be judged),
+        ``in``, ``kept``, ``rejected`` (reason to number), ``unknown_size`` (pairs that the bounds let pass, since nobody knows how
+        large their image is),
         ``concepts`` where asked for, ``seconds``, ``out``, ``rejected_out``.
 
     Raises:
@@ -161,8 +166,8 @@ class _Judge:
         start = len(self.reasons)
         bounds = self._request.bounds
         for pair in pairs:
-            self._unknown += bounds.of_images and unknown_size(pair)
             reason = bounds.objection(pair)
+            self._unknown += bounds.of_images and not reason and unknown_size(pair)
             if not reason and self._said and not self._said.is_new(pair.caption, pair_group(pair)):
                 reason = "near_duplicate"
             self.reasons.append(reason)
@@ -180,10 +185,13 @@ class _Judge:
         left = [at for at in range(start, len(self.reasons)) if not self.reasons[at]]
         for first in range(0, len(left), _IMAGES):
             places = left[first : first + _IMAGES]
-            opened = {at: image for at in places if (image := _opened(pairs[at - start].image)) is not None}
+            opened: dict[int, Image.Image] = {}
             for at in places:
-                if at not in opened:
-                    self.reasons[at] = "bad_image"
+                image = _opened(pairs[at - start].image)
+                if isinstance(image, str):
+                    self.reasons[at] = image
+                else:
+                    opened[at] = image
             if opened:
                 seen = self._encoder.encode_images(list(opened.values()))
                 said = self._encoder.encode_texts([pairs[at - start].caption for at in opened])
@@ -203,8 +211,15 @@ class _Judge:
         return told
 
 
-def _opened(locator: str) -> Any:
+def _opened(locator: str) -> "Image.Image | str":
+    """Return the image, or why there is none to score."""
+    if not locator:
+        return "missing_image"
+    if is_url(locator):
+        return "not_fetched"
     try:
-        return decode_image(open_image(locator), locator) if locator else None
-    except (UnusableImage, InputError):
-        return None
+        return decode_image(open_image(locator), locator)
+    except UnusableImage as error:
+        return error.reason
+    except InputError:  # a tar that is none
+        return "bad_image"

@@ -17,6 +17,7 @@ from datasketch import MinHash, MinHashLSH
 from pairwright.generators.language.vocabulary import normal_form
 
 PERMUTATIONS: Final = 128
+_TIGHTEST: Final = 0.98  # the hashes of a sketch cannot be cut into bands for more; the words decide beyond
 _SEED: Final = 1
 
 
@@ -29,7 +30,7 @@ class NearDuplicates:
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
-        self._index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+        self._index = MinHashLSH(threshold=min(threshold, _TIGHTEST), num_perm=PERMUTATIONS)
         self._shingles: list[frozenset[str]] = []
         self._images: list[str] = []
 
@@ -55,7 +56,7 @@ class NearDuplicates:
 
 
 def _shingles(caption: str) -> frozenset[str]:
-    words = normal_form(caption).split()
+    words = [word for word in normal_form(caption).split() if any(sign.isalnum() for sign in word)]
     return frozenset([*words, *(f"{one} {other}" for one, other in pairwise(words))])
 
 

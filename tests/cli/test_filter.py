@@ -50,7 +50,13 @@ def test_concepts_are_told(run: Run, scenes: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [[], ["--concept-floor", "3"], ["--clip-model", "x"], ["--min-words", "3", "--max-words", "2"]],
+    [
+        [],
+        ["--concept-floor", "3"],
+        ["--clip-model", "x"],
+        ["--min-words", "1", "--device", "cpu"],
+        ["--min-words", "3", "--max-words", "2"],
+    ],
 )
 def test_calls_that_cannot_work_are_refused(run: Run, captions: Path, options: list[str]) -> None:
     assert run("filter", captions, "--out", "k.parquet", *options, ok=False).returncode == 2
@@ -59,3 +65,32 @@ def test_calls_that_cannot_work_are_refused(run: Run, captions: Path, options: l
 
 def test_nothing_left_is_told_by_the_exit_code(run: Run, captions: Path) -> None:
     assert run("filter", captions, "--min-words", "99", "--out", "k.parquet", ok=False).returncode == 3
+
+
+def test_only_images_that_passed_unseen_are_told_as_passed(run: Run, tmp_path: Path) -> None:
+    lines = [{"id": 1, "caption": "dog"}, {"id": 2, "caption": "a brown dog on the beach"}]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    done = run("filter", "r.jsonl", "--min-words", 3, "--min-side", 64, "--out", "k.parquet", "--json")
+    assert json.loads(done.stdout)["unknown_size"] == 1
+    assert "1 image of unknown size passed." in done.stderr
+
+
+def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run: Run, rows: Path, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="the 'clip' extra is not installed")
+    pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
+    from tests.indexes import tiny_clip
+
+    model = tiny_clip.transformers_folder(tmp_path / "clip")
+    (tmp_path / "cut.png").write_bytes((tmp_path / "a.png").read_bytes()[:40])
+    lines = [
+        {"id": 5, "caption": "a dog without a picture"},
+        {"id": 6, "caption": "a dog that is gone", "image": "gone.png"},
+        {"id": 7, "caption": "half a dog", "image": "cut.png"},
+        {"id": 8, "caption": "a dog elsewhere", "image": "http://example.invalid/a.png"},
+    ]
+    rows.write_text(rows.read_text() + "".join(json.dumps(row) + "\n" for row in lines))
+    call = ["filter", rows, "--min-clip-score", 1e-9, "--clip-model", model, "--device", "cpu", "--out", "k.parquet"]
+    told = json.loads(run(*call, "--json", ok=False).stdout)
+    reasons = {name: told["rejected"].get(name) for name in ("missing_image", "bad_image", "not_fetched")}
+    assert reasons == {"missing_image": 2, "bad_image": 1, "not_fetched": 1}
+    assert told["in"] == told["kept"] + sum(told["rejected"].values())

@@ -53,6 +53,14 @@ def test_captions_of_one_image_may_be_alike() -> None:
     assert not said.is_new("a dog on a couch", "2")
 
 
+@pytest.mark.parametrize("threshold", [0.01, 0.5, 0.98, 0.99, 1.0])
+def test_any_likeness_can_be_asked_for(threshold: float) -> None:
+    said = NearDuplicates(threshold)
+    assert said.is_new("a dog on a couch", "1")
+    assert not said.is_new("A dog on a couch.", "2")
+    assert said.is_new("two zebras by the river", "3")
+
+
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]), min_size=1, max_size=6), max_size=12))
 def test_nobody_goes_without_someone_alike_who_stays(captions: list[list[str]]) -> None:
     said = NearDuplicates(0.7)

@@ -84,7 +84,8 @@ def filter_pairs(
     progress.end()
     emit(result, _lines(result), as_json=as_json)
     if result.get("unknown_size"):
-        note(f"{result['unknown_size']:,} images of unknown size passed.")
+        images = "image" if result["unknown_size"] == 1 else "images"
+        note(f"{result['unknown_size']:,} {images} of unknown size passed.")
     if not result["kept"]:
         note("Nothing was left to keep.")
         raise typer.Exit(3)
