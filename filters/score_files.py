@@ -4,6 +4,8 @@ A row holds the score of the image with its caption (``s_caption``) and with the
 may hold that with the hard positive (``s_positive``). Its type is ``type``, or ``form`` and ``target``.
 """
 
+import csv
+import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -69,14 +71,35 @@ def read_table(path: Path) -> pl.DataFrame:
         elif ending == ".parquet":
             frame = pl.read_parquet(path)
         else:
-            separator = "\t" if ending == ".tsv" else ","
-            frame = pl.read_csv(path, separator=separator, infer_schema=False)
+            frame = _table(path, "\t" if ending == ".tsv" else ",")
     except (pl.exceptions.PolarsError, OSError) as error:
         what = f"cannot be read ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=str(path), mend="Write it again.") from None
     if frame.is_empty():
         raise InputError("no rows", where=str(path), mend="Write one row an example.")
     return frame
+
+
+def _table(path: Path, separator: str) -> pl.DataFrame:
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError("not UTF-8", where=f"{path}:{line}", mend="Save the file as UTF-8.") from None
+    try:
+        return pl.read_csv(text.encode(), separator=separator, infer_schema=False)
+    except pl.exceptions.ComputeError:
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+        columns = len(next(rows, ()))
+        for row in rows:
+            if len(row) > columns:
+                what, mend = (
+                    f"{len(row)} fields under {columns} columns",
+                    "Put a field that holds the separator into quotes.",
+                )
+                raise InputError(what, where=f"{path}:{rows.line_num}", mend=mend) from None
+        raise
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -87,6 +110,8 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             place = f"{path}:{number}"
             try:
                 row = json.loads(line)  # Python's writer puts NaN, which only Python's reader takes
+            except UnicodeDecodeError:
+                raise InputError("not UTF-8", where=place, mend="Save the file as UTF-8.") from None
             except ValueError:
                 raise InputError("broken JSON", where=place, mend="Mend or delete the line.") from None
             if not isinstance(row, dict):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.cli.conftest import Run
 
@@ -20,7 +21,7 @@ def test_scores_give_a_table_and_the_same_as_json(run: Run, tmp_path: Path) -> N
     assert (told["augmented_accuracy"], told["brittleness"], told["unscored"]) == (0.5, 0.5, 1)
     shown = run("evaluate", "scores", "s.jsonl")
     assert "augmented" in shown.stdout
-    assert "1 rows lack" in shown.stderr
+    assert "1 row lacks" in shown.stderr
 
 
 def test_nothing_to_judge_is_a_failure(run: Run, tmp_path: Path) -> None:
@@ -48,3 +49,41 @@ def test_embeddings_need_labels_and_scores_take_none(run: Run, tmp_path: Path) -
     assert run("evaluate", "scores", "s.csv", "--by", "x", ok=False).returncode == 2
     (tmp_path / "l.csv").write_text("x\n1\n")
     assert "1 rows for 3" in run("evaluate", "embeddings", "e.npy", "--labels", "l.csv", "--by", "x", ok=False).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("s.csv", b"s_caption,s_negative\n0.5,0.3\n0.5,0.3,7\n", "s.csv:3: 3 fields under 2 columns"),
+        ("s.csv", "s_caption,s_negative,type\n0.5,0.3,l\u00e4uft\n".encode("latin-1"), "s.csv:2: not UTF-8"),
+        ("s.jsonl", '{"s_caption":1,"s_negative":0,"type":"l\u00e4uft"}\n'.encode("latin-1"), "s.jsonl:1: not UTF-8"),
+    ],
+)
+def test_a_broken_file_of_scores_is_told_by_its_line(
+    run: Run, tmp_path: Path, name: str, data: bytes, told: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    done = run("evaluate", "scores", name, ok=False)
+    assert done.returncode == 1
+    assert told in done.stderr
+
+
+def test_a_table_may_begin_with_a_byte_order_mark(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_bytes(b"\xef\xbb\xbfs_caption,s_negative\r\n0.5,0.3\r\nnan,0.3\r\n")
+    done = run("evaluate", "scores", "s.csv", "--json")
+    assert (json.loads(done.stdout)["rows"], json.loads(done.stdout)["unscored"]) == (1, 1)
+    assert "1 row lacks s_caption or s_negative" in done.stderr
+
+
+def test_embeddings_that_cannot_be_judged_say_which_file_or_column(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "e.npz", np.eye(3))
+    np.save(tmp_path / "e.npy", np.eye(3))
+    (tmp_path / "l.jsonl").write_text('{"n": 1}\n{"n": 2}\n{"n": 3}\n')
+    for name, told in (
+        ("e.npz", "e.npz: several arrays in one file"),
+        ("gone.npy", "gone.npy: no such file"),
+        ("e.npy", "l.jsonl: no two rows have the same n"),
+    ):
+        done = run("evaluate", "embeddings", name, "--labels", "l.jsonl", "--by", "n", ok=False)
+        assert done.returncode == 1
+        assert told in done.stderr

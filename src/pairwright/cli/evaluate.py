@@ -42,7 +42,10 @@ def scores(
     found = evaluated(read_scores(file, columns_option(mapping)))
     emit(found.as_json(), _lines(found), as_json=as_json)
     if found.unscored:
-        note(f"{found.unscored:,} rows lack s_caption or s_negative (empty or not a number); they are not counted.")
+        rows = "1 row lacks" if found.unscored == 1 else f"{found.unscored:,} rows lack"
+        note(
+            f"{rows} s_caption or s_negative (empty or not a number), and {'is' if found.unscored == 1 else 'are'} in no figure."
+        )
     if not found.together.rows:
         raise typer.Exit(1)
 
@@ -71,9 +74,14 @@ def embeddings(
     from pairwright.filters.score_files import read_table
 
     try:
-        rows = unit_rows(np.load(file, allow_pickle=False), str(file))
+        loaded = np.load(file, allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError("no such file", where=str(file), mend="Check the path.") from None
     except (ValueError, OSError, EOFError) as error:
         raise InputError(f"cannot be read ({error})", where=str(file), mend="Save it with numpy.save.") from None
+    if not isinstance(loaded, np.ndarray):
+        raise InputError("several arrays in one file", where=str(file), mend="Save one with numpy.save.")
+    rows = unit_rows(loaded, str(file))
     table = read_table(labels)
     if len(table) != len(rows):
         what = f"{len(table):,} rows for {len(rows):,} embeddings"
@@ -141,7 +149,10 @@ def _labels(table: Any, name: str, where: Path) -> list[str]:
         if missing := table[part].null_count():
             mend = "Give every image a label."
             raise InputError(f"{missing:,} rows have no {part}", where=str(where), mend=mend)
-    return ["\x1f".join(map(str, row)) for row in table.select(parts).iter_rows()]
+    told = ["\x1f".join(map(str, row)) for row in table.select(parts).iter_rows()]
+    if len(set(told)) == len(told):
+        raise InputError(f"no two rows have the same {name}", where=str(where), mend="Choose another --by.")
+    return told
 
 
 def _retrieval_lines(found: "dict[str, Precision]", mean: float) -> list[str]:
