@@ -163,6 +163,8 @@ def _negclip_rows(line: dict[str | Any, Any], place: str) -> Iterator[Row]:
     negatives = _listed(line.pop("neg_caption"), place)
     row: dict[str, Any] = {_NEGCLIP.get(name, name): value for name, value in line.items() if value}
     row |= {name: _parsed(row[name].encode(), place) for name in ("edit", "scores") if name in row}
+    if not negatives:  # counted, not passed over
+        yield place, row | {"negative": "", "status": "rejected", "reason": row.get("reason") or "no_candidate"}
     for number, negative in enumerate(negatives):
         one = {"negative": negative}
         if "id" in row and len(negatives) > 1:
@@ -196,7 +198,11 @@ def _write_negclip(frame: pl.DataFrame, path: Path) -> None:
     table = csv.DictWriter(lines, [*names, *others], restval="", delimiter="\t", lineterminator="\r\n")
     table.writeheader()
     for extra, row in zip(extras, candidate_rows(frame), strict=True):
-        row |= {"title": row["caption"], "filepath": row["image"], "neg_caption": repr([row["negative"]])}
+        row |= {
+            "title": row["caption"],
+            "filepath": row["image"],
+            "neg_caption": repr([text] if (text := row["negative"]) else []),
+        }
         cells = extra | {name: row[name] for name in names}
         table.writerow({name: cell if isinstance(cell, str) else compact_json(cell) for name, cell in cells.items()})
     write_text(path, "".join(lines))

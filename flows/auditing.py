@@ -7,13 +7,14 @@ from pathlib import Path
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.reading import ReadOptions
 from pairwright.filters.audit.page import Gaps
 from pairwright.filters.audit.verdict import Audit, audit
 from pairwright.filters.candidates import type_name, usable_corpus
 from pairwright.filters.groups import corpus_of, text_group
 from pairwright.filters.review.rows import read_rows
 from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
+from pairwright.flows.beside import pairs_beside
 
 FEW = 1_000
 
@@ -37,18 +38,21 @@ class AuditRequest:
     meaning: bool = False
 
 
-def rows_to_audit(path: Path) -> pl.DataFrame:
-    """Return the candidate rows of a file, a build or shards that have a negative.
+def rows_to_audit(path: Path) -> tuple[pl.DataFrame, int]:
+    """Return the candidate rows of a file, a build or shards that have a negative, and how many came in rejected.
+
+    The latter are not attacked, but figures show them; those without a negative are not even that.
 
     Raises:
         InputError: it cannot be read, or holds no row that is not rejected.
     """
-    frame = read_rows(path).frame.filter(pl.col("negative").str.strip_chars() != "")
+    given = read_rows(path).frame
+    frame = given.filter(pl.col("negative").str.strip_chars() != "")
     if frame.is_empty():
         raise InputError("there are no rows", where=str(path), mend="Give captions with negatives.")
     if not (frame["status"] == "kept").any():
         raise InputError("no row that is not rejected", where=str(path), mend="Give rows with status kept, or without.")
-    return frame
+    return frame, int((given["status"] != "kept").sum())
 
 
 def audit_rows(
@@ -94,8 +98,7 @@ def attackable(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _pool(corpus: str, frame: pl.DataFrame, note: Callable[[str], None]) -> Corpus:
-    options = ReadOptions(input=corpus, on_error="skip", verify_images="off")
-    given = corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs)
+    given = corpus_of(pairs_beside(ReadOptions(input=corpus), note))
     pool, captions = usable_corpus(given, frame)
     if pool.pool:
         note("Most of --corpus is under test: each row is scored without the captions of its own image.")

@@ -18,8 +18,8 @@ from typing import Any, Literal, get_args
 import orjson
 
 from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.datasets.images import is_url
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.images import is_url, split_locator
+from pairwright.datasets.reading import ReadOptions
 from pairwright.datasets.records import Pair
 from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
@@ -29,6 +29,7 @@ from pairwright.filters.validation.by_margin import by_margin
 from pairwright.filters.validation.judging import Judge, pair_of
 from pairwright.filters.validation.questions import Question, Verdict
 from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import POOL_CAPTIONS
 from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import failed_path
@@ -74,7 +75,7 @@ class ValidationRequest:
         out: file to write.
         by: the witnesses.
         captions: pairs of the images, for their other captions and boxes; without, the rows alone tell.
-        image_root: folder that relative images of the rows start from.
+        image_root: folder that relative images of the rows start from; without, that of ``input``, then the working one.
         model: of the CLIP witness: folder, hub name or ``ARCH::pretrained``.
         device: of the CLIP witness.
         margin: see `filters.validation.by_margin`; cosine.
@@ -122,8 +123,14 @@ class Validation:
                 self._rows[at] = question, text_group(image, key, caption), kind
 
     def _locator(self, image: str) -> str:
+        if not image or is_url(image):
+            return image
         root = self.request.image_root
-        return str(root / image) if root is not None and image and not is_url(image) else image
+        if root is None:
+            root = self.request.input.parent
+            if not (root / split_locator(image)[0]).exists():
+                return image  # from the working folder
+        return str(root / image)
 
     def standing(self) -> dict[int, Question]:
         """The rows that no witness has spoken against, by their position."""
@@ -147,7 +154,7 @@ class Validation:
     def context(self, note: Callable[[str], None]) -> None:
         """Hear the images' other captions and boxes."""
         groups = {group for _, group, _ in self._rows.values()}
-        known = known_of(self._pairs(), groups)
+        known = known_of(self._pairs(note), groups)
         several = sum(len(each.captions) + len(each.boxes) > 1 for each in known.values())
         if not several:
             note("No image has another caption or a box: only rewordings can be found. --captions FILE tells more.")
@@ -167,12 +174,11 @@ class Validation:
         self.hear("context", verdicts())
         self.told["context"]["images_with_context"] = several
 
-    def _pairs(self) -> Iterator[Pair]:
+    def _pairs(self, note: Callable[[str], None]) -> Iterator[Pair]:
         for key, image, caption in self.frame.select("key", "image", "caption").iter_rows():
             yield Pair(key, caption, image=image)
         if self.request.captions is not None:
-            for batch in read_pairs(self.request.captions):
-                yield from batch.pairs
+            yield from pairs_beside(self.request.captions, note)
 
     def clip(self) -> None:
         """Hear a CLIP-like model."""

@@ -54,3 +54,28 @@ def test_what_cannot_be_audited_is_told(run: Run, tmp_path: Path) -> None:
     assert run("audit", "rows.txt", ok=False).returncode == 2
     written(tmp_path / "rows.jsonl", hacked=False)
     assert run("audit", "rows.jsonl", "--report", "page.pdf", ok=False).returncode == 2
+
+
+def test_rows_that_are_not_attacked_are_counted(run: Run, tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.jsonl", hacked=False)
+    lost = [{"caption": "a b", "negative": "a c", "status": "rejected", "reason": "same_meaning"}]
+    lost += [{"caption": "a b", "negative": "", "status": "rejected", "reason": "no_edit"}]
+    path.write_text(path.read_text() + "".join(json.dumps(row) + "\n" for row in lost))
+    done = run("audit", "rows.jsonl", "--max", "0.7", "--json")
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["left_out"]) == (200, 2)
+    assert "2 rows came in rejected" in done.stderr
+
+
+def test_a_row_of_the_negclip_layout_without_negatives_is_counted(run: Run, tmp_path: Path) -> None:
+    path = written(tmp_path / "rows.tsv", hacked=False)
+    path.write_text(path.read_text() + "a dog\tx.jpg\t[]\n")
+    told = json.loads(run("audit", "rows.tsv", "--max", "0.7", "--json").stdout)
+    assert (told["rows"], told["left_out"]) == (200, 1)
+
+
+def test_rows_of_a_corpus_that_cannot_be_read_are_counted(run: Run, tmp_path: Path) -> None:
+    written(tmp_path / "rows.jsonl", hacked=False)
+    (tmp_path / "c.jsonl").write_text('{"id": 1, "caption": "a dog on a beach"}\n{"id": 2, "caption": null}\n{"id":\n')
+    done = run("audit", "rows.jsonl", "--corpus", "c.jsonl", "--max", "0.7")
+    assert "c.jsonl: 2 rows were passed over (broken_json 1, empty_caption 1)." in done.stderr

@@ -203,3 +203,15 @@ def test_shuffled_rows_are_for_training_and_come_in_rejected(tmp_path: Path, end
     found = read_candidates(tmp_path / f"rows.{ending}")
     assert found["status"].to_list() == ["rejected", "kept"]
     assert found["reason"].to_list() == ["for_training", ""]
+
+
+def test_a_line_of_the_negclip_layout_without_negatives_is_a_rejected_row_and_stays_one(tmp_path: Path) -> None:
+    path = tmp_path / "train.tsv"
+    path.write_text("title\tfilepath\tneg_caption\na dog\tx.jpg\t['a cat']\na bus\ty.jpg\t[]\n")
+    frame = read_candidates(path)
+    assert frame.select("caption", "negative", "status", "reason").rows() == [
+        ("a dog", "a cat", "kept", ""),
+        ("a bus", "", "rejected", "no_candidate"),
+    ]
+    write_candidates(frame, tmp_path / "out.tsv")
+    assert read_candidates(tmp_path / "out.tsv").drop("id").equals(frame.drop("id"))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pairwright.cli.main import app
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
 from pairwright.datasets.colorshape.oracle import Verdict, judge
 from pairwright.datasets.colorshape.scenes import Scene
+from pairwright.flows.validating import Validation, ValidationRequest
 from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.chat_request import ChatRequest
@@ -63,6 +65,15 @@ def test_other_captions_of_the_image_speak_against_what_they_say(tmp_path: Path)
     }  # fmt: skip
 
 
+def test_rows_of_captions_that_cannot_be_read_are_counted(tmp_path: Path) -> None:
+    rows = written(tmp_path / "rows.jsonl", ROWS)
+    about = written(tmp_path / "about.jsonl", [{"image_id": 1, "captions": ["a cat"]}, {"image_id": 2, "captions": 3}])
+    done = CliRunner().invoke(
+        app, ["validate", str(rows), "--captions", str(about), "--out", str(tmp_path / "out.jsonl")]
+    )
+    assert "about.jsonl: 1 row was passed over (wrong_type 1)." in done.stderr
+
+
 def test_without_captions_only_rewordings_are_found_and_a_line_says_so(tmp_path: Path) -> None:
     rows = written(tmp_path / "rows.jsonl", ROWS)
     done = CliRunner().invoke(app, ["validate", str(rows), "--out", str(tmp_path / "out.jsonl")])
@@ -70,9 +81,28 @@ def test_without_captions_only_rewordings_are_found_and_a_line_says_so(tmp_path:
     assert rows_of(tmp_path / "out.jsonl")["a"]["status"] == "kept"
 
 
+def test_images_lie_beside_the_input_unless_a_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "ä ö.png").write_bytes(b"here")
+    rows = written(tmp_path / "rows.jsonl", [ROWS[0] | {"image": "ä ö.png"}])
+    request = ValidationRequest(rows, tmp_path / "o.jsonl")
+    assert Validation(request).standing()[0].image == str(tmp_path / "ä ö.png")
+    elsewhere = Validation(replace(request, image_root=tmp_path / "other")).standing()[0]
+    assert elsewhere.image == str(tmp_path / "other" / "ä ö.png")
+    written(rows, [ROWS[0] | {"image": "of the working folder.png"}])
+    assert Validation(request).standing()[0].image == "of the working folder.png"
+
+
 def test_options_that_would_do_nothing_are_refused(tmp_path: Path) -> None:
     rows = written(tmp_path / "rows.jsonl", ROWS)
-    for options in (["--margin", "0.1"], ["--model", "m"], ["--keep-undecided"], ["--by", "cat"], ["--columns", "a=b"]):
+    for options in (
+        ["--margin", "0.1"],
+        ["--image-root", "x"],
+        ["--by", "llm"],
+        ["--model", "m"],
+        ["--keep-undecided"],
+        ["--by", "cat"],
+        ["--columns", "a=b"],
+    ):
         done = CliRunner().invoke(app, ["validate", str(rows), "--out", str(tmp_path / "o.jsonl"), *options])
         assert done.exit_code != 0
     assert not (tmp_path / "o.jsonl").exists()

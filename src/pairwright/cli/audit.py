@@ -55,7 +55,9 @@ def audit(
     if report is not None and report.suffix not in {".html", ".md"}:
         raise UsageError(f"{report}: the page ends in .html or .md.")
     added = Also.of(also, asked)
-    frame = rows_to_audit(input_)
+    frame, left_out = rows_to_audit(input_)
+    if left_out:
+        note(f"{left_out:,} {'row' if left_out == 1 else 'rows'} came in rejected; no attack is on those.")
     beside = report or Path(f"{input_.name}.audit.html")  # without a page, answers are kept in the working folder
     also_by = attackers(added, asked, frame, beside, seed, as_json=as_json)
     request = AuditRequest(corpus, most, seed, report is not None, added.meaning)
@@ -64,7 +66,7 @@ def audit(
         write_text(
             report, as_markdown(found, input_.name) if report.suffix == ".md" else as_html(found, input_.name, gaps)
         )
-    result: dict[str, Any] = {**found.as_json(), **({"report": str(report)} if report else {})}
+    result: dict[str, Any] = {**found.as_json(), "left_out": left_out, **({"report": str(report)} if report else {})}
     if also_by.bill:
         result["llm"] = also_by.bill
     emit(result, [*_lines(found, report), *(bill_lines(result) if also_by.bill else [])], as_json=as_json)

@@ -29,7 +29,7 @@ def validate(
     ] = "",
     instances: Annotated[str, typer.Option("--instances", help="COCO instances JSON: boxes for --captions.")] = "",
     image_root: Annotated[
-        Path | None, typer.Option("--image-root", help="Folder that the rows' images start from.")
+        Path | None, typer.Option("--image-root", help="Folder that the rows' images start from; else that of INPUT.")
     ] = None,
     clip_model: Annotated[
         str, typer.Option("--clip-model", help="With --by clip: folder, hub name or ARCH::pretrained.")
@@ -70,11 +70,13 @@ def validate(
         asked.refuse("without --by llm")
         if keep_undecided:
             raise UsageError("--keep-undecided does nothing without --by llm.")
+    elif not asked.model:
+        raise UsageError("--by llm needs a model. Name it with --model.")
+    if image_root is not None and witnesses == ("context",):
+        raise UsageError("--image-root does nothing without --by clip or llm: context looks at no image.")
     if not captions and (mapping or instances):
         raise UsageError("--columns and --instances are about --captions. Name that file.")
-    read = ReadOptions(
-        captions, columns=columns_option(mapping), instances=instances, on_error="skip", verify_images="off"
-    )
+    read = ReadOptions(captions, columns=columns_option(mapping), instances=instances)
     request = ValidationRequest(
         input_,
         out,
