@@ -170,6 +170,8 @@ def test_an_export_of_a_build_leaves_out_what_was_rejected(tmp_path: Path) -> No
         (["--report", "d.jsonl", "--apply", "d.jsonl"], "two calls"),
         (["--report", "d.jsonl", "--out", "o.jsonl"], "takes no --out"),
         (["--report", "d.jsonl", "--sample", "3"], "of the review itself"),
+        (["--report", "d.jsonl", "--no-browser"], "of the review itself"),
+        (["--apply", "d.jsonl", "--out", "o.jsonl", "--seed", "3"], "of the review itself"),
         (["--apply", "d.jsonl"], "name the file by --out"),
         (["--only-reviewed"], "go with --apply"),
         (["--apply", "d.jsonl", "--out", "rows.jsonl"], "is the input itself"),

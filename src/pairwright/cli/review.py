@@ -77,6 +77,10 @@ def review(
     from pairwright.flows.annotation_files import refuse_overwriting
 
     _check(out, report, apply_, sample=sample, narrowed=only_reviewed or only_kept)
+    if (report or apply_) and (seed or port or no_browser or image_root):
+        raise UsageError(
+            "--seed, --port, --no-browser and --image-root are of the review itself, not of its decisions."
+        )
     rows = read_positives(input_, image_root) if positives else read_rows(input_, image_root)
     if report is not None:
         _report(rows, report, reviewer, as_json=as_json)
