@@ -29,8 +29,8 @@ def replacing(path: Path) -> Iterator[Path]:
         The path to write to (``.<name>.tmp-<pid>@<machine>``). The file must exist when the block ends.
 
     Raises:
-        OSError: the disk takes no more (full, a quota, read only, failing), whatever the library that wrote made of
-            it; with ``path`` as its file.
+        OSError: ``path`` may not be written, or the disk takes no more (full, a quota, read only, failing), whatever the
+            library that wrote made of it; with ``path`` as its file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}{_HERE}")
@@ -41,6 +41,8 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.replace(path)
     except Exception as error:
         number = _of_the_disk(error)
+        if number is None and isinstance(error, OSError) and error.filename == str(temporary):
+            number = error.errno  # such as a folder that may not be written into: the user knows `path` alone
         if number is None or (isinstance(error, OSError) and error.filename not in {None, str(temporary)}):
             raise
         raise OSError(number, os.strerror(number), str(path)) from error

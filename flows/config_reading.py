@@ -11,6 +11,22 @@ from pydantic import BaseModel, ValidationError
 from pairwright.datasets.errors import ConfigError
 
 
+class _Once(yaml.SafeLoader):
+    """YAML's safe loader, but for a key that stands twice: YAML forbids it, and PyYAML takes the last without a word."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's
+        """Return a mapping, or refuse it."""
+        seen: set[object] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        problem=f"the key `{key.value}` stands twice", problem_mark=key.start_mark
+                    )
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def read_settings(path: Path, how_to_write: str) -> dict[str, Any]:
     """Return the settings of a YAML file, not yet checked.
 
@@ -27,7 +43,7 @@ def read_settings(path: Path, how_to_write: str) -> dict[str, Any]:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(f"{path}: cannot be read ({why}). {how_to_write}") from None
     try:
-        data = yaml.safe_load(text)
+        data = _Once(text).get_single_data()
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         line = f":{place.line + 1}" if place else ""
@@ -53,7 +69,8 @@ def messages(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
             said = f"{problem['ctx']['error']}"
             yield f"`{place}`: {said}. Change it." if place else f"{said}."
         else:
-            yield f"`{place}` is {problem['input']!r}: {problem['msg'].lower()}. Change it."
+            said = problem["msg"][:1].lower() + problem["msg"][1:]  # not all of it: it may hold a pattern
+            yield f"`{place}` is {problem['input']!r}: {said}. Change it."
 
 
 def _unknown_key(loc: tuple[int | str, ...], section: type[BaseModel]) -> str:

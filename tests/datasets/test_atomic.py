@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairwright.datasets.atomic import remove_left_behind, replacing, write_text
+from pairwright.datasets.atomic import _HERE, remove_left_behind, replacing, write_text
 
 
 def broken_off(path: Path) -> None:
@@ -24,6 +24,13 @@ def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
         broken_off(tmp_path / "a.txt")
     assert (tmp_path / "a.txt").read_text() == "old"
     assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
+
+
+def test_a_place_that_may_not_be_written_is_named_as_the_user_knows_it(tmp_path: Path) -> None:
+    refused = OSError(errno.EACCES, "Permission denied", str(tmp_path / f".a.txt.tmp-{os.getpid()}{_HERE}"))
+    with pytest.raises(PermissionError) as told:
+        full(tmp_path / "a.txt", refused)
+    assert told.value.filename == str(tmp_path / "a.txt")
 
 
 def full(path: Path, error: Exception) -> None:

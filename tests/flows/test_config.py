@@ -20,7 +20,7 @@ LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
         ({"retrieve": {"queries": "q.txt", "kk": 3}}, "unknown key `retrieve.kk`. Did you mean `k`?"),
         ({"zzz": 1}, "Known here: name, seed, input"),
         ({"input": {}}, "`input.path` is missing"),
-        ({"name": "a/b"}, "`name` is 'a/b'"),
+        ({"name": "a/b"}, "`name` is 'a/b': string should match pattern '^[A-Za-z0-9]"),
         ({"negatives": {"types": ["replace"]}}, "`negatives.types.0` is 'replace'"),
         ({"refine": {}}, "refine needs hard negatives"),
         ({"seed": -1}, "`seed` is -1"),
@@ -48,7 +48,14 @@ def test_the_prompts_of_answer_forms_can_be_changed_and_switched_off(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("a: [", r":\d+: not YAML"), ("- 1", "holds no settings"), ("", "holds no settings")]
+    ("text", "message"),
+    [
+        ("a: [", r":\d+: not YAML"),
+        ("- 1", "holds no settings"),
+        ("", "holds no settings"),
+        ("name: a\nname: b\n", r":2: .*`name` stands twice"),
+        ("input: {path: a, path: b}", r":1: .*`path` stands twice"),
+    ],
 )
 def test_a_file_that_is_no_config_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "b.yaml").write_text(text)
