@@ -48,6 +48,7 @@ class Sample:
         image: bytes of the image file; None for a text-only sample.
         image_ext: ``jpg``, ``png`` or ``webp``; empty for a text-only sample.
         makers: who made its texts, when a shard told it; empty where the texts tell it themselves (see `makers_of`).
+        image_told: name of the image, when a shard told it, as its source called it; empty where the pair tells it.
     """
 
     pair: Pair
@@ -56,6 +57,7 @@ class Sample:
     image: bytes | None = None
     image_ext: str = ""
     makers: tuple[Origin, ...] = ()
+    image_told: str = ""
 
 
 def makers_of(sample: Sample) -> list[Origin]:
@@ -133,7 +135,7 @@ def _provenance(sample: Sample) -> dict[str, Any]:
     return {
         "source": pair.source,
         "source_id": pair.source_id,
-        "image": image_name(pair.image),
+        "image": sample.image_told or image_name(pair.image),
         "license": pair.license,
         "width": pair.width,
         "height": pair.height,
@@ -190,7 +192,7 @@ def sample_from_members(key: str, members: dict[str, bytes], where: str) -> Samp
     )
     makers = tuple(Origin(**maker) for maker in source["made_by"])
     texts, rationales = tuple(_annotations(body)), tuple(_examples(body))
-    return Sample(pair, texts, rationales, members.get(image_ext), image_ext, makers)
+    return Sample(pair, texts, rationales, members.get(image_ext), image_ext, makers, source["image"])
 
 
 def bad_key(key: str, said: str) -> str:

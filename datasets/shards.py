@@ -27,6 +27,8 @@ SUMS = "SHA256SUMS"
 MAX_SAMPLES = 10_000
 MAX_BYTES = 512 * 2**20
 
+TWICE = "The same pair stands twice: leave one of the inputs, or one of the samples, out."
+
 _NUMBERED = re.compile(r"\d{5}\.tar")
 _BRACES = re.compile(r"(?P<head>.*)\{(?P<first>\d+)\.\.(?P<last>\d+)\}(?P<tail>.*)")
 _BUFFER = 2**20
@@ -252,6 +254,27 @@ def brace_pattern(folder: Path, shards: int) -> str:
     return str(folder / f"{{{0:05d}..{shards - 1:05d}}}.tar")
 
 
+def too_few(shards: int, samples: int, readers: int) -> str:
+    """Return what is wrong with so many shards for loaders that give each reader whole ones; empty when there are enough.
+
+    Args:
+        shards: that there are.
+        samples: in them.
+        readers: workers x ranks of the training run; each takes a share of the shards, and one without a shard fails
+            (OpenCLIP) or has nothing to read (webdataset).
+    """
+    if shards >= readers:
+        return ""
+    told = f"{shards:,} shards for {readers:,} readers (workers x ranks): loaders that share out whole shards, such as "
+    each = samples // readers
+    mend = (
+        f"Write them again with at most {each:,} samples each"
+        if each
+        else "There are fewer samples than readers: use fewer"
+    )
+    return f"{told}webdataset and OpenCLIP, leave some without data. {mend}."
+
+
 def shard_summary(shards: ShardSet) -> dict[str, str | int]:
     """Return what a manifest says of a finished folder; ``folder`` and ``pattern`` are names, without their place."""
     return {
@@ -308,14 +331,25 @@ def read_shard(path: Path) -> Iterator[Sample]:
         yield sample_from_members(key, contents, str(path))
 
 
-def scan_shard(path: Path) -> ShardInfo:
-    """Return what is known of a shard on disk, reading it whole; errors as in `read_members`."""
-    keys: set[str] = set()
-    image_ext = ""
+def scan_shard(path: Path, seen: set[str] | None = None) -> ShardInfo:
+    """Return what is known of a shard on disk, reading it whole; errors as in `read_members`.
+
+    Args:
+        path: of the shard.
+        seen: keys of the shards before it, to which its own are added.
+
+    Raises:
+        InputError: when one of its keys was seen.
+    """
+    seen = set() if seen is None else seen
+    count, image_ext = 0, ""
     for key, contents in read_members(path):
-        keys.add(key)
+        if key in seen:
+            raise InputError("a key that came before", where=f"{path}, sample {key}", mend=TWICE)
+        seen.add(key)
+        count += 1
         image_ext = next((ext for ext in contents if ext not in ("txt", "json")), "")
-    return ShardInfo(path.name, len(keys), path.stat().st_size, sha256_of(path), image_ext)
+    return ShardInfo(path.name, count, path.stat().st_size, sha256_of(path), image_ext)
 
 
 def sha256_of(path: Path) -> str:

@@ -23,7 +23,7 @@ from pairwright.datasets.manifest import changed_files, is_build
 from pairwright.datasets.recode import extension, open_picture
 from pairwright.datasets.sample_shape import SHAPE, misfit
 from pairwright.datasets.samples import bad_key
-from pairwright.datasets.shards import SIZES, SUMS, find_shards, read_members, sha256_of, shard_name
+from pairwright.datasets.shards import SIZES, SUMS, find_shards, read_members, sha256_of, shard_name, too_few
 
 MAX_PROBLEMS = 1_000
 IMAGE_MARK = "<image>"
@@ -52,6 +52,22 @@ def verify(path: Path, images: Path | None = None) -> list[str]:
     folder = path / "shards" if (path / "shards").is_dir() else path
     problems = _build(path, folder, digest) if is_build(path) else _shards(folder, find_shards(folder), digest)
     return list(islice(problems, MAX_PROBLEMS))
+
+
+def shards_for(path: Path, readers: int) -> str:
+    """Return what is wrong with the number of shards for a loader that shares out whole ones; empty: they are enough.
+
+    Args:
+        path: a build directory, a folder of shards, a tar or a brace pattern.
+        readers: workers x ranks.
+    """
+    folder = path / "shards" if (path / "shards").is_dir() else path
+    try:
+        tars = find_shards(folder)
+    except InputError:
+        return ""  # `verify` tells that
+    sizes = _read_sizes((folder if folder.is_dir() else folder.parent) / SIZES) or {}
+    return too_few(len(tars), sum(sizes.get(tar.name, 0) for tar in tars), readers)
 
 
 def _build(path: Path, folder: Path, digest: Digest) -> Iterator[str]:

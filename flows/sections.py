@@ -285,9 +285,13 @@ class RefineSection(Section):
 class ShardsSection(Section):
     """The WebDataset shards."""
 
-    samples: int = Field(10_000, ge=1, description="samples a shard")
+    samples: int = Field(10_000, ge=1, description="samples a shard, at most")
+    megabytes: int = Field(
+        512, ge=1, description="MiB a shard, at most; reckoned from the sizes of the source's images"
+    )
     images: bool = Field(default=True, description="false: texts only, though the pairs name images")
     image_format: Literal["", "jpg", "png", "webp"] = Field("", description="empty: bytes pass through untouched")
+    longest_side: int = Field(0, ge=0, description="pixels; larger pictures are scaled down to it; 0: sizes stay")
 
 
 # What only a server's client uses; see `LLMSection`.

@@ -16,7 +16,7 @@ from pairwright.flows.stages.ask import AskingStage, has_failed_rows
 from pairwright.flows.stages.generate import Generation, generate_part
 from pairwright.flows.stages.rationales import STAGE as RATIONALES
 from pairwright.flows.stages.rationales import RationaleStage
-from pairwright.flows.stages.shards import Packing, part_state, plan_shards, write_one_shard
+from pairwright.flows.stages.shards import Packing, part_sizes, part_state, plan_shards, write_one_shard
 from pairwright.flows.stages.tag import tag_part
 from pairwright.generators.llm.budget import Bill
 from pairwright.generators.rationales import Settings
@@ -73,7 +73,7 @@ class StageJobs:
         if asking.retry_failed:
             receipt_path(self.engine.root, this.stage, "all").unlink(missing_ok=True)
         shown = Packing((), ShardsSection(images=bool(this.options.get("see_image"))), this.choice)
-        images = [part_state(self.engine.root, part, shown)[1] for part in parts]
+        images = [part_state(self.engine.root, part, shown) for part in parts]
         settings = [repr(this), asking.shape(), list(parts), state, images]
         job = Job(this.stage, "all", stage, (list(parts),), fingerprint(this.stage, "all", settings, inputs), here=True)
         return await self.engine.stage([job])
@@ -100,7 +100,8 @@ class StageJobs:
         stages = tuple(this.stage for this in generations(config))
         packing = Packing(stages, config.shards, choice_of(config), config.rationales is not None)
         states = {part: part_state(self.engine.root, part, packing) for part in parts}
-        plan = plan_shards([(part, states[part][0]) for part in parts], config.shards.samples)
+        sizes = ((part, part_sizes(self.engine.root, part, packing)) for part in parts)
+        plan = plan_shards(sizes, config.shards.samples, config.shards.megabytes * 2**20)
         jobs = [
             self.job(
                 "shards",
@@ -110,7 +111,7 @@ class StageJobs:
                 number,
                 slices,
                 packing,
-                state=" ".join(states[piece.part][1] for piece in slices),
+                state=" ".join(states[piece.part] for piece in slices),
             )
             for number, slices in enumerate(plan, first)
         ]

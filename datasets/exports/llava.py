@@ -5,7 +5,8 @@ stands exactly once, in the first human turn, before or after the question at ra
 place). A text-only pair gives rows with neither ``image`` nor mark. A mark that stood in a text by itself is written
 ``< image >``, since a trainer would take it for another picture. `check_llava` is the validator.
 
-Rows whose image file is not there are written, and told as ``missing_images``.
+Rows whose image file is not there are written, and told as ``missing_images``; pairs that have no conversation have no
+row, and are told as ``without_conversations``.
 """
 
 import json
@@ -28,9 +29,10 @@ _SPEAKER = {"human": "human", "assistant": "gpt"}
 
 
 def write(source: Source, out: Path, options: ExportOptions) -> Exported:
-    """Write the conversations of ``source`` to the JSON file ``out``; told of it: ``missing_images``."""
+    """Write the conversations of ``source`` to the JSON file ``out``; told of it: ``missing_images``, ``without_conversations``."""
     rows = _Rows(source, options)
-    return replace(write_json_list(rows.each(), out), told={"missing_images": len(rows.missing)})
+    written = write_json_list(rows.each(), out)
+    return replace(written, told={"missing_images": len(rows.missing), "without_conversations": rows.without})
 
 
 @dataclass
@@ -38,11 +40,13 @@ class _Rows:
     source: Source
     options: ExportOptions
     missing: set[str] = field(default_factory=set)
+    without: int = 0
 
     def each(self) -> Iterator[dict[str, Any]]:
         names = ImageNames(self.options)
         for sample in self.source.samples():
             found = conversations(sample)
+            self.without += not found
             image = names.name(sample) if found else ""
             if image and self._is_missing(sample):
                 self.missing.add(sample.pair.image)

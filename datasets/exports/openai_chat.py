@@ -7,6 +7,7 @@ a picture by URL or as a data URL; so URLs stay, and other images are put into t
 
 import base64
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,18 @@ _ROLE = {"human": "user", "assistant": "assistant"}
 
 
 def write(source: Source, out: Path, options: ExportOptions) -> Exported:
-    """Write the conversations of ``source`` to the JSONL file ``out``."""
-    return write_json_lines(_rows(source, options), out)
+    """Write the conversations of ``source`` to the JSONL file ``out``; told of it: ``without_conversations``."""
+    without: list[str] = []
+    written = write_json_lines(_rows(source, options, without), out)
+    return replace(written, told={"without_conversations": len(without)})
 
 
-def _rows(source: Source, options: ExportOptions) -> Iterator[dict[str, Any]]:
+def _rows(source: Source, options: ExportOptions, without: list[str]) -> Iterator[dict[str, Any]]:
     names = ImageNames(options)
     for sample in source.samples():
         found = conversations(sample)
+        if not found:
+            without.append(sample.pair.key)
         url = _url(sample, names) if found else ""
         for annotation in found:
             messages: list[dict[str, Any]] = [{"role": _ROLE[t.role], "content": t.text} for t in annotation.turns]

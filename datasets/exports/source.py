@@ -13,13 +13,13 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.images import open_image
+from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.images import check_image, open_image
 from pairwright.datasets.manifest import is_build, read_manifest
 from pairwright.datasets.recode import AS_THEY_ARE, Recoding, recode
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import SIZES, find_shards, read_shard
+from pairwright.datasets.shards import SIZES, TWICE, find_shards, read_shard
 from pairwright.datasets.tables import ANNOTATIONS, EXAMPLES, PAIRS
 
 
@@ -82,6 +82,36 @@ def with_examples(source: Source, examples: Iterable[Example], matched: set[str]
             yield replace(sample, examples=(*sample.examples, *added), makers=makers)
 
     return Source(samples, manifest=source.manifest)
+
+
+def joined(sources: Sequence[Source]) -> Source:
+    """Return several sources of samples as one, in the order in which they are given.
+
+    Raises:
+        UsageError: when one of them is a table of examples.
+    """
+    if any(source.examples for source in sources):
+        raise UsageError("a table of rationales has no samples to join. Give it with --rationales.")
+    whole = all(source.shards for source in sources)
+
+    def samples() -> Iterator[Sample]:
+        return without_repeats(sample for source in sources for sample in source.samples())
+
+    return Source(samples, tuple(tar for source in sources for tar in source.shards) if whole else ())
+
+
+def without_repeats(samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Yield the samples.
+
+    Raises:
+        InputError: at a key that came before.
+    """
+    seen: set[str] = set()
+    for sample in samples:
+        if sample.pair.key in seen:
+            raise InputError("a key that came before", where=f"sample {sample.pair.key}", mend=TWICE)
+        seen.add(sample.pair.key)
+        yield sample
 
 
 def open_source(path: Path) -> Source:
@@ -152,4 +182,7 @@ def with_image(sample: Sample, recoding: Recoding = AS_THEY_ARE) -> Sample:
         return sample
     raw = sample.image if sample.image is not None else open_image(locator)
     data, ext = recode(raw, recoding, locator)
+    if recoding.longest_side and data is not raw:
+        width, height, _ = check_image(data, where=locator)
+        sample = replace(sample, pair=replace(sample.pair, width=width, height=height))
     return replace(sample, image=data, image_ext=ext)

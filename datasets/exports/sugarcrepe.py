@@ -3,7 +3,7 @@
 A file is one object, ``{"0": {"filename", "caption", "negative_caption"}, "1": ...}``, indented by four. When the
 output ends in ``.json`` all rows go there; else it is a folder with one file a type: ``replace_obj.json``,
 ``swap_att.json`` and so on. This is a benchmark, so negatives that are for training only (SHUFFLE) are left out and
-counted. ``caption`` is the text that the negative was made from. Text-only pairs name their
+counted; so are pairs without a negative. ``caption`` is the text that the negative was made from. Text-only pairs name their
 source id as ``filename``.
 
 The benchmark tells the type of a row by the name of its file. In one file of several types rows say it themselves, as
@@ -32,6 +32,7 @@ from pairwright.datasets.exports.writing import (
 )
 from pairwright.datasets.records import Annotation
 
+_NONE = ""  # the pairs that no row is made of, counted beside the forms
 _SHORT = {"object": "obj", "attribute": "att", "relation": "rel"}
 
 
@@ -56,7 +57,8 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
         if out.suffix == ".json" and not handles:
             _begin(out, stack)
     files = tuple(sorted(counts)) or ((out,) if out.suffix == ".json" else ())
-    return Exported(sum(counts.values()) + len(counts), files, left_out.total())
+    without = left_out.pop(_NONE, 0)
+    return Exported(sum(counts.values()) + len(counts), files, left_out.total(), told={"without_negatives": without})
 
 
 def _begin(path: Path, stack: ExitStack) -> BinaryIO:
@@ -75,6 +77,7 @@ def _rows(
     for sample in source.samples():
         left_out.update(row.form for row in negatives(sample) if row.form in TRAINING_FORMS)
         found = [row for row in negatives(sample) if row.form not in TRAINING_FORMS]
+        left_out[_NONE] += not found
         filename = (names.name(sample) or sample.pair.source_id) if found else ""
         for annotation in found:
             path = out if out.suffix == ".json" else out / f"{type_name(annotation)}.json"

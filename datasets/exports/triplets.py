@@ -35,7 +35,7 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
     """Write every exchange of ``source`` to the JSONL file ``out``.
 
     Returns:
-        What was written, and told of it: ``images``; ``repeated`` (lines that were there already); ``longest`` (output
+        What was written, and told of it: ``images``; ``without_conversations`` (pairs); ``repeated`` (lines that were there already); ``longest`` (output
         in tokens), ``over_77`` (outputs that are longer) and ``counted_by``; ``cut`` (outputs that were cut).
 
     Raises:
@@ -56,6 +56,7 @@ class _Triplets:
     longest: int = 0
     over: int = 0
     cut: int = 0
+    without: int = 0
     names: ImageNames = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,6 +79,7 @@ class _Triplets:
     def told(self) -> dict[str, Any]:
         return {
             "images": self.images,
+            "without_conversations": self.without,
             "repeated": self.repeated,
             "longest": self.longest,
             f"over_{CONTEXT}": self.over,
@@ -87,6 +89,7 @@ class _Triplets:
 
     def _take(self, sample: Sample, rows: dict[tuple[str, str], _Row]) -> None:
         found = conversations(sample)
+        self.without += not found
         name = self.names.name(sample) if found else ""
         for annotation in found:
             for instruction, output in exchanges(annotation.turns):

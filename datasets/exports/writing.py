@@ -34,6 +34,8 @@ class ExportOptions:
         image_root: folder below which images are named.
         images: folder to write the images into; rows then name these files.
         recoding: what becomes of image bytes that are written.
+        max_samples: in a shard; 0: shards that are there stay as they are, others have the usual size.
+        max_bytes: of a shard; likewise.
         max_tokens: of triplets, the most tokens of an output, which is cut there; 0: none is cut.
         tokenizer: of triplets, folder of the CLIP tokenizer that counts; None: words are counted (`text_length`).
     """
@@ -42,6 +44,8 @@ class ExportOptions:
     image_root: Path | None = None
     images: Path | None = None
     recoding: Recoding = AS_THEY_ARE
+    max_samples: int = 0
+    max_bytes: int = 0
     max_tokens: int = 0
     tokenizer: Path | None = None
 

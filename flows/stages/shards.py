@@ -1,11 +1,12 @@
 """Stage ``shards``: pairs, images and kept texts become WebDataset shards, one job a shard.
 
-Which pairs a shard holds is planned beforehand from the order of the parts, so that the shards do not depend
-on who writes them. An image that cannot be read is a rejected row; its shard is then smaller than the others.
+Which pairs a shard holds is planned beforehand from the order of the parts and the sizes of their images, so that the
+shards do not depend on who writes them. An image that cannot be read is a rejected row; its shard is then smaller than
+the others. Sizes are those of the source's images: one that is scaled down or encoded anew takes less, or more.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,13 +14,14 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import with_image
-from pairwright.datasets.images import UnusableImage, is_url
+from pairwright.datasets.images import UnusableImage, is_url, split_locator
 from pairwright.datasets.recode import Recoding
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import finish_shards, shard_name, shard_summary, write_shard
+from pairwright.datasets.shards import MAX_BYTES, finish_shards, shard_name, shard_summary, write_shard
 from pairwright.datasets.tables import EXAMPLES, REJECTS
+from pairwright.datasets.tars import find_member
 from pairwright.flows.chosen import Choice, chosen_frame, chosen_pairs
 from pairwright.flows.inputs import file_state
 from pairwright.flows.layout import kept_annotations, rationales_path, rejected_path
@@ -36,24 +38,32 @@ class Slice:
     stop: int
 
 
-def plan_shards(chosen: Sequence[tuple[str, int]], samples: int) -> list[tuple[Slice, ...]]:
+TEXTS = 4_096  # bytes of a sample beside its image, about: texts as JSON, headers, padding
+
+
+def plan_shards(
+    chosen: Iterable[tuple[str, Sequence[int]]], samples: int, most: int = MAX_BYTES
+) -> list[tuple[Slice, ...]]:
     """Return for each shard the slices of parts that it holds.
 
     Args:
-        chosen: (part, number of chosen pairs) in order.
-        samples: in a shard.
+        chosen: (part, bytes of each chosen pair) in order.
+        samples: in a shard, at most.
+        most: bytes in a shard; one sample always has room.
     """
     shards: list[list[Slice]] = []
-    room = 0
-    for part, count in chosen:
+    count, size = samples, 0
+    for part, sizes in chosen:
         start = 0
-        while start < count:
-            if room == 0:
+        for end, each in enumerate(sizes):
+            if count == samples or (count and size + each > most):
+                if end > start:
+                    shards[-1].append(Slice(part, start, end))
                 shards.append([])
-                room = samples
-            taken = min(room, count - start)
-            shards[-1].append(Slice(part, start, start + taken))
-            start, room = start + taken, room - taken
+                start, count, size = end, 0, 0
+            count, size = count + 1, size + each
+        if len(sizes) > start:
+            shards[-1].append(Slice(part, start, len(sizes)))
     return [tuple(slices) for slices in shards]
 
 
@@ -79,13 +89,32 @@ def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: P
     return Outcome([path, rejected], Counts("pair", info.count + len(rejects), info.count, reasons))
 
 
-def part_state(root: Path, part: str, packing: Packing) -> tuple[int, str]:
-    """Return how many pairs of a part go into shards, and the state of their image files (size and time of change)."""
-    frame = chosen_frame(root, part, packing.choice)
+def part_state(root: Path, part: str, packing: Packing) -> str:
+    """Return the state of the image files of a part's pairs that go into shards: size and time of change."""
     if not packing.section.images:
-        return frame.height, ""
+        return ""
+    frame = chosen_frame(root, part, packing.choice)
     files = frame.select(pl.col("image").str.replace(r"(\.tar)::.*$", "${1}").unique(maintain_order=True))["image"]
-    return frame.height, hash_of(file_state([path for file in files if file and (path := Path(file)).is_file()]))
+    return hash_of(file_state([path for file in files if file and (path := Path(file)).is_file()]))
+
+
+def part_sizes(root: Path, part: str, packing: Packing) -> list[int]:
+    """Return the bytes, about, of each sample of a part; of an image that is not there none, which packing will tell."""
+    return [sample_bytes(image, packing.section) for image in chosen_frame(root, part, packing.choice)["image"]]
+
+
+def sample_bytes(image: str, section: ShardsSection) -> int:
+    """Return how many bytes a sample with this image takes, about; see `TEXTS`."""
+    if not (image and section.images) or is_url(image):
+        return TEXTS
+    path, name = split_locator(image)
+    try:
+        if not name:
+            return TEXTS + Path(path).stat().st_size
+        member = find_member(Path(path), name)
+    except (OSError, InputError):
+        return TEXTS
+    return TEXTS + (member.size if member else 0)
 
 
 def finish(root: Path) -> Outcome:
@@ -103,7 +132,7 @@ def finish(root: Path) -> Outcome:
 
 
 def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: list[Reject]) -> Iterator[Sample]:
-    recoding = Recoding(format=packing.section.image_format)
+    recoding = Recoding(packing.section.image_format, packing.section.longest_side)
     for piece in slices:
         pairs = chosen_pairs(root, piece.part, packing.choice)[piece.start : piece.stop]
         texts: dict[str, list[Annotation]] = {}

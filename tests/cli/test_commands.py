@@ -148,7 +148,12 @@ def test_an_index_whose_bytes_changed_fails_the_check(run: Run, scenes: Path, tm
 
 def test_init_build_inspect_verify_export_work_one_after_the_other(run: Run, scenes: Path, tmp_path: Path) -> None:
     run("init", "--template", "negatives", "--input", scenes, "--out", "build.yaml")
+    planned = json.loads(run("build", "build.yaml", "--out", "out", "--dry-run", "--json").stdout)["work"]
+    assert (planned["pairs"], planned["shards"], (tmp_path / "out").exists()) == (300, 1, False)
+    refused = run("build", "build.yaml", "--dry-run", "--only", "nope", ok=False)
+    assert "this build has no such stage" in refused.stderr
     built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1, "--json").stdout)
+    assert planned["stages"] == list(built["stages"])
     for stage in built["stages"].values():
         assert stage["candidates"] == stage["kept"] + sum(stage["rejected"].values())
     assert Path(built["shards"][0]).name == "00000.tar"
@@ -160,6 +165,10 @@ def test_init_build_inspect_verify_export_work_one_after_the_other(run: Run, sce
     assert json.loads(run("inspect", "out", "--key", key, "--json").stdout)["shown"][0]["key"] == key
     told = json.loads(run("export", "out", "--to", "sugarcrepe", "--out", "s.json", "--json").stdout)
     assert told["rows"] == built["stages"]["refine"]["kept"]
+    run("export", "out", "--to", "webdataset", "--samples", 100, "--out", "smaller")
+    assert run("verify", "smaller", "--readers", 3).stdout == "smaller: all is well.\n"
+    few = run("verify", "smaller", "--readers", 4, ok=False)
+    assert (few.returncode, few.stdout[:20]) == (1, "3 shards for 4 reade")
 
 
 def test_verify_finds_a_shard_that_was_cut_off(run: Run, scenes: Path, tmp_path: Path) -> None:
@@ -213,6 +222,9 @@ def test_plugins_lists_what_there_is(run: Run) -> None:
         (["export", "good.jsonl", "--to", "docx", "--out", "x.docx"], "docx"),
         (["refine", "good.jsonl", "--out", "x.jsonl"], "good.jsonl:1: no negative"),
         (["init", "--template", "nope", "--out", "b.yaml"], "There are: all"),
+        (["export", "x", "--to", "llava", "--samples", "5", "--out", "l.json"], "--samples and --megabytes are for"),
+        (["export", "x", "--to", "llava", "--longest-side", "5", "--out", "l.json"], "names images and writes none"),
+        (["export", "x", "--also", "y", "--to", "rationales", "--out", "r.jsonl"], "--also goes neither"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_where(run: Run, tmp_path: Path, arguments: list[str], says: str) -> None:

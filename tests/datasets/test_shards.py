@@ -126,14 +126,12 @@ def test_any_text_comes_back_as_it_was(
     assert texts_of(read.annotations) == texts_of(written.annotations)
 
 
-def test_a_shard_read_and_written_again_tells_the_same_of_its_texts(shards: ShardSet, tmp_path: Path) -> None:
+def test_a_shard_read_and_written_again_is_the_same_with_the_source_s_name_of_each_image(
+    shards: ShardSet, tmp_path: Path
+) -> None:
     path = shards.folder / "00000.tar"
     write_shard(read_shard(path), tmp_path / "again.tar")
-    for (_, old), (_, new) in zip(read_members(path), read_members(tmp_path / "again.tar"), strict=True):
-        before, after = orjson.loads(old["json"]), orjson.loads(new["json"])
-        assert after["provenance"].pop("image").startswith("00000.tar::")
-        before["provenance"].pop("image")
-        assert before == after
+    assert (tmp_path / "again.tar").read_bytes() == path.read_bytes()
 
 
 def test_text_only_samples_have_a_text_and_a_json(tmp_path: Path) -> None:

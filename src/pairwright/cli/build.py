@@ -47,7 +47,7 @@ def build(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what models would be asked, at which cost; build nothing.")
+        bool, typer.Option("--dry-run", help="Tell what would be made, and what models would cost; make nothing.")
     ] = False,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Ask models anew about the rows that they failed at.")
@@ -80,8 +80,10 @@ def build(
     """
     from pairwright.datasets.remote import split_url
     from pairwright.flows.config import load_config
+    from pairwright.flows.scope import Scope
 
     if dry_run:
+        Scope(only, begin).check(load_config(config))
         plan(config, out=out, as_json=as_json)
         return
     if batch_cancel:
@@ -97,7 +99,6 @@ def build(
     progress = BuildProgress()
     progress.note(f"Building {loaded.name} in {folder}{starting(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
-    from pairwright.flows.scope import Scope
 
     scope = Scope(only, begin)
     manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed, scope=scope)

@@ -1,7 +1,7 @@
 """``pairwright export``: write a build or shards in another tool's layout."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -9,6 +9,8 @@ from pairwright.cli.console import columns, emit, note
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.review import tell_uncounted
 from pairwright.datasets.errors import UsageError
+
+SHARDED = ("webdataset", "hf", "croissant")
 
 if TYPE_CHECKING:
     from pairwright.datasets.exports.source import Source
@@ -50,6 +52,18 @@ def export(
         Path | None,
         typer.Option("--tokenizer", help="Of triplets: folder of a CLIP tokenizer, to count tokens by; else words."),
     ] = None,
+    also: Annotated[
+        list[Path] | None,
+        typer.Option("--also", help="Another build or folder of shards whose samples follow INPUT's; may be repeated."),
+    ] = None,
+    samples: Annotated[int, typer.Option("--samples", min=0, help="Of shards: samples in each, at most.")] = 0,
+    megabytes: Annotated[int, typer.Option("--megabytes", min=0, help="Of shards: MiB of each, at most.")] = 0,
+    image_format: Annotated[
+        Literal["jpg", "png", "webp"] | None, typer.Option("--image-format", help="Of images that are written.")
+    ] = None,
+    longest_side: Annotated[
+        int, typer.Option("--longest-side", min=0, help="Pixels, to which larger images that are written are scaled.")
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Write the kept rows of INPUT in the layout that another tool reads.
@@ -59,31 +73,46 @@ def export(
       pairwright export build/birds --to llava --out birds.json
       pairwright export build/birds --to hf --out birds-hub
       pairwright export build/birds --to webdataset --out s3://datasets/birds
+      pairwright export build/birds --also build/fish --to webdataset --samples 5000 --longest-side 384 --out shards
       pairwright export build/birds --to webdataset --rationales itm.parquet --out shards
       pairwright export llava.json --to triplets --out triplets.jsonl
       pairwright export build/birds --to triplets --max-tokens 77 --tokenizer clip-vit-base-patch32 --out birds.jsonl
     """
     from dataclasses import replace
 
-    from pairwright.datasets.exports.source import open_source, with_examples
+    from pairwright.datasets.exports.source import joined, open_source, with_examples
     from pairwright.datasets.exports.table import NO_OPTIONS
     from pairwright.datasets.exports.table import export as write
     from pairwright.datasets.exports.talk_files import ENDINGS, LAYOUTS, source_of_talks
     from pairwright.datasets.mirror import local_copy
+    from pairwright.datasets.recode import Recoding
     from pairwright.datasets.sending import written_here
     from pairwright.datasets.tables import EXAMPLES
 
     input_ = Path(local_copy(str(input_)))
-    if to != "triplets" and (max_tokens or tokenizer):
-        raise UsageError(f"--max-tokens and --tokenizer are for --to triplets. Leave them out for {to}.")
-    options = replace(NO_OPTIONS, seed=seed, max_tokens=max_tokens or 0, tokenizer=tokenizer)
-    if out.exists() and input_.exists() and out.samefile(input_):
+    _refuse_unused(
+        to, tokens=bool(max_tokens or tokenizer), size=samples + megabytes, image=image_format or longest_side
+    )
+    if also and (decisions or to == "rationales"):
+        raise UsageError("--also goes neither with --decisions nor with --to rationales. Leave it out.")
+    options = replace(
+        NO_OPTIONS,
+        seed=seed,
+        max_tokens=max_tokens or 0,
+        tokenizer=tokenizer,
+        recoding=Recoding(image_format or "", longest_side),
+        max_samples=samples,
+        max_bytes=megabytes * 2**20,
+    )
+    if out.exists() and any(path.exists() and out.samefile(path) for path in (input_, *(also or []))):
         raise UsageError(f"{out}: is the input itself. Write to another file.")
     of_talks = input_.suffix.lower() in ENDINGS and input_.is_file() and decisions is None and rationales is None
     if of_talks and to not in LAYOUTS and input_.suffix.lower() != ".parquet":
         raise UsageError(f"{input_}: a file of conversations goes to {', '.join(sorted(LAYOUTS))}, not to {to}.")
     source = input_ if decisions is None else _reviewed(input_, decisions)
-    if of_talks and to in LAYOUTS:
+    if also:
+        source = joined([open_source(Path(local_copy(str(path)))) for path in (input_, *also)])
+    elif of_talks and to in LAYOUTS:
         source, root = source_of_talks(input_)
         options = replace(options, image_root=root)
     left = 0
@@ -96,11 +125,22 @@ def export(
             written = write(with_examples(given, examples, matched), to, place, options)
             left = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
     files = sent or [str(path) for path in written.files]
-    told = [[name.replace("_", " "), count] for name, count in written.told.items()]
+    counts = {**({"for_training": written.for_training} if written.for_training else {}), **written.told}
+    told = [[name.replace("_", " "), count] for name, count in counts.items()]
     lines = columns([["rows", written.rows], *told, *(["file", path] for path in files)], indent="")
     if left:
         note(f"{left:,} rationales belong to no sample of {input_}.")
-    emit({"rows": written.rows, "files": files, **written.told, "rationales_left": left}, lines, as_json=as_json)
+    emit({"rows": written.rows, "files": files, **counts, "rationales_left": left}, lines, as_json=as_json)
+
+
+def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> None:
+    """Refuse options that the format ``to`` would not heed."""
+    if to != "triplets" and tokens:
+        raise UsageError(f"--max-tokens and --tokenizer are for --to triplets. Leave them out for {to}.")
+    if to not in SHARDED and size:
+        raise UsageError(f"--samples and --megabytes are for {', '.join(SHARDED)}. Leave them out for {to}.")
+    if to not in {*SHARDED, "openai"} and image:
+        raise UsageError(f"{to} names images and writes none. Leave --image-format and --longest-side out.")
 
 
 def _reviewed(input_: Path, decisions: Path) -> "Source":

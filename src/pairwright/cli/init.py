@@ -12,7 +12,7 @@ from pairwright.cli.reading import columns_option
 def init(
     *,
     out: Annotated[Path, typer.Option(help="The YAML file to write.")],
-    template: Annotated[str, typer.Option(help="react, negatives, llava or all.")] = "all",
+    template: Annotated[str, typer.Option(help="react, negatives, llava, rationales or all.")] = "all",
     input_: Annotated[str, typer.Option("--input", help="Your data: file, folder or brace pattern.")] = "",
     columns: Annotated[str, typer.Option(help="Your columns, such as key=image_id,captions=captions.")] = "",
     prefect: Annotated[

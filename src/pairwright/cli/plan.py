@@ -1,13 +1,17 @@
 """``pairwright plan``: what a build would ask of models, what that would cost and take; nothing is sent."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pairwright.cli.asking import plan_lines
-from pairwright.cli.console import emit
+from pairwright.cli.console import columns, emit
 from pairwright.cli.reading import JsonOption
+
+if TYPE_CHECKING:
+    from pairwright.flows.config import BuildConfig
+    from pairwright.flows.planning import Work
 
 
 def plan(
@@ -16,9 +20,10 @@ def plan(
     out: Annotated[Path | None, typer.Option("--out", help="Build directory; build/NAME when left out.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell the requests, tokens, cost and time of the stages that ask a model, before anything is sent.
+    """Tell what a build would make, and requests, tokens, cost and time of the stages that ask a model.
 
-    Reckoned from a sample of the input; what the build directory's cache holds costs nothing.
+    Nothing is made and nothing sent. Requests are reckoned from a sample of the input; what the build directory's cache
+    holds costs nothing.
 
     \b
     Example:
@@ -26,9 +31,27 @@ def plan(
     """
     from pairwright.flows.config import load_config
     from pairwright.flows.llm_planning import plan_build
+    from pairwright.flows.planning import plan_work
     from pairwright.generators.llm.plan import total_of
 
     loaded = load_config(config)
-    plans = plan_build(loaded, out or Path("build") / loaded.name)
-    result = {"stages": [each.described() for each in plans], "total": total_of(plans).described()}
-    emit(result, plan_lines(plans) if plans else ["No stage of this config asks a model."], as_json=as_json)
+    folder = out or Path("build") / loaded.name
+    plans = plan_build(loaded, folder)
+    work = plan_work(loaded, folder)
+    told = {"stages": [each.described() for each in plans], "total": total_of(plans).described()}
+    asked = plan_lines(plans) if plans else ["No stage of this config asks a model."]
+    emit({"work": work.described(), **told}, [*_work_lines(work, loaded), "", *asked], as_json=as_json)
+
+
+def _work_lines(work: "Work", config: "BuildConfig") -> list[str]:
+    """Return what a person reads of the work of a build."""
+    less = "at most " if config.retrieve or config.fetch else ""
+    refused = f", {work.refused:,} rows refused" if work.refused else ""
+    pictures = ", without the pictures" if config.fetch and config.shards.images else ""
+    rows = [
+        ("stages", ", ".join(work.stages)),
+        ("input", f"{work.pairs:,} pairs{refused}"),
+        ("parts", f"{work.parts:,} of {config.part_size:,} pairs"),
+        ("shards", f"{less}{work.shards:,}, about {work.bytes / 1e6:,.1f} MB{pictures}"),
+    ]
+    return columns(rows, indent="")

@@ -17,6 +17,12 @@ def verify(
     images: Annotated[
         Path | None, typer.Option("--images", help="Of a .json: folder of its images, to look for.")
     ] = None,
+    readers: Annotated[
+        int,
+        typer.Option(
+            "--readers", min=0, help="Workers x ranks of a loader that shares out whole shards: enough of them?"
+        ),
+    ] = 0,
     as_json: JsonOption = False,
 ) -> None:
     """Check the files of a build, and sums, tars, members, JSON and images of its shards, or the turns of a LLaVA file; exit 1 when something is wrong.
@@ -28,12 +34,15 @@ def verify(
       pairwright verify s3://datasets/birds
     """
     from pairwright.datasets.mirror import local_copy
+    from pairwright.datasets.verify import shards_for
     from pairwright.datasets.verify import verify as problems_of
 
     path = Path(local_copy(str(path)))
     problems = problems_of(path, images)
     if problems and (path / "build.yaml").is_file():
         note("To mend a build: delete the files that are named, and run `pairwright build` again.")
+    if readers and (few := shards_for(path, readers)):
+        problems.append(few)
     emit({"ok": not problems, "problems": problems}, problems or [f"{path}: all is well."], as_json=as_json)
     if problems:
         raise typer.Exit(1)
