@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from pairwright.datasets.card_metadata import front_matter
+from pairwright.datasets.costs import HEAD, cost_rows
 from pairwright.datasets.masking import publishable
 
 _SIGNS = re.compile(r"([\\`*_\[\]|#])")
@@ -30,6 +31,7 @@ def card(manifest: Mapping[str, Any]) -> str:
         _sources(manifest),
         _stages(manifest),
         _makers(manifest),
+        _costs(manifest),
         _versions(manifest),
         _audit(manifest),
         _checks(manifest),
@@ -118,6 +120,14 @@ def _makers(manifest: Mapping[str, Any]) -> str:
         (*(maker[name] if maker[name] != "" else "none" for name in names), f"{maker['samples']:,}") for maker in makers
     ]
     return f"## Who wrote the texts\n\n{_table((*names, 'samples'), rows)}"
+
+
+def _costs(manifest: Mapping[str, Any]) -> str:
+    rows = cost_rows(manifest)
+    note = (
+        "Every answer that the texts rest on, at the prices of its time; answers taken from a cache were paid for once."
+    )
+    return f"## What models cost\n\n{note}\n\n{_table(HEAD, rows)}" if rows else ""
 
 
 def _checks(manifest: Mapping[str, Any]) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic import write_text
+from pairwright.datasets.costs import HEAD, cost_rows
 from pairwright.datasets.report_figures import Values, bar_rows, histogram, share_bar
 from pairwright.datasets.report_gallery import gallery
 from pairwright.datasets.report_page import page, section, tiles
@@ -61,6 +62,7 @@ def report(manifest: Mapping[str, Any], samples: Sequence[Sample] = (), gaps: Se
         section("Versions", _VERSIONS_NOTE, _versions(manifest)),
         section("Audit of all versions", _audit_note(manifest), _audit(manifest)),
         section("Checked against the truth", _ORACLE_NOTE, _oracle(manifest)),
+        section("Cost", _COST_NOTE, _costs(manifest)),
         section("Time", "Wall clock by stage.", _times(manifest)),
         section("Samples", f"{len(samples)} drawn by seed and key.", gallery(samples) if samples else ""),
     ]
@@ -79,6 +81,7 @@ _ORACLE_NOTE = (
 )
 
 
+_COST_NOTE = "Answers of models that the texts rest on; those taken from a cache were paid for once."
 _VERSIONS_NOTE = (
     "New pairs were made with the word statistics of the last whole build and refined by its scorers. "
     "Changed and removed pairs stay as they were until the next whole build."
@@ -150,8 +153,12 @@ def _table(head: Sequence[str], rows: Sequence[str]) -> str:
         "changed",
         "removed",
         "shards",
+        *HEAD[1:4],
     }
-    classes = ["number" if name in numbers else "wide" if name == head[-1] else "name" for name in head]
+    # "made" is a count beside types, and a date at the end of the versions
+    classes = [
+        "number" if name in numbers and name != head[-1] else "wide" if name == head[-1] else "name" for name in head
+    ]
     cells = "".join(f'<th class="{css}">{escape(name)}</th>' for css, name in zip(classes, head, strict=True))
     return f'<div class="scroll"><table><thead><tr>{cells}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
@@ -209,6 +216,14 @@ def _oracle(manifest: Mapping[str, Any]) -> str:
         for name, row in (manifest.get("oracle") or {}).items()
     ]
     return _table(("texts", "kept", "right", "outside", ""), rows) if rows else ""
+
+
+def _costs(manifest: Mapping[str, Any]) -> str:
+    rows = []
+    for name, *counts, cost in cost_rows(manifest):
+        numbers = "".join(f'<td class="number">{each}</td>' for each in counts)
+        rows.append(f'<tr><td>{escape(name)}</td>{numbers}<td class="wide">{escape(cost)}</td></tr>')
+    return _table(HEAD, rows) if rows else ""
 
 
 def _times(manifest: Mapping[str, Any]) -> str:

@@ -104,6 +104,20 @@ def test_the_card_tells_sources_stages_reasons_makers_and_limits(manifest: dict[
     assert "/home/me" not in text
 
 
+def test_card_and_report_tell_what_models_cost_by_stage_and_in_all(manifest: dict[str, Any]) -> None:
+    assert "What models cost" not in card(manifest)
+    assert ">Cost<" not in report(manifest)
+    bill = {"answers": 1_200, "prompt_tokens": 50_000, "completion_tokens": 7_000, "cost": 0.0123}
+    manifest["stages"]["negatives"]["facts"] = {"llm": {"in_all": bill}}
+    assert "| negatives | 1,200 | 50,000 | 7,000 | $0.0123 |" in card(manifest)
+    assert "$0.0123" in report(manifest)
+    manifest["stages"]["positives"] = {
+        **manifest["stages"]["shards"],
+        "facts": {"llm": {"in_all": {**bill, "cost": None}}},
+    }
+    assert "| all | 2,400 | 100,000 | 14,000 | price unknown |" in card(manifest)
+
+
 def test_the_card_of_an_almost_empty_manifest_is_still_a_card() -> None:
     assert yaml.safe_load(card({"name": "x"}).split("---\n")[1])["license"] == "unknown"
 
