@@ -131,7 +131,8 @@ def leave_outs(data: Data, arguments: argparse.Namespace) -> None:
     alone = [(name,) for name in (*(scorer.name for scorer in fixed_scorers()), *GUARDS, *CLASSIFIERS, KINDS)]
     asked = [tuple(names.split(",")) for names in arguments.without]
     print(HEAD)
-    for out in asked or (*alone, ("grammar", "likelihood"), ("plausibility", "kinship")):
+    two = (("grammar", "likelihood"), ("plausibility", "company"), ("plausibility", "kinship"))
+    for out in asked or (*alone, *two):
         general(f"without {', '.join(out)}", data.pool, data.halves, GeneralOptions(without=out))
 
 

@@ -2,8 +2,8 @@
 
 A caption is read as its *content words*: words without the function words below, punctuation and numerals in
 digits. Two content words *meet* when they are different and at most ``REACH`` content words apart, in either
-order. How much more often two words meet than their own frequencies explain is their pointwise mutual
-information,
+order; one of the guards (`guards.py`) reaches further. How much more often two words meet than their own
+frequencies explain is their pointwise mutual information,
 
     pmi(a, b) = ln((n(a, b) + 1) / (e(a, b) + 1)),   e(a, b) = n(a) n(b) / (2 n)
 
@@ -54,27 +54,29 @@ class Cooccurrence:
         met: int64, meetings of each id with anything.
         pairs: ascending keys of the pairs that met, the smaller id first.
         times: int64, how often each of them met.
+        reach: how many content words apart two may be that meet.
     """
 
     vocabulary: Vocabulary
     met: IntArray
     pairs: IntArray
     times: IntArray
+    reach: int = REACH
 
     @classmethod
-    def fit(cls, captions: Sequence[str]) -> "Cooccurrence":
+    def fit(cls, captions: Sequence[str], reach: int = REACH) -> "Cooccurrence":
         """Return the counts of ``captions``; their order does not matter."""
         tokens = [content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
-        keys, _ = meetings(*vocabulary.encode(tokens))
-        return cls.of_counts(vocabulary, *counted(keys))
+        keys, _ = meetings(*vocabulary.encode(tokens), reach)
+        return cls.of_counts(vocabulary, *counted(keys), reach)
 
     @classmethod
-    def of_counts(cls, vocabulary: Vocabulary, pairs: IntArray, times: IntArray) -> "Cooccurrence":
+    def of_counts(cls, vocabulary: Vocabulary, pairs: IntArray, times: IntArray, reach: int = REACH) -> "Cooccurrence":
         """Return the statistics of counted meetings: ascending keys as of `meetings`, and how often each was seen."""
         met = np.bincount(pairs >> ID_BITS, weights=times, minlength=len(vocabulary))
         met += np.bincount(pairs & _LOW, weights=times, minlength=len(vocabulary))
-        return cls(vocabulary, met.astype(np.int64), pairs, times)
+        return cls(vocabulary, met.astype(np.int64), pairs, times, reach)
 
     def association(self, texts: Sequence[str]) -> FloatArray:
         """Return the mean pmi over the meetings in each text, float64 (n,); 0 where no two known words meet."""
@@ -82,7 +84,7 @@ class Cooccurrence:
 
     def association_encoded(self, flat: IntArray, lengths: IntArray) -> FloatArray:
         """Return the same as `association` of the content words of texts, which the vocabulary has encoded."""
-        keys, owner = meetings(flat, lengths)
+        keys, owner = meetings(flat, lengths, self.reach)
         expected = self.met[keys >> ID_BITS] * self.met[keys & _LOW] / max(2.0 * self.times.sum(), 1.0)
         pmi = np.log((look_up(self.pairs, self.times, keys, 0) + 1.0) / (expected + 1.0))
         often = np.bincount(owner, minlength=len(lengths))
@@ -100,11 +102,11 @@ def is_content(word: str) -> bool:
     return word[0].isalpha() and word not in FUNCTION_WORDS
 
 
-def meetings(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+def meetings(flat: IntArray, lengths: IntArray, reach: int = REACH) -> tuple[IntArray, IntArray]:
     """Return the key of each meeting and the number of its caption; unknown words meet nobody: they have no statistics."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     keys, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for apart in range(1, REACH + 1):
+    for apart in range(1, reach + 1):
         left, right = flat[:-apart], flat[apart:]
         meet = (owner[:-apart] == owner[apart:]) & (left != right) & (left != UNKNOWN) & (right != UNKNOWN)
         low, high = np.minimum(left, right)[meet], np.maximum(left, right)[meet]

@@ -5,6 +5,10 @@ still prefers the positive, as it does in most rows. How often is learned from t
 all scorers that were trained on one half, whether the scorer of the other half prefers the positive (a logistic regression
 for each kind of scorer, both ways). The mean over the kinds is the row's *foresight*: the chance that an unseen scorer
 prefers its positive. A set in which these chances add up to a goal is balanced for scorers to come.
+
+That holds for scorers of the kinds at hand, which have read other captions. A kind that none of these is like follows them
+less: where they expect one positive in six to be preferred, it still prefers two in five. So what tells most is seen by
+more than one of the guards.
 """
 
 from collections.abc import Mapping, Sequence

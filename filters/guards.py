@@ -7,6 +7,8 @@ in common is balanced and not the noise of one:
 - *frequency*: the mean log-frequency of the words, the order left out;
 - *frames*: a trigram model of word shapes (function words as they are, all else by its last two letters), so
   that an unusual grammar tells even where the words are rare;
+- *company*: which words a whole text names together, near or far (`cooccurrence.py`), so that two things which go together
+  tell whatever stands between them;
 - *kinship*: how near the content words of a text lie to each other in the space of the company they keep (a truncated
   singular value decomposition of positive pointwise mutual information; Levy and Goldberg, 2014), so that two words
   that never met but keep like company go together;
@@ -24,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairwright.datasets.chance import array_stream
-from pairwright.filters.cooccurrence import FUNCTION_WORDS, content_words, meetings
+from pairwright.filters.cooccurrence import FUNCTION_WORDS, Cooccurrence, content_words, meetings
 from pairwright.filters.letter_model import LetterModel
 from pairwright.filters.scorers import DECIMALS, Corpus, CrossFitted, TextScorer
 from pairwright.filters.text_features import framed
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 DIMENSIONS = 48
 LEAST_MET = 3
 BEHIND = 3
+FAR = 12  # content words: as far as a caption goes
 SPARE, ROUNDS = 8, 5
 _LOW = (1 << ID_BITS) - 1
 
@@ -80,6 +83,22 @@ class FrameScorer:
         """Return the score of each text, float64 (n,) in 0-1."""
         total, tokens = self.model.log_prob([shapes(text) for text in texts])
         return _squashed(total / tokens + 2.0)
+
+
+@dataclass(frozen=True, eq=False)
+class CompanyScorer:
+    """Whether all that a text names goes together: its association x over any distance, as 1 / (1 + exp(-x))."""
+
+    model: Cooccurrence
+
+    @classmethod
+    def train(cls, captions: Sequence[str]) -> "CompanyScorer":
+        """Return the scorer that has read ``captions``."""
+        return cls(Cooccurrence.fit(captions, FAR))
+
+    def score(self, texts: Sequence[str]) -> FloatArray:
+        """Return the score of each text, float64 (n,) in 0-1; a half where no two known words meet."""
+        return _squashed(self.model.association(texts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +176,7 @@ class SpellingScorer:
 GUARDS: dict[str, Callable[[Sequence[str]], TextScorer]] = {
     "frequency": FrequencyScorer.train,
     "frames": FrameScorer.train,
+    "company": CompanyScorer.train,
     "kinship": KinshipScorer.train,
     "order": OrderScorer.train,
     "spelling": SpellingScorer.train,

