@@ -6,12 +6,13 @@ from itertools import islice
 import orjson
 import polars as pl
 
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.reading import ReadOptions
 from pairwright.datasets.records import Pair
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
 from pairwright.filters.reusing import Sayings, mirrored
 from pairwright.filters.validation.by_context import by_context, known_of
 from pairwright.filters.validation.questions import Question
+from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import POOL_CAPTIONS
 from pairwright.generators.edit_checks import EditChecks
 from pairwright.generators.language.general import usable_pool
@@ -61,9 +62,13 @@ def with_reused(frame: pl.DataFrame, corpus: str, note: Callable[[str], None]) -
     return candidate_frame((f"row {at}", row) for at, row in enumerate([*given, *taken]))
 
 
+def _silent(line: str) -> None:
+    # Broken rows of the corpus are told where it is read to train the scorers.
+    del line
+
+
 def _pairs(frame: pl.DataFrame, corpus: str) -> Iterator[Pair]:
     for key, image, caption in frame.select("key", "image", "caption").iter_rows():
         yield Pair(key, caption, image=image)
     if corpus:
-        for batch in read_pairs(ReadOptions(input=corpus, on_error="skip", verify_images="off")):
-            yield from batch.pairs
+        yield from pairs_beside(ReadOptions(input=corpus), _silent)

@@ -19,11 +19,12 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.chance import stream
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.reading import ReadOptions
 from pairwright.datasets.records import Edit, Pair, edit_dict, pair_key
 from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
 from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import BATCH, POOL_CAPTIONS
 from pairwright.generators.captions import Caption
 from pairwright.generators.edit_checks import EditChecks
@@ -112,7 +113,7 @@ class TripleWork:
     def __init__(self, request: TripleRequest, note: Callable[[str], None]) -> None:
         refuse_overwriting(request.out, str(request.input), request.pool)
         check_ending(request.out)
-        self.request = request
+        self.request, self.note = request, note
         self.started = time.perf_counter()
         self.frame = read_candidates(request.input)
         wordnet, self.tagger = load_wordnet(), load_tagger()
@@ -136,9 +137,8 @@ class TripleWork:
         if not self.request.pool:
             yield from dict.fromkeys(self.frame["caption"])
             return
-        for batch in read_pairs(ReadOptions(input=self.request.pool, on_error="skip", verify_images="off")):
-            for pair in batch.pairs:
-                yield from (pair.caption, *pair.captions)
+        for pair in pairs_beside(ReadOptions(input=self.request.pool), self.note):
+            yield from (pair.caption, *pair.captions)
 
     def batches(self) -> Iterator[list[Group]]:
         """Yield the captions with their negatives read, in the order in which they come first."""

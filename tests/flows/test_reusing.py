@@ -55,11 +55,12 @@ def test_without_such_captions_the_rows_stay_and_a_line_says_so() -> None:
 def test_refine_tells_where_a_reused_row_comes_from(tmp_path: Path) -> None:
     given, corpus, out = (tmp_path / name for name in ("rows.jsonl", "corpus.jsonl", "out.jsonl"))
     given.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-    corpus.write_text("".join(json.dumps(each) + "\n" for each in CORPUS))
+    corpus.write_text("".join(json.dumps(each) + "\n" for each in CORPUS) + "broken\n")
     done = CliRunner().invoke(
         app, ["refine", str(given), "--corpus", str(corpus), "--reuse", "--out", str(out)], catch_exceptions=False
     )
     assert done.exit_code in {0, 3}, done.output
+    assert done.stderr.count("corpus.jsonl: 1 row was passed over (broken_json 1).") == 1
     rows = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert rows["a-reused"]["reused_from"] == "a"
 

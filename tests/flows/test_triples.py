@@ -207,3 +207,11 @@ def test_a_model_is_asked_for_other_types_only_where_its_own_gave_nothing(server
     told = asking(rows.parent)
     plan = plan_by_model(TripleRequest(few, rows.parent / "x.jsonl"), told, lambda _: None)
     assert plan.rows == 1
+
+
+def test_broken_rows_of_the_pool_are_told(rows: Path) -> None:
+    pool = rows.with_name("pool.jsonl")
+    pool.write_text('{"image_id": 1, "captions": ["a dog in a field"]}\nbroken\n')
+    said: list[str] = []
+    run_by_rules(TripleRequest(rows, rows.with_name("triples.jsonl"), pool=str(pool)), said.append)
+    assert f"{pool}: 1 row was passed over (broken_json 1)." in said

@@ -130,12 +130,12 @@ def refine(
 
 
 def _corpus(corpus: str, frame: "pl.DataFrame") -> "Corpus":
-    from pairwright.datasets.reading import ReadOptions, read_pairs
+    from pairwright.datasets.reading import ReadOptions
     from pairwright.filters.candidates import usable_corpus
     from pairwright.filters.groups import corpus_of
+    from pairwright.flows.beside import pairs_beside
 
-    options = ReadOptions(input=corpus, on_error="skip", verify_images="off")
-    given = corpus_of(pair for batch in read_pairs(options) for pair in batch.pairs)
+    given = corpus_of(pairs_beside(ReadOptions(input=corpus), note))
     pool, captions = usable_corpus(given, frame)
     if pool.pool:
         note("Most of --corpus is under test: each row is scored without the captions of its own image.")
@@ -167,7 +167,8 @@ def _note_outcome(result: dict[str, Any], advice: str) -> None:
         note("No row was left to refine: all came in rejected, or there were none.")
     elif "bound" in result:
         note(
-            f"Kept {result['kept']:,} of {result['in']:,} rows; no choice of rows can keep more than {result['bound']:,}."
+            f"Kept {result['kept']:,} of {result['in']:,} rows;"
+            f" no choice of rows that holds can keep more than {result['bound']:,}."
         )
         if advice:
             note(advice)
