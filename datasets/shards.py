@@ -172,7 +172,9 @@ def _mixed(one: str, other: str, where: str) -> InputError:
     return InputError(
         f"{one or 'no image'} and {other or 'no image'} in one dataset",
         where=where,
-        mend="Set image_format to one of jpg, png, webp (and leave out rows without an image).",
+        mend="Set image_format to one of jpg, png, webp."
+        if one and other
+        else "Leave out the pairs without an image, or pack texts alone (in a build, images: false under shards).",
     )
 
 

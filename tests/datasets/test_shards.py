@@ -140,6 +140,11 @@ def test_text_only_samples_have_a_text_and_a_json(tmp_path: Path) -> None:
     assert [name.partition(".")[2] for name in tar_names(tmp_path / "00000.tar")] == ["txt", "json"] * 2
 
 
+def test_samples_with_and_without_an_image_are_refused_with_a_way_out_that_helps(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"jpg and no image in one dataset.*images: false"):
+        write_shard([sample(0, image=picture()), sample(1)], tmp_path / "00000.tar")
+
+
 def test_mixed_image_formats_are_refused_and_the_way_out_is_named(tmp_path: Path) -> None:
     mixed = [sample(0, image=picture()), sample(1, image=picture(image_format="PNG"), ext="png")]
     with pytest.raises(InputError, match=r"jpg and png in one dataset.*image_format"):
