@@ -10,9 +10,9 @@ from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import FRAMES, GATHERINGS, WORN
+from pairwright.generators.nouns import FRAMES, GATHERINGS, OF_PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.placing import VERBS, Slot, before_it, change_of
+from pairwright.generators.placing import VERBS, Slot, before_it, change_of, meant
 from pairwright.generators.verbs import (
     ALWAYS,
     ALWAYS_WITH,
@@ -22,6 +22,7 @@ from pairwright.generators.verbs import (
     ON_SCREEN,
     PARTICIPLES,
     SPORTS,
+    STEERED,
     TOGETHER,
     WITH_OBJECT,
     WITH_PARTICLE,
@@ -39,6 +40,9 @@ _UNMEANT = frozenset({"miss", "lose", "spill", "refuse", "crash", "fall"})  # no
 AIR = frozenset({"air", "sky", "midair"})
 _OWN_SIDES = frozenset({"back", "side", "sides", "stomach", "belly", "backs"})
 _PARTICLES = frozenset({"up", "down", "off", "out", "over", "away", "back"})
+_GAZES = frozenset({"look", "stare", "gaze"})
+_MOVING = frozenset({"push", "pull", "throw", "kick", "carry"})
+_RIDING = frozenset({"ride", "drive"})  # something: "people riding" alone is rarely said
 _BEFORE_A_DEED = frozenset({"refuse", "wait", "stop"})
 _AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
 _ASTRIDE = word_set("ride wear carry hold use put")
@@ -169,38 +173,63 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, new: tuple[str,
         candidates.is_written(form)
         and (verb not in GROUNDED or AIR.isdisjoint(caption.lower[slot.end :]))
         and _fits_after(caption, candidates, slot, verb, form)
-        and (doer is None or candidates.acts(caption.head(doer), verb, alone=lives(caption, candidates, doer)))
+        and (doer is None or _may_do(caption, candidates, doer, verb))
         and candidates.makes_sense(verb, caption.lemmas[slot.start], caption.contents)
     )
+
+
+def _may_do(caption: Caption, candidates: Candidates, doer: NounPhrase, verb: str) -> bool:
+    """Whether captions have such a doer do it; animals steer nothing."""
+    who, living = caption.head(doer), lives(caption, candidates, doer)
+    if living and verb in STEERED and who not in OF_PEOPLE | GATHERINGS and candidates.is_of(who, "living"):
+        return candidates.does(who, verb)
+    return candidates.acts(who, verb, alone=living)
 
 
 def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form: str) -> bool:
     """Whether what follows the old verb may follow the new one."""
     at, old = slot.end, caption.lemmas[slot.start]
-    after, word = caption.starting_at(at), caption.word(at)
+    after, word, tag = caption.starting_at(at), caption.word(at), caption.tag(at)
+    if (verb == "run" and word == "for") or (old in _GAZES and tag.startswith("RB")):
+        return False  # "running for a camera", "climbing straight ahead"
     if after is not None:
-        names = (caption.head(after), caption.noun(after))
-        return (
-            (verb != "wear" or not WORN.isdisjoint(names))
-            and all((verb, name) not in TOGETHER for name in names)
-            and not (verb == "watch" and "game" in names and caption.words.has_any(ON_SCREEN))
-            and (
-                verb in ALWAYS.get(old, ())
-                or (verb, caption.head(after)) in ALWAYS_WITH
-                or candidates.has_object(verb, caption.head(after))
-            )
-        )
-    if verb in WITH_OBJECT and not form.endswith("ed"):
-        return False
+        return _takes(caption, candidates, slot, verb, after)
+    if old in _ASTRIDE and tag in VERBS and caption.lemmas[at] in SPORTS:
+        return candidates.has_object(verb, caption.lemmas[at])  # "riding | skis"
+    flies = verb == "fly" and (slot.doer is None or caption.head(slot.doer) in OF_PEOPLE | GATHERINGS)
+    if flies or (verb in WITH_OBJECT and not form.endswith("ed")):
+        return False  # "people flying in the sea"
     if word in _ADVERBS or word in _ENDS:
-        return True
+        return verb not in _RIDING
+    return tag.startswith("RB") or (tag in {"IN", "RP", "TO"} and _goes_before(caption, candidates, verb, at))
+
+
+def _takes(caption: Caption, candidates: Candidates, slot: Slot, verb: str, after: NounPhrase) -> bool:
+    """Whether an object of the old verb may be one of the new verb."""
+    thing = meant(caption, after)
+    names = (caption.head(thing), caption.noun(thing))
+    return (
+        (verb != "wear" or not WORN.isdisjoint(names))
+        and (caption.tag(after.end) != "RP" or verb in _MOVING)  # "holding a phone | up"
+        and all((verb, name) not in TOGETHER for name in names)
+        and not (verb == "watch" and "game" in names and caption.words.has_any(ON_SCREEN))
+        and (
+            verb in ALWAYS.get(caption.lemmas[slot.start], ())
+            or (verb, names[0]) in ALWAYS_WITH
+            or candidates.has_object(verb, names[0])
+        )
+    )
+
+
+def _goes_before(caption: Caption, candidates: Candidates, verb: str, at: int) -> bool:
+    """Whether a verb may stand before the preposition at ``at``, and beside what comes after that."""
+    word, beyond = caption.word(at), caption.starting_at(at + 1)
     if word == "to" and caption.tag(at + 1) == "VB":
         return verb in _BEFORE_A_DEED
-    if caption.tag(at) in {"IN", "RP", "TO"}:
-        beyond = caption.starting_at(at + 1)
-        return candidates.goes_with(verb, word) and (
-            beyond is None
-            or caption.tag(beyond.head) not in {"NN", "NNS"}
-            or candidates.together(verb, caption.head(beyond))
-        )
-    return caption.tag(at).startswith("RB")
+    if word == "to" and verb in _RIDING:
+        return False
+    return candidates.goes_with(verb, word) and (
+        beyond is None
+        or caption.tag(beyond.head) not in {"NN", "NNS"}
+        or candidates.together(verb, caption.head(beyond))
+    )

@@ -93,6 +93,22 @@ _KINDS = {  # what may not be mistaken for each other; of several, the first cou
     "grown": ("plant", "flower"),
     "land": ("geological formation", "body of water", "land"),
 }
+_LIKENESSES = frozenset(
+    (
+        "statue",
+        "sculpture",
+        "painting",
+        "drawing",
+        "poster",
+        "mural",
+        "doll",
+        "model",
+        "portrait",
+        "print",
+        "figurine",
+        "sign",
+    )
+)
 _OF_ANYTHING = frozenset({"colour", "size"})
 _OF_THE_LIVING = frozenset({"young", "elderly"})  # motorcycles are not young again
 _BESIDES = frozenset({"next to", "beside", "behind", "in front of"})  # whatever can be seen
@@ -253,6 +269,8 @@ class Candidates:
         least = 1 if candidate in KINDS.get(slot.noun, ()) else SEEN
         if not acts and self._pool.adjacency(word, slot.act) < least:
             return False
+        if slot.contents and slot.noun in _LIKENESSES and candidate not in _LIKENESSES:
+            return False  # "a statue of a lady", and no fire hydrant of one
         told = slot.contents and self._pool.cooccurrence(old, slot.contents) >= OFTEN
         if told and self._beside(candidate, slot.contents) < self._least:
             return False

@@ -13,12 +13,13 @@ from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.nouns import OF_PEOPLE, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.placing import Slot, change_of, is_named, is_worn, may_be_others
+from pairwright.generators.placing import Slot, change_of, is_named, is_worn, may_be_others, meant
 from pairwright.generators.relations import (
     BEDDING,
     BEDS,
     BESIDE_IT,
     BESIDE_ROOMS,
+    DONE_TO_WORN,
     FOODS,
     HANDLED,
     HOLDERS,
@@ -58,7 +59,13 @@ _OF_ROOMS = word_set(
     "wall floor ceiling tile light lighting decor design theme door window pattern color paint carpet wallpaper roof "
     "furniture appliance view item thing stuff room space kitchen bathroom bedroom area flooring interior accent layout"
 )
-_AMOUNTS = word_set("lot piece kind type bunch variety slice pile assortment couple pair group set")
+# Who is said to be with one, and by nobody to ride, is not on it.
+_MOUNTED = word_set("bike bicycle motorcycle horse elephant surfboard scooter motorbike")
+_RIDES = frozenset().union(*map(forms_of, ("ride", "surf", "sit", "jump", "drive"))) | word_set(
+    "on trick wave rider race"
+)
+_TOUCHED = frozenset({"tie", "hat", "cap"})  # one may hold what one wears
+_TAKEN = frozenset({"hold", "carry"})
 _SURROUNDED = ("surrounded", "by")
 _HELD = frozenset({("holding",), ("carrying",), _SURROUNDED})
 
@@ -75,20 +82,13 @@ def belongings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
         owner, owned = caption.ending_at(at), caption.starting_at(at + size)
         if owner is None or owned is None:
             continue
-        owned = _meant(caption, owned)
+        owned = meant(caption, owned)
         news = _beside(caption, candidates, " ".join(caption.lower[at : at + size]), owner, owned)
         if news:
             if word in {"has", "have"}:
                 news = tuple(f"{'is' if word == 'has' else 'are'} {new}" for new in news)
             weights = candidates.odds.of_places(word, news, caption.head(owned))
             yield Slot(at, at + size, news, weights)
-
-
-def _meant(caption: Caption, owned: NounPhrase) -> NounPhrase:
-    """Return what there is a lot of, where a phrase only says that there is ("with lots of | food")."""
-    if caption.head(owned) not in _AMOUNTS or caption.word(owned.end) != "of":
-        return owned
-    return caption.starting_at(owned.end + 1) or owned
 
 
 def _beside(
@@ -101,7 +101,7 @@ def _beside(
     if wording == "of" or tuple(wording.split()) in _HELD:
         return ()
     if is_worn(caption, owned) and lives(caption, candidates, owner):
-        return NEAR_WORN
+        return NEAR_WORN if owned.determiner >= 0 else DONE_TO_WORN  # "a man behind | suit"
     return () if wording == "in" else _beside_whole(candidates, wording, (one, other), compound=len(owner.nouns) > 1)
 
 
@@ -113,6 +113,8 @@ def _beside_whole(candidates: Candidates, wording: str, things: tuple[str, str],
     wholes = ((FOODS, TOPPINGS), (BEDS, BEDDING), (WITH_PARTS, PARTS_OF_BUILDINGS))
     if any(one in whole and other in parts for whole, parts in wholes):
         return BESIDE_IT
+    if wording == "with" and one in OF_PEOPLE and other in _MOUNTED:
+        return (*HANDLED, "on")
     handled = wording == "with" and one in OF_PEOPLE and other not in NO_PLACE
     return HANDLED if handled and candidates.has_object("hold", other) else ()
 
@@ -122,7 +124,7 @@ def beside_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) 
     owner, owned = caption.ending_at(slot.start), caption.starting_at(slot.end)
     if owner is None or owned is None:
         return "no_edit"
-    owned = _meant(caption, owned)
+    owned = meant(caption, owned)
     noun = caption.head(owned)
     if not ANAPHORS.isdisjoint(caption.lower[slot.start :]):
         return "not_grammatical"  # "a table next to a vase on it"
@@ -132,8 +134,12 @@ def beside_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) 
         caption.lower[owned.start : owned.end]
     ):
         return "true_of_image"
+    rides = noun in _MOUNTED and caption.words.has_any(_RIDES)
     reason = "no_candidate"
     for new in rng.by_weight(slot.news, slot.weights):
+        if new == "on" and rides:
+            reason = "true_of_image"
+            continue
         words = new.removeprefix("is ").removeprefix("are ")
         verb = candidates.lemma_of(words.split()[0]) if words.split()[0].endswith("ing") else ""
         if not _suits(caption, candidates, owned, (verb, words)):
@@ -152,4 +158,6 @@ def _suits(caption: Caption, candidates: Candidates, owned: NounPhrase, new: tup
         return candidates.stands_before(words, noun) or (worn and candidates.is_written(words.split()[0]))
     if preposition:
         return candidates.are_said_before(verb, preposition, noun)
-    return candidates.is_written(words) and (verb == "drop" or candidates.has_object(verb, noun))
+    return candidates.is_written(words) and (
+        verb == "drop" or (worn and verb in _TAKEN and noun not in _TOUCHED) or candidates.has_object(verb, noun)
+    )

@@ -31,7 +31,7 @@ WANTED: dict[str, float] = {
     "lay": 0.2, "by": 0.18, "edge": 0.18, "watch": 0.17, "kneel": 0.16, "carry": 0.16, "next": 0.16, "near": 0.16,
     "swim": 0.14, "under": 0.13, "wash": 0.12, "behind": 0.12, "beside": 0.12, "jump": 0.12, "turn": 0.12, "inside": 0.12,
     "for": 0.12, "top": 0.12, "run": 0.12, "park": 0.12, "off": 0.12, "front": 0.12, "outside": 0.12, "drop": 0.12,
-    "sell": 0.12,
+    "sell": 0.12, "point": 0.16,
 }  # fmt: skip
 
 

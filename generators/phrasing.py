@@ -11,16 +11,21 @@ from functools import lru_cache
 
 from pairwright.generators.acting import AIR, doer_of, lives, opens_act, others_may, verbs_of
 from pairwright.generators.candidates import Candidates
-from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.captions import ANAPHORS, OWN, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import GATHERINGS, OF_PEOPLE, WORN
-from pairwright.generators.placing import Slot, change_of, others_there
+from pairwright.generators.phrases import NounPhrase
+from pairwright.generators.placing import Slot, change_of, is_named, others_there
 from pairwright.generators.relations import NO_PLACE
 from pairwright.generators.verbs import (
+    ALWAYS_IN_WORDS,
     GROUNDED,
+    HEAVY,
     IN_WORDS,
     INSTEAD,
+    INSTEAD_OF_PHRASES,
+    INSTEAD_OF_PHRASES_OF_THINGS,
     OUT_OF_WORDS,
     STANDING,
     STEERED,
@@ -41,6 +46,14 @@ _AFTER = word_set(
 _BOARDS = word_set("board ski skate surfboard skateboard snowboard bottle phone dress wheel row")  # what can be handled
 _WAYS = word_set("down up along across through over around into toward past")
 _NO_WAYS = word_set("snow sand water grass ice mud dirt rain surf ocean sea")  # "walking down the snow"
+_PLAYED = word_set("game wii nintendo guitar instrument piano frisbee xbox")
+_GAMES = word_set("game match tournament competition")
+_LOOKING_ON = (("watch", ""), ("wait", "for"))
+_ON_WAVES = word_set("ride surf catch")
+_BEFORE_A_WAVE = (("wait", "for"), ("look", "at"), ("point", "at"))
+_SHIFTS = frozenset({"push", "pull", "carry", "hold"})
+_PHONES = word_set("phone cellphone telephone cell smartphone iphone")
+_HANDS = word_set("hand hands lap arm arms mouth ear head face mouths heads")
 _BOUND = word_set(
     "body camera other each picture photo photograph air way trick jump move right left back side front top"
 )
@@ -52,18 +65,50 @@ def phrasings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
         lemma, tag = caption.lemmas[at], caption.tag(at)
         end = _preposition_end(caption, at + 1) if caption.starting_at(at + 1) is None else at + 1
         after = caption.starting_at(end)
-        if tag == "VBN" or after is None or caption.tag(after.head) not in {"NN", "NNS"}:
+        if after is None or caption.tag(after.head) not in {"NN", "NNS"}:
             continue
         old, noun = (lemma, " ".join(caption.lower[at + 1 : end])), caption.head(after)
-        wanted = _phrases_for(*old) if noun not in _BOUND and (tag != "VB" or old[1]) else ()
-        known = candidates.said_before(wanted, noun) if wanted and noun not in NO_PLACE - _BOARDS else ()
+        if noun in _BOUND or (noun in NO_PLACE and noun not in _BOARDS):
+            continue
+        of_things = INSTEAD_OF_PHRASES_OF_THINGS.get(old, ())
+        if of_things and caption.word(at - 1) != "being":
+            yield from _of_things(caption, candidates, (at, end), of_things)
+        if tag == "VBN":
+            continue
+        wanted = _phrases_for(*old) if tag != "VB" or old[1] else ()
+        known = candidates.said_before(wanted, noun) if wanted else ()
+        known += tuple(phrase for phrase in _always(*old, noun) if phrase not in known and tag != "VB")
         if not known:
             continue
         doer = doer_of(caption, candidates, at)
-        if (doer is not None or opens_act(caption, at)) and lives(caption, candidates, doer):
+        if (doer is not None or _is_act(caption, candidates, at)) and lives(caption, candidates, doer):
             forms = tuple(_phrase(verb, preposition, tag) for verb, preposition in known)
             weights = candidates.odds.of_phrases(old, known, noun)
             yield Slot(at, end, forms, weights, tuple(verb for verb, _ in known), doer)
+
+
+def _is_act(caption: Caption, candidates: Candidates, at: int) -> bool:
+    """Whether a verb whose doer is not clear is said of somebody: not "a cake covered in powder | sitting on"."""
+    told = [caption.head(phrase) for phrase in caption.phrases if phrase.end <= at]
+    somebody = not told or any(candidates.is_alive(noun) or noun in GATHERINGS for noun in told)
+    return somebody and opens_act(caption, at)
+
+
+def _of_things(
+    caption: Caption, candidates: Candidates, span: tuple[int, int], wanted: tuple[tuple[str, str], ...]
+) -> Iterator[Slot]:
+    """Yield the verb of a thing with its preposition: what is attached to a pole does not lean against it."""
+    (at, end), tag = span, caption.tag(span[0])
+    doer, after = doer_of(caption, candidates, at), caption.starting_at(end)
+    if doer is None or after is None or not is_named(caption, doer) or lives(caption, candidates, doer):
+        return
+    noun = caption.head(after)
+    known = tuple(each for each in wanted if candidates.stands_before(each[1], noun) and candidates.goes_with(*each))
+    if known:
+        forms = tuple(_phrase(verb, new, "VBG" if tag in {"VBN", "VBD"} else tag) for verb, new in known)
+        old = (caption.lemmas[at], " ".join(caption.lower[at + 1 : end]))
+        weights = candidates.odds.of_phrases(old, known, noun)
+        yield Slot(at, end, forms, weights, tuple(verb for verb, _ in known), doer)
 
 
 def _preposition_end(caption: Caption, at: int) -> int:
@@ -84,6 +129,17 @@ def _phrases_for(verb: str, preposition: str) -> tuple[tuple[str, str], ...]:
     return (*phrases, *((other, "") for other in OUT_OF_WORDS.get(f"{verb} {preposition}", ())))
 
 
+def _always(verb: str, preposition: str, noun: str) -> tuple[tuple[str, str], ...]:
+    """Return what excludes a verb with its preposition, or none, before whatever noun."""
+    if noun == "wave" and verb in _ON_WAVES and not preposition:
+        return _BEFORE_A_WAVE
+    if verb == "play" and preposition == "in" and noun in _GAMES:
+        return _LOOKING_ON
+    if preposition:
+        return INSTEAD_OF_PHRASES.get((verb, preposition), ())
+    return ALWAYS_IN_WORDS.get(verb, ()) if verb != "play" or noun in _PLAYED else ()
+
+
 def _halves(phrase: str) -> tuple[str, str]:
     verb, _, preposition = phrase.partition(" ")
     return verb, preposition
@@ -102,7 +158,11 @@ def _phrase(verb: str, preposition: str, tag: str) -> str:
 def other_phrase(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
     """Exchange a verb and its preposition for others that exclude them."""
     after = caption.starting_at(slot.end)
-    if after is None or not caption.is_whole(after) or not ANAPHORS.isdisjoint(caption.lower[after.start : after.end]):
+    if (
+        after is None
+        or not caption.is_whole(after)
+        or not (ANAPHORS - OWN).isdisjoint(caption.lower[after.start : after.end])
+    ):
         return "not_grammatical"
     if others_may(caption, slot.doer) or others_there(caption, slot.doer, after):
         return "true_of_image"
@@ -117,6 +177,11 @@ def other_phrase(caption: Caption, candidates: Candidates, slot: Slot, rng: Draw
     return reason
 
 
+def _is_held(caption: Caption, after: NounPhrase | None) -> bool:
+    """Whether a phrase is no thing, or goes on to say that somebody has it in his hands: "a phone | to her ear"."""
+    return after is not None and not (is_named(caption, after) and _HANDS.isdisjoint(caption.lower[after.end :]))
+
+
 def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form: str) -> bool:
     """Whether the pool knows a phrase of such a doer, and finds it sensible beside the rest."""
     after, doer, old = caption.starting_at(slot.end), slot.doer, caption.lemmas[slot.start]
@@ -129,10 +194,14 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form
         and (verb not in STANDING or beyond not in _WAYS)
         and not (form.endswith(" down") and noun in _NO_WAYS)
         and (verb, noun) not in TOGETHER
+        and (verb != "talk" or noun in _PHONES)
+        and (verb not in _SHIFTS or noun not in HEAVY)
+        and not (form.endswith((" at", " for")) and _is_held(caption, after))
         and candidates.is_written(form.split(maxsplit=1)[0])
         and (
             not who
             or who in _PEOPLE
+            or not lives(caption, candidates, doer)
             or (verb not in STEERED and candidates.moves(who) and candidates.acts(who, verb, alone=True))
         )
         and candidates.makes_sense(verb, old, caption.contents)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pairwright.generators.box_truth import place_in_doubt
 from pairwright.generators.candidates import Candidates
-from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.captions import ANAPHORS, OWN, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change
 from pairwright.generators.nouns import FIGURES, GATHERINGS, OPEN_PLACES, SURROUNDINGS, WORN
@@ -25,11 +25,15 @@ from pairwright.generators.relations import (
     ELSEWHERE_OF_BOUNDED,
     ELSEWHERE_OF_ENCLOSED,
     ELSEWHERE_OF_GROUNDS,
+    ELSEWHERE_OF_HOLLOWS,
     ELSEWHERE_OF_ROADS,
     ELSEWHERE_OF_TABLES,
     ELSEWHERE_OF_WATERS,
     ENCLOSED,
+    FOODS,
     GROUNDS,
+    HOLDERS,
+    HOLLOWS,
     INSTEAD_OF,
     NO_PLACE,
     RIDDEN,
@@ -79,7 +83,19 @@ _SAT_AT = word_set(
 _ON = frozenset({"on", "on top of", "atop", "upon"})
 _IN = frozenset({"in", "inside", "inside of", "within"})
 _OFF = frozenset(RIDDEN.values())
+_RAILS = word_set("track railroad railway rail")
+_ALONG_RAILS = frozenset({"over", "across", "along", "down"})
 _AWAY_FROM = ("away from",)
+_ON_AND_UNDER = _ON | {"under", "underneath", "beneath"}
+_TAKEN_IN = frozenset({"eat", "drink"})
+_NOT_OWN = ANAPHORS - OWN
+_OWN_PLACES = TABLES | SEATS | CARRIERS | RIDDEN.keys() | HOLDERS | ENCLOSED  # "his desk" is one to be beside
+_GAZED = frozenset({"at", "into", "through", "toward", "towards"})
+
+
+_AMOUNTS = word_set(
+    "lot piece kind type bunch variety slice pile assortment couple pair group set loaf bag box bouquet"
+)
 
 
 class Slot(NamedTuple):
@@ -106,7 +122,7 @@ def places(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
     """Yield the relations that others may replace, whatever else stands in the way."""
     for found in caption.relations:
         wording, after = " ".join(caption.lower[found.start : found.end]), caption.starting_at(found.end)
-        if wording == "at" and after is not None and caption.tokens[found.start - 1].lemma in _GAZING:
+        if wording in _GAZED and after is not None and caption.tokens[found.start - 1].lemma in _GAZING:
             yield Slot(found.start, found.end, _AWAY_FROM, (_AWAY,))
         elif after is not None and wording in _ON and caption.head(after) in RIDDEN:
             if _rides(caption, candidates, found):
@@ -140,14 +156,17 @@ def _rides(caption: Caption, candidates: Candidates, found: Found) -> bool:
 def _off_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
     """Let whoever rides a thing stand by it, or do with it what a rider does not."""
     after = caption.starting_at(slot.end)
-    if after is None or not caption.is_whole(after) or not ANAPHORS.isdisjoint(caption.lower[after.start : after.end]):
+    if after is None or not caption.is_whole(after) or not _NOT_OWN.isdisjoint(caption.lower[after.start : after.end]):
         return "not_grammatical"
     if others_there(caption, caption.ending_at(slot.start), after):
         return "true_of_image"
     reason, noun = "no_candidate", caption.head(after)
     for new in rng.by_weight(slot.news, slot.weights):
-        verb = candidates.lemma_of(new) if new.endswith("ing") else ""
-        if verb and not (candidates.is_written(new) and candidates.has_object(verb, noun)):
+        deed, _, preposition = new.partition(" ")
+        verb = candidates.lemma_of(deed) if deed.endswith("ing") else ""
+        if preposition and verb and not candidates.are_said_before(verb, preposition, noun):
+            continue
+        if verb and not preposition and not (candidates.is_written(new) and candidates.has_object(verb, noun)):
             continue
         if not verb and not candidates.stands_before(new, noun):
             continue
@@ -158,7 +177,9 @@ def _off_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) ->
 
 
 def _opposites(wording: str, noun: str) -> tuple[str, ...]:
-    return UP_AND_DOWN.get(wording, ()) if noun in SLOPES else INSTEAD_OF.get(wording, ())
+    if noun in SLOPES and (wording in UP_AND_DOWN or wording in _ON):
+        return UP_AND_DOWN.get(wording, ())
+    return INSTEAD_OF.get(wording, ())
 
 
 def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
@@ -181,6 +202,9 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
     )
     alone = not others_there(caption, before, after)
     solid = _holds_nothing(caption, candidates, after)
+    small = _is_under_nobody(caption, candidates, before, noun)
+    if wording == "out of" and not _TAKEN_IN.isdisjoint(caption.lemmas[: slot.start]):
+        return "not_grammatical"  # "eating straw into a container"
     reason = "no_edit"
     for new in news:
         if not ((turned and new in opposites) or (moved and new in others)):
@@ -188,7 +212,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
         if not ((turned and told_apart and new in opposites) or (moved and alone and new in others)):
             reason = "true_of_image"
             continue
-        if (new in _IN and solid) or not candidates.stands_before(new, noun):
+        if (new in _IN and solid) or (new in _ON_AND_UNDER and small) or not candidates.stands_before(new, noun):
             reason = "no_candidate" if reason == "no_edit" else reason
             continue
         doubted = before is not None and place_in_doubt(caption.words, caption.head(before), new, noun)
@@ -197,6 +221,13 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
             return (change_of(caption, slot.start, slot.end, new),)
         reason = "true_of_image"
     return reason
+
+
+def _is_under_nobody(caption: Caption, candidates: Candidates, before: NounPhrase | None, noun: str) -> bool:
+    """Whether somebody is told of, and a thing that nobody is on: a cake, a child, a bird."""
+    if before is None or not candidates.is_alive(caption.head(before)) or noun in RIDDEN:
+        return False
+    return noun in FOODS or candidates.is_alive(noun)
 
 
 def _holds_nothing(caption: Caption, candidates: Candidates, after: NounPhrase) -> bool:
@@ -219,19 +250,20 @@ def is_place(caption: Caption, start: int, after: NounPhrase) -> bool:
 def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[str, ...]:
     """Return what excludes a wording before such a thing."""
     noun, inside = caption.head(after), caption.lower[after.start : after.end]
-    wanted = ELSEWHERE.get(wording, ()) + (ELSEWHERE_OF_ROADS.get(wording, ()) if noun in ROADS else ())
+    wanted = ELSEWHERE.get(wording, ()) + _across_roads(wording, noun)
     if noun in GROUNDS:
         wanted += ELSEWHERE_OF_GROUNDS.get(wording, ())
     if noun in ENCLOSED:
         wanted += ELSEWHERE_OF_ENCLOSED.get(wording, ())
-    of_itself = not ANAPHORS.isdisjoint(inside) or noun in NO_PLACE  # "a cap on its head" is nowhere else
+    anaphors = _NOT_OWN if noun in _OWN_PLACES else ANAPHORS
+    of_itself = not anaphors.isdisjoint(inside) or noun in NO_PLACE  # "a cap on its head" is nowhere else
     if noun in BOUNDED and not of_itself:
         wanted += ELSEWHERE_OF_BOUNDED.get(wording, ())
     if noun in WATERS and not of_itself:
         return wanted + ELSEWHERE_OF_WATERS.get(wording, ())
     if of_itself or not _NO_BODIES.isdisjoint({noun, *inside}):
         return wanted
-    wanted += ELSEWHERE_OF_BODIES.get(wording, ())
+    wanted += ELSEWHERE_OF_BODIES.get(wording, ()) + (ELSEWHERE_OF_HOLLOWS.get(wording, ()) if noun in HOLLOWS else ())
     if noun in TABLES:
         wanted += ELSEWHERE_OF_TABLES.get(wording, ())
     if noun in SEATS or noun in CARRIERS:  # in and on them is the same
@@ -240,6 +272,12 @@ def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[st
         if wording in _IN:
             return tuple(new for new in wanted if new not in _ON)
     return wanted
+
+
+def _across_roads(wording: str, noun: str) -> tuple[str, ...]:
+    """Return what excludes a direction on a road; a train goes over, and across, the tracks that it goes down."""
+    wanted = ELSEWHERE_OF_ROADS.get(wording, ()) if noun in ROADS else ()
+    return tuple(new for new in wanted if noun not in _RAILS or new not in _ALONG_RAILS)
 
 
 def others_there(caption: Caption, before: NounPhrase | None, after: NounPhrase) -> bool:
@@ -261,8 +299,8 @@ def is_bound(caption: Caption, start: int, end: int) -> bool:
     ):
         return True
     at = start - 1
-    while at > 0 and caption.tag(at) == "RB":
-        at -= 1  # "looking directly at"
+    while at > 0 and caption.tag(at) in {"RB", "RP"}:
+        at -= 1  # "looking directly at", "looking down behind"
     token = caption.tokens[at] if at >= 0 else None
     if token is None or token.tag not in VERBS:
         return False
@@ -305,3 +343,10 @@ def is_named(caption: Caption, phrase: NounPhrase) -> bool:
 def change_of(caption: Caption, start: int, end: int, after: str) -> Change:
     """Return the change that writes words for the tokens ``start`` up to ``end``."""
     return Change(caption.tokens[start].start, caption.tokens[end - 1].end, after)
+
+
+def meant(caption: Caption, owned: NounPhrase) -> NounPhrase:
+    """Return what there is a lot of, where a phrase only says that there is ("with lots of | food")."""
+    if caption.head(owned) not in _AMOUNTS or caption.word(owned.end) != "of":
+        return owned
+    return caption.starting_at(owned.end + 1) or owned

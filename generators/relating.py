@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pairwright.generators.acting import deeds, lives, other_deed, verbs_of
 from pairwright.generators.box_truth import place_in_doubt
 from pairwright.generators.candidates import Candidates
-from pairwright.generators.captions import ANAPHORS, Caption, Outcome
+from pairwright.generators.captions import ANAPHORS, GENDERED, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.having import HAVING_LONGER, UNCERTAIN, belongings, beside_it
 from pairwright.generators.nouns import FIGURES, MASS
@@ -31,6 +31,7 @@ from pairwright.generators.placing import (
     others_there,
     places,
 )
+from pairwright.generators.pronouns import EACH_OTHER, grounds, landed, other_side, pointed_at, times
 from pairwright.generators.relations import FAR, NO_PLACE, NOT_FAR, Found
 from pairwright.generators.wordlists import word_set
 
@@ -39,6 +40,8 @@ _WITH_A_WAY = word_set("look stare gaze glance climb crawl")
 _HAVING = {"with": ("without",), "has": ("lacks", "is without"), "have": ("lack", "are without")}
 _SOME = word_set("some several many various multiple numerous")  # "without any", and not "without some"
 _HAVING_LONGER_BEGINS = frozenset(words[0] for words in HAVING_LONGER)
+_LOOKING = frozenset({"look", "stare", "gaze", "peer"})
+_FACES = word_set("ear ears mouth face eye eyes head chest lip lips cheek")
 _GONE = word_set("missing without lacks lack lacking")
 _IN_COMPANY = word_set(
     "talk speak interact mix chat fight compete work do deal help be have fill cover line load wrestle go come end meet"
@@ -53,13 +56,20 @@ def replace_relation(caption: Caption, candidates: Candidates, rng: Draws) -> It
         *((slot, other_deed) for slot in deeds(caption, candidates)),
         *((slot, other_phrase) for slot in phrasings(caption, candidates)),
         *((slot, beside_it) for slot in belongings(caption, candidates)),
+        *((slot, other_side) for slot in pointed_at(caption, candidates)),
     ]
     for slot, maker in rng.by_weight(offers, [sum(slot.weights) for slot, _ in offers]):
         yield maker(caption, candidates, slot, rng)
     yield from (_other_way(caption, at) for at in verbs_of(caption))
+    yield from _away(caption)
+    yield from _apart(caption)
+    yield from times(caption, rng)
+    yield from landed(caption, candidates)
+    yield from grounds(caption)
     yield from _without(caption, candidates)
     for found in rng.shuffled(caption.relations):
-        yield _far(caption, candidates, found)
+        each_other = caption.lower[found.end : found.end + 2] in EACH_OTHER
+        yield _far_apart(caption, found) if each_other else _far(caption, candidates, found)
 
 
 def _without(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
@@ -131,6 +141,40 @@ def _other_way(caption: Caption, at: int) -> Outcome:
     if not new or not follows or caption.tokens[at].lemma not in _WITH_A_WAY:
         return "no_edit"
     return "true_of_image" if caption.words.has(new) else (change_of(caption, at + 1, at + 2, new),)
+
+
+def _away(caption: Caption) -> Iterator[Outcome]:
+    """Turn somebody away from what he looks out of, or holds to his ear."""
+    for at, word in enumerate(caption.lower):
+        after = caption.starting_at(at + 1)
+        if after is None:
+            continue
+        head = caption.head(after)
+        if word == "out" and caption.lemmas[at - 1] in _LOOKING and head in {"window", "door"}:
+            start = at
+        elif word == "to" and head in _FACES and not GENDERED.isdisjoint(caption.lower[after.start : after.end]):
+            start = at - (caption.word(at - 1) == "up")
+        else:
+            continue
+        if word == "to" and not caption.tag(start - 1).startswith("NN"):
+            continue
+        said = caption.words.has("away") or not caption.is_whole(after)
+        yield "true_of_image" if said else (change_of(caption, start, at + 1, "away from"),)
+
+
+def _apart(caption: Caption) -> Iterator[Outcome]:
+    """Part what is side by side."""
+    for at in range(len(caption.lower) - 2):
+        if caption.lower[at : at + 3] == ("side", "by", "side") and caption.word(at + 3) not in {"with", "to", "of"}:
+            said = caption.words.has_any(("far", "apart"))
+            yield "true_of_image" if said else (change_of(caption, at, at + 3, "far apart"),)
+
+
+def _far_apart(caption: Caption, found: Found) -> Outcome:
+    """Part what is near each other."""
+    if " ".join(caption.lower[found.start : found.end]) not in NOT_FAR - {"against"}:
+        return "no_edit"
+    return "true_of_image" if caption.words.has("far") else (change_of(caption, found.start, found.end, FAR),)
 
 
 def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:

@@ -228,6 +228,12 @@ TABLES = word_set("table desk counter bar countertop podium")
 ELSEWHERE_OF_GROUNDS = {"on": ("off",), "on top of": ("off",)}
 GROUNDS = word_set("road street track court field runway trail path highway sidewalk railroad railway tarmac pavement")
 ELSEWHERE_OF_ENCLOSED = {"in": ("outside",), "inside": ("outside",), "within": ("outside",)}
+# In and on the same of these is not the same, and captions say both: a cat on a suitcase is not in it.
+ELSEWHERE_OF_HOLLOWS = {"in": ("on",), "inside": ("on",), "inside of": ("on",), "on": ("in",), "on top of": ("in",)}
+HOLLOWS = word_set(
+    "suitcase car vase bowl cup glass mug oven refrigerator fridge microwave toilet bathtub tub cage house pot bucket drawer "
+    "cabinet purse backpack jar bottle luggage tent barrel dumpster cooler briefcase dresser dishwasher washer dryer"
+)
 # Who is in one is not outside it, whether captions tell of anybody there or not.
 ENCLOSED = word_set(
     "kitchen bathroom bedroom room restroom house home building office store shop restaurant garage city town village park "
@@ -239,12 +245,18 @@ ENCLOSED = word_set(
 RIDDEN = {
     noun: tuple(deeds.split("|"))
     for deeds, nouns in (
-        ("holding|carrying|next to|beside|behind", "skateboard surfboard snowboard board ski skate boogie"),
         (
-            "next to|beside|behind|pushing|washing|in front of",
+            "holding|carrying|next to|beside|behind|walking with|running with",
+            "skateboard surfboard snowboard board ski skate boogie",
+        ),
+        (
+            "next to|beside|behind|pushing|washing|in front of|walking with|standing with",
             "bike bicycle motorcycle scooter motorbike moped wheelchair",
         ),
-        ("next to|beside|behind|leading|feeding|petting|in front of", "horse elephant donkey camel pony cow bull"),
+        (
+            "next to|beside|behind|leading|feeding|petting|in front of|walking with|standing with",
+            "horse elephant donkey camel pony cow bull",
+        ),
     )
     for noun in nouns.split()
 }
@@ -296,7 +308,8 @@ PARTS_OF_BUILDINGS = word_set(
 # Who has a thing in hand does none of these with it.
 HANDLED = ("reaching for", "looking for", "walking by", "walking past", "dropping", "throwing")
 # Who is in a hat is not behind it.
-NEAR_WORN = ("next to", "near", "by", "behind", "in front of", "beside", "holding", "carrying", "washing", "folding")
+DONE_TO_WORN = ("holding", "carrying", "washing", "folding", "reaching for", "looking for")
+NEAR_WORN = ("next to", "near", "by", "behind", "in front of", "beside", *DONE_TO_WORN)
 # No place that one can be far from, or none that a picture shows.
 NO_PLACE = word_set(
     "rain sun wind fog mist shade dark darkness dusk weather motion formation bloom hand arm mouth lap back shoulder head "

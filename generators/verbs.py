@@ -119,7 +119,8 @@ SPORTS = word_set("ski snowboard skateboard surf skate sled surfboard bike paddl
 WITH_OBJECT = word_set(
     "hold carry wear throw kick push pull wash feed lead pet chase catch hit load unload paint sell make cut use buy "
     "steal drop photograph remove adjust milk hug kiss bite fix clean break close open follow lift burn hide decorate "
-    "watch refuse miss block lose lock shut enter exit leave approach lick smell touch peel chop bake serve give share spill"
+    "watch refuse miss block lose lock shut enter exit leave approach lick smell touch peel chop bake serve give share spill "
+    "prepare"
 )
 # What can be done with whatever the first verb is done with; the pool need not have seen it.
 ALWAYS = _table(
@@ -170,6 +171,8 @@ IN_WORDS = _table(
     "hit: pose with|walk with|sit with|look for|wait for|reach for",
     "use: reach for|look for|walk with|sit on|wait for",
     "wear: reach for|look for|play with",
+    "play: reach for|look for",
+    "hug: walk with|run from|reach for",
     "drive: stand on|stand next to|stand by|pose with|walk by|sit on|stand near|wait for|lean on|stand behind|walk past",
     "pull: sit in|sit on|pose with|ride in|ride on|stand on|sit with",
     "push: sit in|sit on|pose with|ride in|ride on|stand on|sit with",
@@ -187,6 +190,47 @@ IN_WORDS = _table(
     "kick: sit on|sit with|pose with|wait for|stand on",
     "drink: play in|wait for|swim in|reach for|play with",
 )
+# What can be said of whatever the first verb is said of; the pool need not have seen it before such a noun.
+ALWAYS_IN_WORDS = {
+    verb: tuple((phrase.partition(" ")[0], phrase.partition(" ")[2]) for phrase in phrases.split("|"))
+    for verb, phrases in {
+        "hold": "reach for|point at", "carry": "reach for|point at", "eat": "reach for|point at",
+        "wear": "point at|reach for|look for", "use": "point at|reach for", "hug": "point at|reach for",
+        "swing": "reach for|point at", "kick": "point at|wait for", "cut": "point at|reach for",
+        "drink": "reach for|point at", "throw": "point at|reach for", "pull": "point at", "push": "point at",
+        "drive": "point at|wait for", "lead": "point at|look for", "feed": "point at|look for", "pet": "look for|point at",
+        "bite": "reach for", "chew": "reach for", "play": "look for",
+    }.items()
+}  # fmt: skip
+# What excludes a verb with its preposition, whatever else `INSTEAD` tells of the verb.
+INSTEAD_OF_PHRASES = {
+    tuple(old.split(" ", 1)): tuple((new.partition(" ")[0], new.partition(" ")[2]) for new in news.split("|"))
+    for old, news in {
+        "talk on": "look at|reach for|point at|look for", "speak on": "look at|reach for|point at",
+        "look at": "talk on", "text on": "talk on", "play on": "talk on", "type on": "talk on",
+        "play with": "sit with|sleep with|walk with|look for", "talk to": "walk past|look for|run from",
+        "pose with": "play with|run with|walk with", "sit with": "play with", "walk with": "play with|sit with",
+        "work on": "point at|sit on", "look in": "sit on|stand on", "climb on": "stand under|sit under|stand next to",
+        "lean against": "sit in|stand on|sit on", "lean on": "sit in|stand behind", "jump over": "stand on|sit on|stand next to",
+        "dress in": "reach for|look for|point at", "look through": "sit behind",
+        "chew on": "reach for|point at|look for", "nibble on": "reach for|look for", "munch on": "reach for|look for",
+        "snack on": "reach for|look for", "eat from": "walk past|sleep near", "wait for": "walk past",
+        "listen to": "point at|look for|reach for", "cut into": "reach for|point at", "bite into": "reach for|point at",
+        "speak into": "reach for|point at|look for",
+    }.items()
+}  # fmt: skip
+# The same of things, whose participles ("attached to") give way to what such a thing does instead.
+INSTEAD_OF_PHRASES_OF_THINGS = {
+    tuple(old.split(" ", 1)): tuple((new.partition(" ")[0], new.partition(" ")[2]) for new in news.split("|"))
+    for olds, news in {
+        "hang from|attach to|mount to|connect to|tie to|hook to": "lean against|lie under|stand next to|sit next to|sit under",
+        "hang on|mount on|hang above|hang over|attach on": "lean against|lie under|stand next to|sit under|sit next to",
+        "lean against|lean on": "hang from|hang over|stand on|lie under",
+        "stack on|place on|set on|pile on|display on|serve on|put on": "lie under|hang over|lean against|sit next to|lie next to",
+        "place in|set in|display in|put in|stack in": "lie under|sit next to|lie next to|sit behind",
+    }.items()
+    for old in olds.split("|")
+}
 # The same of verbs with a preposition, before what can be held, worn, eaten or ridden.
 OUT_OF_WORDS = _table(
     "sit on: hold|carry|push|pull",
@@ -233,6 +277,8 @@ ON_SCREEN = word_set(
 )
 # Done on something, and not in the air.
 GROUNDED = word_set("walk stand sit kneel lie lay run swim park perch graze sleep ride drive")
+# Too heavy for whoever is said to sit in it to be pushed, pulled or carried by one.
+HEAVY = word_set("car truck bus van train airplane plane jet boat ship helicopter")
 # Said in two words; both give way ("lying down" is not "standing down").
 WITH_PARTICLE = {
     "down": word_set("sit lie lay kneel crouch squat"), "up": word_set("hold stand sit lift raise"),
