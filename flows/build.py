@@ -45,7 +45,7 @@ from pairwright.flows.stages.ask import has_failed_rows
 from pairwright.flows.stages.balance import balance_made, balance_stage, limits_of
 from pairwright.flows.stages.fetch import fetch_chosen
 from pairwright.flows.stages.index import build_index, index_state, retrieve_pairs, retrieve_state
-from pairwright.flows.stages.pairs import read_input
+from pairwright.flows.stages.pairs import Intake, read_input
 from pairwright.flows.stages.rationales import STAGE as RATIONALES
 from pairwright.flows.stages.refine import refine_negatives
 from pairwright.flows.stages.shards import finish
@@ -223,8 +223,8 @@ class _Stages(StageJobs):
         may_fail = [*(this.stage for this in generations(config)), RATIONALES]
         if self.retry_failed and not any(has_failed_rows(self.engine.root, stage) for stage in may_fail):
             raise UsageError("no rows of this build have failed, so nothing to ask anew. Leave --retry-failed out.")
-        source = read_options(config.input)
-        pairs = await self.whole("pairs", [], read_input, source, config.part_size, state=input_state(config.input))
+        intake = Intake(read_options(config.input), config.part_size, config.all_pictured)
+        pairs = await self.whole("pairs", [], read_input, intake, state=input_state(config.input))
         parts = [part_name(number) for number in range(pairs.facts["parts"])]
         sweep(self.engine.root, self.engine.done, "pairs/*", "rejected/pairs-*")
         chosen = [pairs]

@@ -84,6 +84,11 @@ class BuildConfig(Section):
         """The index that the build makes: where it is asked for, and where retrieval needs one."""
         return self.index or (IndexSection() if self.retrieve else None)
 
+    @property
+    def all_pictured(self) -> bool:
+        """Whether pairs without an image are set aside where others have one; fetching does so by itself."""
+        return self.shards.images and self.fetch is None
+
 
 def load_config(path: Path) -> BuildConfig:
     """Read and check a build config.

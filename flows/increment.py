@@ -31,6 +31,7 @@ from pairwright.flows.stages.balance import balance_made, balance_stage, limits_
 from pairwright.flows.stages.fetch import DOWNLOADS, fetch_chosen
 from pairwright.flows.stages.index import PRECOMPUTED, build_index, index_state, retrieve_pairs, retrieve_state
 from pairwright.flows.stages.new_pairs import read_new_pairs
+from pairwright.flows.stages.pairs import Intake
 from pairwright.flows.stages.tag import statistics_path
 from pairwright.flows.summary import manifest_of, samples_in, sweep, write_pages
 from pairwright.flows.union import limits_left, union_of
@@ -131,8 +132,7 @@ class Increment(StageJobs):
             read_new_pairs,
             base.root,
             known,
-            read_options(config.input),
-            config.part_size,
+            Intake(read_options(config.input), config.part_size, config.all_pictured),
             state=f"{input_state(config.input)} {base.state}",
         )
         if not pairs.counts.kept:

@@ -11,35 +11,45 @@ from pathlib import Path
 
 import polars as pl
 
+from pairwright.datasets.errors import InputError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
+from pairwright.flows.stages.pairs import Intake, without_image
 
 _SOURCE_ID = pl.when(pl.col("source_id") == "").then(pl.col("image")).otherwise(pl.col("source_id"))
 _OTHER = pl.when(_SOURCE_ID == "").then(pl.lit("")).otherwise(pl.col("source") + "\n" + _SOURCE_ID).alias("other")
 
 
-def read_new_pairs(root: Path, home: Path, known: list[str], options: ReadOptions, part_size: int) -> Outcome:
+def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> Outcome:
     """Write the pairs that stand in none of the ``known`` parts; the unit is a row.
 
     Args:
         root: where the new parts go.
         home: the build directory, with the known parts.
         known: names of parts; the new ones are numbered after them.
-        options: of the reader.
-        part_size: pairs a part.
+        intake: how; what the known pairs are decides whether all have images.
 
     Returns:
         The parts; ``parts`` (how many), ``known``, ``changed`` and ``removed`` pairs are among the facts. Broken rows that
         were rejected before are known, too.
+
+    Raises:
+        InputError: a broken row, or a pair without an image among others, when the options say stop; a pair with an
+            image among others without.
     """
     reading = _Reading(_known_pairs(home, known), _known_rejects(home))
+    options, part_size = intake.options, intake.part_size
+    pictured = _pictured(home, known) if intake.all_pictured else None
     for batch in read_pairs(options):
-        reading.pairs(batch.pairs)
-        reading.rejects(batch.rejects)
+        other = [pair for pair in batch.pairs if pictured not in (None, bool(pair.image))]
+        if other and (options.on_error == "stop" or not pictured):
+            raise _mixed(other[0], options)
+        reading.pairs([pair for pair in batch.pairs if pictured in (None, bool(pair.image))])
+        reading.rejects([*batch.rejects, *map(without_image, other)])
     fresh, facts = reading.end()
     outputs: list[Path] = []
     for number, start in enumerate(range(0, len(fresh), part_size), len(known)):
@@ -50,6 +60,22 @@ def read_new_pairs(root: Path, home: Path, known: list[str], options: ReadOption
     reasons = Counter(row.reason for row in reading.broken)
     counts = Counts("row", len(fresh) + reasons.total(), len(fresh), dict(sorted(reasons.items())))
     return Outcome(outputs, counts, {"parts": len(outputs) // 2, **facts})
+
+
+def _pictured(home: Path, parts: list[str]) -> bool | None:
+    """Say whether the pairs of a build have images; None where there are none."""
+    images = (PAIRS.read_frame(pairs_path(home, part))["image"] for part in parts)
+    return next((bool(column[0]) for column in images if len(column)), None)
+
+
+def _mixed(pair: Pair, options: ReadOptions) -> InputError:
+    has, others = ("an", "none") if pair.image else ("no", "one")
+    skip = "" if pair.image else "`on_error: skip` under input sets it aside; "
+    return InputError(
+        f"pair {pair.source_id or pair.key} has {has} image, and those of the build have {others}",
+        where=str(options.input),
+        mend=f"{skip}with `images: false` under shards, --full builds texts alone",
+    )
 
 
 def _hashed(frame: pl.DataFrame) -> pl.DataFrame:

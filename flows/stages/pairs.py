@@ -1,40 +1,71 @@
-"""Stage ``pairs``: the user's data becomes checked pairs, in parts; what is broken becomes rejected rows."""
+"""Stage ``pairs``: the user's data becomes checked pairs, in parts; what is broken becomes rejected rows.
+
+Every sample of a dataset has the same members. So where images are packed, the pairs without one, among others that
+have one, are told here and not behind all work.
+"""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject
+from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 
+BARE = "missing_image"
 
-def read_input(root: Path, options: ReadOptions, part_size: int) -> Outcome:
-    """Read the input to the end; write a part for every ``part_size`` pairs that are kept.
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """How the input becomes parts.
+
+    Attributes:
+        options: of the reader.
+        part_size: pairs a part.
+        all_pictured: whether every pair is to have an image where one has.
+    """
+
+    options: ReadOptions
+    part_size: int
+    all_pictured: bool
+
+
+def read_input(root: Path, intake: Intake) -> Outcome:
+    """Read the input to the end; write a part for every so many pairs that are kept.
 
     Raises:
-        InputError: on a broken row when the options say stop, and when no pair is left.
+        InputError: on a broken row, or a pair without an image among others, when the options say stop, and when no
+            pair is left.
     """
+    options = intake.options
     outputs: list[Path] = []
     reasons: Counter[str] = Counter()
-    kept = 0
-    for number, (pairs, rejects) in enumerate(_parts(options, part_size)):
+    kept = bare = 0
+    for number, (pairs, rejects) in enumerate(_parts(options, intake.part_size)):
         part = part_name(number)
         PAIRS.write(pairs, pairs_path(root, part))
         REJECTS.write(rejects, rejected_path(root, "pairs", part))
         outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
         kept += len(pairs)
-        reasons.update(reject.reason for reject in rejects)
+        bare += sum(not pair.image for pair in pairs)
+        reasons.update(row.reason for row in rejects)
     if not kept:
         raise InputError(
             f"no pair could be read ({_told(reasons)})",
             where=str(options.input),
             mend="Look at the file and at `columns`; without image files, set `verify_images: off`",
         )
+    if intake.all_pictured and 0 < bare < kept:
+        if options.on_error == "stop":
+            raise _mixed(bare, kept, str(options.input))
+        _set_aside(outputs)
+        kept -= bare
+        reasons[BARE] += bare
     counts = Counts("row", kept + reasons.total(), kept, dict(sorted(reasons.items())))
     return Outcome(outputs, counts, {"parts": len(outputs) // 2})
 
@@ -50,6 +81,28 @@ def _parts(options: ReadOptions, size: int) -> Iterator[tuple[list[Pair], list[R
             pairs, rejects = pairs[size:], []
     if pairs or rejects:
         yield pairs, rejects
+
+
+def without_image(pair: Pair) -> Reject:
+    """Return what becomes of a pair without an image where others have one."""
+    place = f"{pair.source}: {pair.source_id or pair.key}"
+    return reject(place, BARE, "no image, and other pairs have one", pair.caption)
+
+
+def _mixed(bare: int, pairs: int, where: str) -> InputError:
+    return InputError(
+        f"{bare:,} of {pairs:,} pairs have no image, and the samples of a dataset have one all or none",
+        where=where,
+        mend="`on_error: skip` under input sets them aside; `images: false` under shards packs texts alone",
+    )
+
+
+def _set_aside(outputs: Sequence[Path]) -> None:
+    for path, rejected in zip(outputs[::2], outputs[1::2], strict=True):
+        pairs = list(PAIRS.read(path))
+        if bare := [without_image(pair) for pair in pairs if not pair.image]:
+            PAIRS.write([pair for pair in pairs if pair.image], path)
+            REJECTS.write([*REJECTS.read(rejected), *bare], rejected)
 
 
 def _told(reasons: Counter[str]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from PIL import Image
 
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.verify import verify
@@ -152,6 +153,39 @@ def test_broken_rows_are_rejected_rows_under_skip(tmp_path: Path) -> None:
     told = manifest_of(tmp_path / "build")["stages"]["pairs"]
     assert (told["candidates"], told["kept"]) == (4, 2)
     assert told["rejected"] == {"broken_json": 1, "empty_caption": 1}
+
+
+def pictured_and_bare(folder: Path, rows: int = 6) -> dict[str, Any]:
+    """Write pictures and a table in which every third row, the first among them, has none; return the input."""
+    for number in range(rows):
+        Image.new("RGB", (8, 8), (number, 0, 0)).save(folder / f"{number}.png")
+    lines = [
+        {"caption": f"a red circle {number}", **({"image": f"{number}.png"} if number % 3 else {})}
+        for number in range(rows)
+    ]
+    (folder / "in.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return {"path": str(folder / "in.jsonl")}
+
+
+def test_pairs_without_a_picture_among_others_stop_a_build_before_all_work(tmp_path: Path) -> None:
+    config = {"name": "t", "input": pictured_and_bare(tmp_path), "negatives": {}, "part_size": 2, "workers": 1}
+    with pytest.raises(InputError, match="2 of 6 pairs have no image") as caught:
+        build(checked(config), tmp_path / "build")
+    assert "on_error: skip" in caught.value.mend
+    assert "images: false" in caught.value.mend
+    assert not (tmp_path / "build" / "annotations").exists()
+    build(checked({**config, "shards": {"images": False}}), tmp_path / "texts")
+    assert manifest_of(tmp_path / "texts")["contents"]["samples"] == 6
+
+
+def test_pairs_without_a_picture_among_others_are_rejected_rows_under_skip(tmp_path: Path) -> None:
+    given = {**pictured_and_bare(tmp_path), "on_error": "skip"}
+    build(checked({"name": "t", "input": given, "part_size": 1, "workers": 1}), tmp_path / "build")
+    manifest = manifest_of(tmp_path / "build")
+    told = manifest["stages"]["pairs"]
+    assert (told["candidates"], told["kept"], told["rejected"]) == (6, 4, {"missing_image": 2})
+    assert manifest["contents"]["samples"] == 4
+    assert verify(tmp_path / "build") == []
 
 
 def test_broken_rows_stop_the_build_with_one_line_that_names_the_place(tmp_path: Path) -> None:

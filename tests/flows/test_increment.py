@@ -14,8 +14,9 @@ from typing import Any
 import polars as pl
 import pytest
 import yaml
+from PIL import Image
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.masking import publishable
 from pairwright.datasets.shards import find_shards, read_shard
 from pairwright.datasets.verify import verify
@@ -330,3 +331,33 @@ def test_an_index_that_is_named_and_one_that_is_not_are_one_setting(corpus: Path
     if not changes:
         with pytest.raises(UsageError, match="index"):
             refuse_other_settings(checked(settings(corpus, index={"m": 8})), {"config": before})
+
+
+def test_what_has_no_picture_is_set_aside_once_where_the_build_has_pictures(tmp_path: Path) -> None:
+    def written(*rows: dict[str, str], **given: str) -> BuildConfig:
+        Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+        (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return checked(
+            {"name": "t", "input": {"path": str(tmp_path / "in.jsonl"), **given}, "incremental": True, "workers": 1}
+        )
+
+    one = {"caption": "a red circle", "image": "a.png"}
+    bare = {"caption": "a blue square"}
+    other = {"caption": "a green star", "image": "a.png"}
+    build(written(one, on_error="skip"), tmp_path / "build")
+    build(written(one, bare, other, on_error="skip"), tmp_path / "build")
+    (told,) = manifest_of(tmp_path / "build")["increments"]
+    assert told["pairs"]["new"] == 1
+    stage = manifest_of(tmp_path / "build")["stages"]["pairs"]
+    assert stage["rejected"] == {"missing_image": 1}
+    assert captions_in(tmp_path / "build") == ["a red circle", "a green star"]
+    build(written(one, bare, other, {**other, "caption": "a white cross"}, on_error="skip"), tmp_path / "build")
+    assert manifest_of(tmp_path / "build")["stages"]["pairs"]["rejected"] == {"missing_image": 1}  # known by now
+    shutil.rmtree(tmp_path / "build")
+    build(written(one), tmp_path / "build")
+    with pytest.raises(InputError, match="has no image, and those of the build have one"):
+        build(written(one, bare), tmp_path / "build")
+    shutil.rmtree(tmp_path / "build")
+    build(written(bare), tmp_path / "build")
+    with pytest.raises(InputError, match="has an image, and those of the build have none"):
+        build(written(bare, one), tmp_path / "build")
