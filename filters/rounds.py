@@ -136,7 +136,7 @@ def foresight_goal(target: float, captions: int) -> float:
         captions: how many the own scorers have read.
     """
     doublings = max(float(np.log2(WELL_READ / max(captions, 1))), 0.0)
-    return target - 0.0245 - 0.005 * min(doublings, 8.0)
+    return target - 0.0275 - 0.005 * min(doublings, 8.0)
 
 
 class _Part:
