@@ -85,7 +85,7 @@ def plan_build(config: BuildConfig, out: Path) -> list[StagePlan]:
 
 
 def _plan_rationales(config: BuildConfig, sample: Sample[Pair], asking: Asking) -> StagePlan:
-    """Plan for as many negatives as can be kept, each as long as its caption."""
+    """Plan for as many negatives as can be kept, each of its own and about as long as its caption."""
     assert config.rationales is not None
     task = open_task(TASK)
     maker = maker_of(task, Settings(seed=config.seed, **config.rationales.model_dump()), asking)
@@ -94,7 +94,9 @@ def _plan_rationales(config: BuildConfig, sample: Sample[Pair], asking: Asking) 
     for pair in sample.items:
         known = [pair.caption, *pair.captions, *(box.label for box in pair.boxes)]
         for ordinal, label in enumerate(["yes", *["no"] * most]):
-            item = task.item({"known": list(dict.fromkeys(known)), "caption": pair.caption, "label": label}, pair.key)
+            # Were they alike, they would be one request, and the others free.
+            text = f"{pair.caption} {ordinal}" if ordinal else pair.caption
+            item = task.item({"known": list(dict.fromkeys(known)), "caption": text, "label": label}, pair.key)
             rows.append(row_of(maker, item, ordinal))
     total = None if sample.total is None else sample.total * (most + 1)
     return replace(plan_rows(STAGE, rows, total, asking), stage=STAGE)
