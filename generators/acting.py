@@ -13,20 +13,24 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import FRAMES, GATHERINGS, OF_PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import VERBS, Slot, before_it, change_of, meant
+from pairwright.generators.relations import ROOMS, WATERS
 from pairwright.generators.verbs import (
     ALWAYS,
     ALWAYS_WITH,
     GROUNDED,
     INSTEAD,
     INSTEAD_OF_THINGS,
+    ON_LAND,
     ON_SCREEN,
     PARTICIPLES,
     SPORTS,
+    STANDING,
     STEERED,
     TOGETHER,
     WITH_OBJECT,
     WITH_PARTICLE,
     forms_of,
+    keeps_its_way,
     same_act,
 )
 from pairwright.generators.wordlists import word_set
@@ -46,6 +50,16 @@ _RIDING = frozenset({"ride", "drive"})  # something: "people riding" alone is ra
 _BEFORE_A_DEED = frozenset({"refuse", "wait", "stop"})
 _AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
 _ASTRIDE = word_set("ride wear carry hold use put")
+_OVERHEAD = word_set("over above")
+_ACROSS = word_set("through across past into toward towards around")
+_IN_PLACE = STANDING | {"perch", "park"}
+# Of what stands or lies somewhere, only these are ever seen hanging, and on these.
+_HANGS = word_set(
+    "clock lamp light lantern chandelier umbrella picture painting photo poster sign plant basket mirror kite towel phone "
+    "bag hat tie coat jacket shirt dress backpack purse banana ornament decoration bell flag balloon curtain toy bear "
+    "skateboard surfboard pot pan figurine bottle shoe boot sculpture"
+)
+_HUNG_ON = word_set("wall fence hook door rack tree pole post line branch side window building rope tower board")
 _SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
 
 
@@ -134,7 +148,12 @@ def doer_of(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | N
     None when the phrase before the verb only tells where, and what is there is not clear.
     """
     doer = before_it(caption, at)
-    while doer is not None and not lives(caption, candidates, doer) and caption.tag(doer.start - 1) in {"IN", "TO"}:
+    while doer is not None and not lives(caption, candidates, doer):
+        if caption.word(doer.start - 1) == "and" and caption.head(doer) in WORN:
+            doer = caption.ending_at(doer.start - 1)  # "a man in a hat and a | coat"
+            continue
+        if caption.tag(doer.start - 1) not in {"IN", "TO"}:
+            break
         governed_by = caption.word(doer.start - 1)
         if governed_by == "of" and caption.word(doer.start - 2) not in _SIDES:
             return doer
@@ -181,6 +200,8 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, new: tuple[str,
 def _may_do(caption: Caption, candidates: Candidates, doer: NounPhrase, verb: str) -> bool:
     """Whether captions have such a doer do it; animals steer nothing."""
     who, living = caption.head(doer), lives(caption, candidates, doer)
+    if verb == "hang" and not living and who not in _HANGS:
+        return False
     if living and verb in STEERED and who not in OF_PEOPLE | GATHERINGS and candidates.is_of(who, "living"):
         return candidates.does(who, verb)
     return candidates.acts(who, verb, alone=living)
@@ -197,8 +218,9 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str,
     if old in _ASTRIDE and tag in VERBS and caption.lemmas[at] in SPORTS:
         return candidates.has_object(verb, caption.lemmas[at])  # "riding | skis"
     flies = verb == "fly" and (slot.doer is None or caption.head(slot.doer) in OF_PEOPLE | GATHERINGS)
-    if flies or (verb in WITH_OBJECT and not form.endswith("ed")):
-        return False  # "people flying in the sea"
+    grounded = old == "fly" and verb in (GROUNDED if word in _OVERHEAD else _IN_PLACE if word in _ACROSS else ())
+    if flies or grounded or (verb in WITH_OBJECT and not form.endswith("ed")):
+        return False  # "people flying in the sea", "jets sitting over a beach"
     if word in _ADVERBS or word in _ENDS:
         return verb not in _RIDING
     return tag.startswith("RB") or (tag in {"IN", "RP", "TO"} and _goes_before(caption, candidates, verb, at))
@@ -210,6 +232,7 @@ def _takes(caption: Caption, candidates: Candidates, slot: Slot, verb: str, afte
     names = (caption.head(thing), caption.noun(thing))
     return (
         (verb != "wear" or not WORN.isdisjoint(names))
+        and keeps_its_way(caption.lemmas[slot.start], verb, caption.word(after.end))
         and (caption.tag(after.end) != "RP" or verb in _MOVING)  # "holding a phone | up"
         and all((verb, name) not in TOGETHER for name in names)
         and not (verb == "watch" and "game" in names and caption.words.has_any(ON_SCREEN))
@@ -227,6 +250,11 @@ def _goes_before(caption: Caption, candidates: Candidates, verb: str, at: int) -
     if word == "to" and caption.tag(at + 1) == "VB":
         return verb in _BEFORE_A_DEED
     if word == "to" and verb in _RIDING:
+        return False
+    noun = caption.head(beyond) if beyond is not None else ""
+    if verb in ON_LAND and (noun in WATERS or noun == "body"):
+        return False
+    if verb == "hang" and ((word == "on" and noun not in _HUNG_ON) or (word == "in" and noun not in ROOMS)):
         return False
     return candidates.goes_with(verb, word) and (
         beyond is None

@@ -51,6 +51,7 @@ from pairwright.generators.nouns import (
 from pairwright.generators.odds import Odds
 from pairwright.generators.relations import ENCLOSED
 from pairwright.generators.synonyms import reword_each_other
+from pairwright.generators.wordlists import word_set
 
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
 LEVELS = 2  # of WordNet between a word and its co-hyponyms
@@ -115,6 +116,11 @@ _BESIDES = frozenset({"next to", "beside", "behind", "in front of"})  # whatever
 _NEEDS_A_BODY = frozenset({"under", "underneath", "beneath", "outside"})
 
 
+_GREENS = word_set(
+    "park countryside grass grassland grassy hill hillside forest pasture meadow landscape vegetation jungle lawn"
+)
+_WITHERED = frozenset({"brown", "yellow"})
+_OF_BEASTS = frozenset({"paw", "hoof", "tail", "trunk", "snout"})
 _COATS = frozenset({"brown", "black", "white", "gray"})  # of fur and feathers
 ENOUGH_SAID = 20  # captions that tell the colour, or the like, of a noun, for its rare ones to be known
 RARE = 0.06  # share of a word among them
@@ -271,6 +277,8 @@ class Candidates:
             return False
         if slot.contents and slot.noun in _LIKENESSES and candidate not in _LIKENESSES:
             return False  # "a statue of a lady", and no fire hydrant of one
+        if candidate in _OF_BEASTS and not _PEOPLE.isdisjoint(slot.context):
+            return False  # "a man holding a phone to his paw"
         told = slot.contents and self._pool.cooccurrence(old, slot.contents) >= OFTEN
         if told and self._beside(candidate, slot.contents) < self._least:
             return False
@@ -385,6 +393,10 @@ class Candidates:
         found = [other for other in self.adjectives(word) if excluded_beside(word, other, noun)]
         if noun in OF_PEOPLE and is_size(word):
             found = [other for other in found if not is_size(other)]  # a little girl is no large one, but grown
+        if noun in OF_PEOPLE and not is_colour(word):
+            found = [other for other in found if not is_colour(other)]  # "a blonde woman" tells of her hair
+        if noun in _GREENS and is_colour(word):
+            found = [other for other in found if not is_colour(other) or not _WITHERED.isdisjoint(same_concept(other))]
         if self.is_alive(noun) and not joined:
             found = [other for other in found if not is_colour(other) or self._is_coat(other, noun)]
         opposites = OPPOSITE.get(word, ()) if noun not in OF_PEOPLE or is_size(word) else ()

@@ -1,6 +1,6 @@
 """What a thing has: put beside it, or near it.
 
-A pizza with cheese is not next to the cheese, and a man in a hat is not behind it. That holds of what is a part of a
+A pizza with cheese is not next to the cheese, and a man in a hat does not hold it. That holds of what is a part of a
 thing, in it, on it or worn, as the tables here tell; of what only goes with it ("a man with a dog") nothing is said.
 Such a thing is put beside its owner by words that captions use all the time, and so give nothing away.
 """
@@ -18,15 +18,12 @@ from pairwright.generators.relations import (
     BEDDING,
     BEDS,
     BESIDE_IT,
-    BESIDE_ROOMS,
     DONE_TO_WORN,
     FOODS,
     HANDLED,
     HOLDERS,
-    NEAR_WORN,
     NO_PLACE,
     PARTS_OF_BUILDINGS,
-    ROOMS,
     TOPPINGS,
     WITH_PARTS,
 )
@@ -54,16 +51,11 @@ UNCERTAIN = word_set("no all any both each every few other another more most onl
 _PARTS = word_set(
     "leg lid handle top side edge wheel drawer rim cover cloth tablecloth design pattern door color topping"
 )
-# Of a room, and nowhere but in it; or nothing that one could be near to.
-_OF_ROOMS = word_set(
-    "wall floor ceiling tile light lighting decor design theme door window pattern color paint carpet wallpaper roof "
-    "furniture appliance view item thing stuff room space kitchen bathroom bedroom area flooring interior accent layout"
-)
 # Who is said to be with one, and by nobody to ride, is not on it.
 _MOUNTED = word_set("bike bicycle motorcycle horse elephant surfboard scooter motorbike")
-_RIDES = frozenset().union(*map(forms_of, ("ride", "surf", "sit", "jump", "drive"))) | word_set(
-    "on trick wave rider race"
-)
+_RIDES = (
+    frozenset().union(*map(forms_of, ("ride", "surf", "sit", "jump", "drive"))) | word_set("on trick wave rider race")
+) - {"bike", "bikes", "bicycle"}  # the thing itself
 _TOUCHED = frozenset({"tie", "hat", "cap"})  # one may hold what one wears
 _TAKEN = frozenset({"hold", "carry"})
 _SURROUNDED = ("surrounded", "by")
@@ -101,15 +93,13 @@ def _beside(
     if wording == "of" or tuple(wording.split()) in _HELD:
         return ()
     if is_worn(caption, owned) and lives(caption, candidates, owner):
-        return NEAR_WORN if owned.determiner >= 0 else DONE_TO_WORN  # "a man behind | suit"
-    return () if wording == "in" else _beside_whole(candidates, wording, (one, other), compound=len(owner.nouns) > 1)
+        return DONE_TO_WORN
+    return () if wording == "in" else _beside_whole(candidates, wording, (one, other))
 
 
-def _beside_whole(candidates: Candidates, wording: str, things: tuple[str, str], *, compound: bool) -> tuple[str, ...]:
+def _beside_whole(candidates: Candidates, wording: str, things: tuple[str, str]) -> tuple[str, ...]:
     """Return what excludes that a thing is a part of another, in it or in somebody's hand."""
     one, other = things
-    if (one in ROOMS or (one == "area" and compound)) and other not in _OF_ROOMS and not candidates.is_alive(other):
-        return BESIDE_ROOMS
     wholes = ((FOODS, TOPPINGS), (BEDS, BEDDING), (WITH_PARTS, PARTS_OF_BUILDINGS))
     if any(one in whole and other in parts for whole, parts in wholes):
         return BESIDE_IT

@@ -106,7 +106,7 @@ _INSTEAD_OF = (
     "parking meter: fire hydrant|mailbox|bench", "path: beach|river|roof|bridge",
     "phone: camera|book|wallet|laptop|toothbrush|banana|cup", "hand: pocket|bag|purse", "knife: pen|brush|phone|bottle", "pillow: blanket|book|towel|laptop",
     "plane: train|bus|boat|helicopter|truck|kite|bird|balloon|car|motorcycle|bicycle", "plant: lamp|clock|book|statue|bottle",
-    "plate: cup|bottle|pot|vase|basket|jar", "platform: roof|beach|bridge|bed", "pole: tree|bench|statue|fence",
+    "plate: basket|box|pan", "platform: roof|beach|bridge|bed", "pole: tree|bench|statue|fence",
     "police officer: firefighter|soldier|farmer", "pool: street|field|parking lot|garden",
     "pot: plate|bottle|box|basket", "produce: candy|furniture|clothing", "puppy: kitten|rabbit|piglet",
     "purse: camera|book|umbrella", "racket: bat|frisbee|kite|umbrella", "racquet: bat|frisbee|kite|umbrella",

@@ -17,7 +17,7 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import GATHERINGS, OF_PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import Slot, change_of, is_named, others_there
-from pairwright.generators.relations import NO_PLACE
+from pairwright.generators.relations import NO_PLACE, WATERS
 from pairwright.generators.verbs import (
     ALWAYS_IN_WORDS,
     GROUNDED,
@@ -26,12 +26,15 @@ from pairwright.generators.verbs import (
     INSTEAD,
     INSTEAD_OF_PHRASES,
     INSTEAD_OF_PHRASES_OF_THINGS,
+    ON_LAND,
     OUT_OF_WORDS,
     STANDING,
     STEERED,
     TOGETHER,
+    WAYS,
     WITH_OBJECT,
     forms_of,
+    keeps_its_way,
     same_act,
 )
 from pairwright.generators.wordlists import word_set
@@ -44,7 +47,7 @@ _AFTER = word_set(
     "on in at near by with down up along across through over around under behind beside past into onto toward"
 )
 _BOARDS = word_set("board ski skate surfboard skateboard snowboard bottle phone dress wheel row")  # what can be handled
-_WAYS = word_set("down up along across through over around into toward past")
+_LISTED = frozenset({"to", "from"})  # only with the verbs that our tables name: "attached to"
 _NO_WAYS = word_set("snow sand water grass ice mud dirt rain surf ocean sea")  # "walking down the snow"
 _PLAYED = word_set("game wii nintendo guitar instrument piano frisbee xbox")
 _GAMES = word_set("game match tournament competition")
@@ -55,7 +58,7 @@ _SHIFTS = frozenset({"push", "pull", "carry", "hold"})
 _PHONES = word_set("phone cellphone telephone cell smartphone iphone")
 _HANDS = word_set("hand hands lap arm arms mouth ear head face mouths heads")
 _BOUND = word_set(
-    "body camera other each picture photo photograph air way trick jump move right left back side front top"
+    "body camera other wing each picture photo photograph air way trick jump move right left back side front top"
 )
 
 
@@ -75,7 +78,7 @@ def phrasings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
             yield from _of_things(caption, candidates, (at, end), of_things)
         if tag == "VBN":
             continue
-        wanted = _phrases_for(*old) if tag != "VB" or old[1] else ()
+        wanted = _phrases_for(*old) if (tag != "VB" or old[1]) and old[1] not in _LISTED else ()
         known = candidates.said_before(wanted, noun) if wanted else ()
         known += tuple(phrase for phrase in _always(*old, noun) if phrase not in known and tag != "VB")
         if not known:
@@ -115,6 +118,9 @@ def _preposition_end(caption: Caption, at: int) -> int:
     """Return where the preposition at ``at`` ends; ``at`` itself where there is none."""
     if caption.tag(at) == "RP":
         return at
+    if caption.word(at) in _LISTED:
+        old = (caption.lemmas[at - 1], caption.word(at))
+        return at + 1 if old in INSTEAD_OF_PHRASES or old in INSTEAD_OF_PHRASES_OF_THINGS else at
     found = next((found.end for found in caption.relations if found.start == at), at)
     return found if found > at or caption.word(at) not in _AFTER or caption.tag(at) != "IN" else at + 1
 
@@ -188,10 +194,15 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form
     noun = caption.head(after) if after is not None else ""
     beyond = caption.word(after.end) if after is not None else ""
     who = caption.head(doer) if doer is not None else ""
+    is_own = after is not None and caption.tag(after.start) == "PRP$"  # "flying with | its wings extended"
     return (
         (verb != "wear" or noun in WORN)
         and (verb not in GROUNDED or AIR.isdisjoint(caption.lower[slot.end :]))
-        and (verb not in STANDING or beyond not in _WAYS)
+        and (verb not in STANDING or beyond not in WAYS)
+        and keeps_its_way(old, verb, beyond)
+        and not (old == "drink" and beyond == "from" and form.endswith(" in"))  # "swimming in water from a pond"
+        and not (verb in ON_LAND and noun in WATERS)
+        and not (is_own and caption.word(slot.end - 1) == "with" and not form.endswith(" with"))
         and not (form.endswith(" down") and noun in _NO_WAYS)
         and (verb, noun) not in TOGETHER
         and (verb != "talk" or noun in _PHONES)

@@ -30,6 +30,7 @@ from pairwright.generators.relations import (
     ELSEWHERE_OF_TABLES,
     ELSEWHERE_OF_WATERS,
     ENCLOSED,
+    EVENTS,
     FOODS,
     GROUNDS,
     HOLDERS,
@@ -74,7 +75,7 @@ _PLAINLY_PLACES = frozenset({"next to", "near", "beside", "close to", "alongside
 MEDIA = word_set(
     "phone cellphone telephone leash computer laptop tv television line radio diet break trip tour vacation mirror reflection"
 )
-_NO_BODIES = OPEN_PLACES | SURROUNDINGS | SURFACES
+_NO_BODIES = OPEN_PLACES | SURROUNDINGS | SURFACES | EVENTS
 _SIDES_OF_A_TABLE = frozenset({"in front of", "behind"})
 # Whoever sits in front of one of these sits behind it for those who look on.
 _SAT_AT = word_set(
@@ -91,6 +92,23 @@ _TAKEN_IN = frozenset({"eat", "drink"})
 _NOT_OWN = ANAPHORS - OWN
 _OWN_PLACES = TABLES | SEATS | CARRIERS | RIDDEN.keys() | HOLDERS | ENCLOSED  # "his desk" is one to be beside
 _GAZED = frozenset({"at", "into", "through", "toward", "towards"})
+
+
+# What is on a water is beside it where it stands on land.
+_ON_THE_SHORE = word_set(
+    "pier dock wharf boardwalk beach shore house building restaurant hotel city town harbor lighthouse"
+)
+_LANDS = word_set(
+    "field street road beach park yard city town lot plaza area court runway forest hill mountain sidewalk"
+)
+_VEHICLES = word_set("car truck bus van taxi cab train suv airplane plane jet boat ship")
+_LOADED, _LOADING = word_set("bike bicycle motorcycle motorbike scooter car"), word_set("truck boat ship train")
+_LARGER = SURROUNDINGS | word_set(
+    "bridge tunnel building house barn store shop hangar warehouse church dock water tree"
+)
+_IN_BOWLS = word_set("soup salad water milk cereal sauce")
+_LARGE_BEASTS = word_set("zebra giraffe elephant horse cow bull sheep camel donkey pony rhino buffalo bison moose ox")
+_CLIMBED = word_set("fence tree pole post wall bush")
 
 
 _AMOUNTS = word_set(
@@ -142,6 +160,9 @@ def places(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
 def other_place(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
     """Exchange the relation of a slot of `places` for one that excludes it."""
     if slot.news == _AWAY_FROM:
+        after = caption.starting_at(slot.end)
+        if after is not None and caption.word(after.end) == "to" and caption.tag(after.end + 1) == "VB":
+            return "not_grammatical"  # "looking at an oven to see what is cooking"
         said = caption.words.has("away from")
         return "true_of_image" if said else (change_of(caption, slot.start, slot.end, "away from"),)
     return (_off_it if slot.news in _OFF else _elsewhere)(caption, candidates, slot, rng)
@@ -203,6 +224,9 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
     alone = not others_there(caption, before, after)
     solid = _holds_nothing(caption, candidates, after)
     small = _is_under_nobody(caption, candidates, before, noun)
+    wide = _is_wide(caption, before, noun)
+    if before is not None and caption.head(before) in _ON_THE_SHORE and noun in WATERS:
+        return "true_of_image"
     if wording == "out of" and not _TAKEN_IN.isdisjoint(caption.lemmas[: slot.start]):
         return "not_grammatical"  # "eating straw into a container"
     reason = "no_edit"
@@ -212,7 +236,11 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
         if not ((turned and told_apart and new in opposites) or (moved and alone and new in others)):
             reason = "true_of_image"
             continue
-        if (new in _IN and solid) or (new in _ON_AND_UNDER and small) or not candidates.stands_before(new, noun):
+        if (
+            (new in _IN and (solid or wide))
+            or (new in _ON_AND_UNDER and (small or wide))
+            or not candidates.stands_before(new, noun)
+        ):
             reason = "no_candidate" if reason == "no_edit" else reason
             continue
         doubted = before is not None and place_in_doubt(caption.words, caption.head(before), new, noun)
@@ -224,17 +252,26 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
 
 
 def _is_under_nobody(caption: Caption, candidates: Candidates, before: NounPhrase | None, noun: str) -> bool:
-    """Whether somebody is told of, and a thing that nobody is on: a cake, a child, a bird."""
-    if before is None or not candidates.is_alive(caption.head(before)) or noun in RIDDEN:
+    """Whether a thing is told of that nobody is on: a child, a bird, or, of somebody, a cake."""
+    if before is None or noun in RIDDEN:
         return False
-    return noun in FOODS or candidates.is_alive(noun)
+    return candidates.is_alive(noun) or (noun in FOODS and candidates.is_alive(caption.head(before)))
+
+
+def _is_wide(caption: Caption, before: NounPhrase | None, noun: str) -> bool:
+    """Whether something is told of that is too large to be on, in or under a thing: a field, a car beside a hydrant."""
+    one = caption.head(before) if before is not None else ""
+    if one in _VEHICLES:
+        return noun not in _LARGER and not (one in _LOADED and noun in _LOADING)
+    return one in _LANDS or (one in _LOADED and noun in _VEHICLES) or (one in _LARGE_BEASTS and noun in _CLIMBED)
 
 
 def _holds_nothing(caption: Caption, candidates: Candidates, after: NounPhrase) -> bool:
-    """Whether nothing that is told is inside a thing: what lives, or another of what was named ("a train by a train")."""
+    """Whether nothing told is inside a thing: what lives or is eaten, or another of what was named ("a train by a train")."""
     noun = caption.head(after)
+    eaten = noun not in _IN_BOWLS and (noun in FOODS or candidates.is_of(noun, "food"))  # "a cup in a doughnut"
     lives = candidates.is_alive(noun) and noun not in GATHERINGS
-    return lives or any(caption.head(each) == noun for each in caption.phrases if each.end <= after.start)
+    return eaten or lives or any(caption.head(each) == noun for each in caption.phrases if each.end <= after.start)
 
 
 def is_worn(caption: Caption, phrase: NounPhrase) -> bool:
@@ -261,7 +298,8 @@ def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[st
         wanted += ELSEWHERE_OF_BOUNDED.get(wording, ())
     if noun in WATERS and not of_itself:
         return wanted + ELSEWHERE_OF_WATERS.get(wording, ())
-    if of_itself or not _NO_BODIES.isdisjoint({noun, *inside}):
+    fenced = noun == "fence" and wording in _IN  # whatever is within one may be next to it
+    if of_itself or fenced or not _NO_BODIES.isdisjoint({noun, *inside}):
         return wanted
     wanted += ELSEWHERE_OF_BODIES.get(wording, ()) + (ELSEWHERE_OF_HOLLOWS.get(wording, ()) if noun in HOLLOWS else ())
     if noun in TABLES:
@@ -290,8 +328,8 @@ def others_there(caption: Caption, before: NounPhrase | None, after: NounPhrase)
 
 def is_bound(caption: Caption, start: int, end: int) -> bool:
     """Whether a preposition belongs to its verb ("looking at", "made by") and tells no place."""
-    if caption.tag(end - 1) == "RP" or caption.tag(start - 1) == "DT":
-        return True  # "the inside of"
+    if caption.tag(end - 1) == "RP" or caption.tag(start - 1) == "DT" or caption.word(start - 1) == "from":
+        return True  # "the inside of", "from across"
     if (
         start
         and caption.word(start) == "at"

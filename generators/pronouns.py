@@ -15,7 +15,8 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import GATHERINGS, OPEN_PLACES, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import Slot, before_it, change_of, is_bound, is_named, may_be_others
-from pairwright.generators.relations import BESIDE_ROOMS, ROOMS, SURFACES
+from pairwright.generators.relations import BESIDE_ROOMS, EVENTS, ROOMS, SURFACES
+from pairwright.generators.verbs import ON_SCREEN
 from pairwright.generators.wordlists import word_set
 
 _IT = frozenset({"it", "them"})
@@ -62,10 +63,13 @@ _PLANES = word_set("plane airplane jet helicopter jetliner airliner aircraft bip
 _THROUGH = word_set("in through across against on")
 _GROUNDED = word_set("parked sitting sits landed landing ground runway tarmac airport taxiing")
 _TIMES = {"during": ("after", "before"), "after": ("before",), "before": ("after",)}
-_EVENTS = word_set(
-    "game match event competition dinner lunch breakfast meal ceremony parade race concert practice storm rain speech "
-    "class meeting wedding tournament performance show festival party contest halftime session flight play inning"
+_AT_A_TIME = _TIMES | {"in": ("after", "before"), "at": ("after", "before")}
+_TIMED = EVENTS | word_set(
+    "dinner lunch breakfast meal practice storm rain speech class show halftime session flight play inning"
 )
+_JUST = word_set("just right shortly immediately moments seconds")
+_PILED = word_set("stack pile heap mix")
+_IN_A_ROW = word_set("front row line file")
 
 
 def pointed_at(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
@@ -152,13 +156,15 @@ def _may_be(candidates: Candidates, one: str, new: str, other: str) -> bool:
 def _of_each_other(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
     """Put things that are side by side behind, or upon, each other."""
     things = before_it(caption, slot.start)
-    named = caption.phrases if caption.tag(slot.start - 1).startswith("VB") else (things,) if things is not None else ()
-    lives = any(candidates.is_alive(caption.head(each)) or caption.head(each) in GATHERINGS for each in named)
+    lives = any(candidates.is_alive(caption.head(each)) or caption.head(each) in GATHERINGS for each in caption.phrases)
+    heaped = any(candidates.is_of(caption.head(each), "food") for each in caption.phrases)
+    if caption.lemmas[slot.start - 1] in _PILED:
+        return "no_edit"  # "stacked on top of each other"
     reason = "no_candidate"
     for new in rng.by_weight(slot.news, slot.weights):
-        if new == "on top of" and (lives or things is None):
+        if new == "on top of" and (lives or heaped or things is None):
             continue
-        if not caption.words.has(new):
+        if not (caption.words.has(new) or (new == "behind" and caption.words.has_any(_IN_A_ROW))):
             return (change_of(caption, slot.start, slot.end, new),)
         reason = "true_of_image"
     return reason
@@ -167,15 +173,18 @@ def _of_each_other(caption: Caption, candidates: Candidates, slot: Slot, rng: Dr
 def times(caption: Caption, rng: Draws) -> Iterator[Outcome]:
     """Put what is done during, after or before something at another time."""
     for at, word in enumerate(caption.lower):
-        if word not in _TIMES or caption.tag(at) != "IN":
+        if word not in _AT_A_TIME or caption.tag(at) != "IN":
             continue
         after = caption.starting_at(at + 1)
-        event = after is not None and caption.head(after) in _EVENTS and caption.is_whole(after)
+        named = after is not None and caption.head(after) in (_TIMED if word in _TIMES else EVENTS)
+        event = named and after is not None and caption.is_whole(after)
+        if word not in _TIMES and (not event or is_bound(caption, at, at + 1) or caption.words.has_any(ON_SCREEN)):
+            continue
         deed = word != "during" and caption.tag(at + 1) == "VBG" and caption.tag(at - 1)[:2] in {"NN", "RB", "RP"}
-        if not (event or deed) or caption.lemmas[at - 1] in _RUN_AFTER:
+        if not (event or deed) or caption.lemmas[at - 1] in _RUN_AFTER or caption.word(at - 1) in _JUST:
             yield "no_edit"
             continue
-        free = [new for new in _TIMES[word] if not caption.words.has(new)]
+        free = [new for new in _AT_A_TIME[word] if not caption.words.has(new)]
         yield (change_of(caption, at, at + 1, rng.choice(free)),) if free else "true_of_image"
 
 

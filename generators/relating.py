@@ -32,10 +32,10 @@ from pairwright.generators.placing import (
     places,
 )
 from pairwright.generators.pronouns import EACH_OTHER, grounds, landed, other_side, pointed_at, times
-from pairwright.generators.relations import FAR, NO_PLACE, NOT_FAR, Found
+from pairwright.generators.relations import EVENTS, FAR, NO_PLACE, NOT_FAR, Found
 from pairwright.generators.wordlists import word_set
 
-_NEVER_FAR = MEDIA | FIGURES | NO_PLACE
+_NEVER_FAR = MEDIA | FIGURES | NO_PLACE | EVENTS | {"floor"}
 _WITH_A_WAY = word_set("look stare gaze glance climb crawl")
 _HAVING = {"with": ("without",), "has": ("lacks", "is without"), "have": ("lack", "are without")}
 _SOME = word_set("some several many various multiple numerous")  # "without any", and not "without some"
@@ -46,6 +46,7 @@ _GONE = word_set("missing without lacks lack lacking")
 _IN_COMPANY = word_set(
     "talk speak interact mix chat fight compete work do deal help be have fill cover line load wrestle go come end meet"
 )
+_SHOWN = word_set("show see depict picture display serve")
 _MEASURES = word_set("very so right just directly straight really too almost out over up down half high low deep")
 
 
@@ -104,7 +105,8 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
         and caption.tag(at - 1) in {"VBG", "VBZ", "VBP"}
         and caption.lemmas[at - 1] not in _IN_COMPANY
     )
-    said = had or acts or (size > 1 and caption.word(at - 1) in {"is", "are"})
+    shown = caption.word(at) == "with" and caption.tag(at - 1) == "VBN" and caption.lemmas[at - 1] in _SHOWN
+    said = had or acts or shown or (size > 1 and caption.word(at - 1) in {"is", "are"})
     new = next((new for new in news if all(map(candidates.is_written, new.split()))), "")
     if after is None or not said or not new:
         return "no_edit"
@@ -115,6 +117,7 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
         or not caption.is_whole(after)
         or not (_SOME | UNCERTAIN).isdisjoint(inside)
         or caption.tag(after.end)[:2] in {"JJ", "RB", "RP"}
+        or (caption.word(after.end) == "with" and caption.tag(after.end + 1) == "PRP$")  # "with his left hand"
         or (caption.tag(after.start) == "PRP$" and caption.head(after) in NO_PLACE)  # "with his head in his hands"
     ):
         return "not_grammatical"

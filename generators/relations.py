@@ -73,6 +73,7 @@ RELATIONS = (
     Relation("against", ("against",)),
     Relation("middle", ("in the middle of", "in the center of")),
     Relation("edge", ("on the edge of", "at the edge of", "on the side of", "at the end of")),
+    Relation("corner", ("in the corner of", "at the corner of", "on the corner of")),
     Relation("top", ("at the top of",)),
     Relation("bottom", ("at the bottom of",)),
     Relation("its back", ("on the back of", "in the back of")),
@@ -177,6 +178,9 @@ ELSEWHERE = {
     "in the center of": ("at the edge of", "on the edge of", "on the side of"),
     "on the edge of": ("in the middle of", "in the center of"),
     "at the edge of": ("in the middle of", "in the center of"),
+    "in the corner of": ("in the middle of", "in the center of"),
+    "at the corner of": ("in the middle of", "in the center of"),
+    "on the corner of": ("in the middle of", "in the center of"),
     "at the end of": ("in the middle of", "at the start of"),
     "at the top of": ("at the bottom of",),
     "at the bottom of": ("at the top of",),
@@ -228,11 +232,11 @@ TABLES = word_set("table desk counter bar countertop podium")
 ELSEWHERE_OF_GROUNDS = {"on": ("off",), "on top of": ("off",)}
 GROUNDS = word_set("road street track court field runway trail path highway sidewalk railroad railway tarmac pavement")
 ELSEWHERE_OF_ENCLOSED = {"in": ("outside",), "inside": ("outside",), "within": ("outside",)}
-# In and on the same of these is not the same, and captions say both: a cat on a suitcase is not in it.
+# In and on the same of these is not the same, and captions say both: a cat on a suitcase is not in it. Of bowls, vases
+# and ovens they say either and mean the same.
 ELSEWHERE_OF_HOLLOWS = {"in": ("on",), "inside": ("on",), "inside of": ("on",), "on": ("in",), "on top of": ("in",)}
 HOLLOWS = word_set(
-    "suitcase car vase bowl cup glass mug oven refrigerator fridge microwave toilet bathtub tub cage house pot bucket drawer "
-    "cabinet purse backpack jar bottle luggage tent barrel dumpster cooler briefcase dresser dishwasher washer dryer"
+    "suitcase car refrigerator fridge microwave bathtub tub cage house drawer cabinet purse backpack luggage tent barrel dumpster cooler briefcase dresser dishwasher washer dryer"
 )
 # Who is in one is not outside it, whether captions tell of anybody there or not.
 ENCLOSED = word_set(
@@ -277,6 +281,10 @@ NOT_FAR = word_set(
     "in the center of", "on the edge of", "at the edge of", "on the side of", "at the top of", "at the bottom of",
     "on the back of", "on the front of", "in the back of", "in the front of",
 }  # fmt: skip
+# What one may be at or in, and is no thing to be beside or far from.
+EVENTS = word_set(
+    "game match competition ceremony parade race concert wedding tournament performance festival party contest meeting event"
+)
 # What holds something has it in or on itself, not beside itself.
 HOLDERS = word_set(
     "plate bowl tray basket box platter bucket crate dish pan pot container vase jar cart bin skillet saucer suitcase "
@@ -284,7 +292,7 @@ HOLDERS = word_set(
 )
 BESIDE_IT = ("next to", "near", "by", "behind", "in front of", "beside")
 BESIDE_ROOMS = ("next to", "near", "by", "beside")
-# What is in a room, on a pizza or a bed, or is a part of a building, a tower or a bus, is not beside it.
+# What is on a pizza or a bed, or is a part of a building, a tower or a bus, is not beside it; the rooms stand apart.
 ROOMS = word_set("kitchen bathroom bedroom room restroom office garage store shop classroom kitchenette")
 FOODS = word_set(
     "pizza sandwich burger hamburger cheeseburger cake cupcake salad pasta donut doughnut pie soup pancake waffle omelet "
@@ -302,14 +310,13 @@ WITH_PARTS = word_set(
     "steeple cathedral store motorcycle bike bicycle wall room kitchen bathroom"
 )
 PARTS_OF_BUILDINGS = word_set(
-    "clock tower chimney window door graffiti balcony steeple roof bell logo writing wheel engine wing propeller headlight mirror "
-    "sail mast arch column dome face hand weathervane windshield basket seat stripe"
+    "clock tower chimney graffiti steeple bell logo writing engine propeller mirror "
+    "sail mast arch column dome weathervane basket seat"
 )
 # Who has a thing in hand does none of these with it.
 HANDLED = ("reaching for", "looking for", "walking by", "walking past", "dropping", "throwing")
-# Who is in a hat is not behind it.
+# Who has a garment on does none of these with it.
 DONE_TO_WORN = ("holding", "carrying", "washing", "folding", "reaching for", "looking for")
-NEAR_WORN = ("next to", "near", "by", "behind", "in front of", "beside", *DONE_TO_WORN)
 # No place that one can be far from, or none that a picture shows.
 NO_PLACE = word_set(
     "rain sun wind fog mist shade dark darkness dusk weather motion formation bloom hand arm mouth lap back shoulder head "
@@ -325,7 +332,7 @@ SURFACES = word_set(
     "swamp valley canyon cliff ridge dune shoreline coast island square driveway roadway alley avenue freeway brush "
     "shrub backyard playground campground ballpark terrain waterway surf seashore weed straw hay leaf plant space "
     "setting environment habitat countryside cloud distance tarmac curb hall rink corral concrete arena reservoir "
-    "suburb neighborhood lobby tree bush mound home base tunnel"
+    "suburb neighborhood lobby landscape horizon skyline scenery tree bush mound home base tunnel"
 )
 # On these what goes up does not go down; up and down a street are the same to many.
 SLOPES = word_set("hill mountain slope mountainside hillside ramp stair staircase step ladder tree cliff escalator")

@@ -24,6 +24,7 @@ from pairwright.generators.synonyms import reword_each_other
 from pairwright.generators.wordlists import word_set
 
 VERB = Relation("verb", (), strict=True)
+_CALLED_ON = frozenset({"phone", "cellphone", "telephone"})
 _FOUR = 4
 _OWNING = frozenset({"in", "on", "with", "under", "inside", "on top of", "wear", "hold", "ride", "carry", "eat"})
 _FACING = frozenset({"in front of"})  # who stands so has the other in front of them too
@@ -118,8 +119,8 @@ def _joined(caption: Caption, found: Found) -> tuple[NounPhrase, NounPhrase] | N
 
 def _exchange(caption: Caption, candidates: Candidates, one: NounPhrase, other: NounPhrase, found: Found) -> Outcome:
     first, second = caption.noun(one), caption.noun(other)
-    if not _movable(caption, one, other):
-        return "not_grammatical"
+    if not _movable(caption, one, other) or not _CALLED_ON.isdisjoint((caption.head(one), caption.head(other))):
+        return "not_grammatical"  # "a cell phone on a girl in a car"
     if not _makes_sense(caption, candidates, one, other, found):
         return "no_candidate"
     if reword_each_other(first, second):

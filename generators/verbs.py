@@ -31,7 +31,7 @@ INSTEAD = _table(
     "lay: stand|walk|run|jump|swim|play", "jump: sit|lie|lay|sleep|kneel|stand|walk",
     "sleep: fly|walk|run|jump|eat|play|stand|swim|graze", "kneel: run|jump|walk|lie|swim|stand",
     "squat: lay|stand|run|jump|lie|walk", "rest: run|walk|jump|fight|play|stand", "crouch: lay|stand|run|jump|lie|walk",
-    "hold: wear|drop|throw|kick|ride|bury|catch|hit|walk|wash|build|sell|buy|push|pull|make",
+    "hold: wear|drop|throw|kick|ride|bury|catch|hit|walk|wash|build|sell|buy|push|pull",
     "carry: wear|ride|throw|kick|wash|drive|fly|sell|drop|pull|push|walk|lead", "wear: hold|carry|wash|sell|buy|drop|fold",
     "ride: hold|carry|push|pull|wash|feed|lead|fix|chase|drop|watch|walk|run|paint|load|milk",
     "play: watch|sleep|work|swim", "fly: sit|stand|swim|perch|carry|park|walk|crash|drop|fold|drive|build",
@@ -79,7 +79,7 @@ INSTEAD = _table(
     "type: sleep|draw", "study: sleep|burn|throw", "sing: sleep|eat|cry", "celebrate: cry|sleep|fight",
     "cheer: cry|sleep|fight", "splash: sleep|fly", "stretch: run|swim", "yawn: run|eat", "bark: sleep|eat|swim",
     "fetch: drop|hide|eat", "grab: drop|kick|throw", "pick: throw|drop|plant|kick", "plant: pick|cut|eat|burn",
-    "balance: fall|sleep", "compete: sleep|rest|eat", "practice: sleep|refuse", "return: miss|catch|drop",
+    "balance: fall|sleep", "compete: sleep|rest", "practice: sleep|refuse", "return: miss|catch|drop",
     "tow: wash|paint|push", "drag: ride|push|wash|kick", "look: climb|jump|fall|sleep|swim|drive|ride",
     "stare: sleep|climb|jump|swim", "gaze: sleep|climb|jump|swim", "enjoy: sell|refuse|prepare|buy|cook|make",
     "share: sell|steal|buy|prepare|make|cook", "surround: leave", "reach: sleep|run", "face: leave|chase",
@@ -127,7 +127,7 @@ ALWAYS = _table(
     "hold: drop", "carry: drop", "swing: drop", "use: drop", "play: watch", "hit: miss|catch|drop",
     "read: burn|close", "watch: miss", "serve: drop|catch", "ride: wash", "cut: drop", "kick: catch|throw",
     "throw: drop|kick", "catch: drop|miss|kick", "pull: push", "push: pull", "drive: push|pull|wash", "fly: drop|fold",
-    "cook: sell|burn", "eat: sell|buy", "prepare: sell|drop", "make: sell|buy", "enjoy: sell|refuse", "share: sell|steal",
+    "cook: sell|burn", "eat: sell|buy", "prepare: sell|drop", "enjoy: sell|refuse", "share: sell|steal",
 )  # fmt: skip
 ALWAYS_WITH = frozenset(
     {(verb, noun) for verb in ("draw", "paint") for noun in ("picture", "photo", "photograph")}
@@ -144,6 +144,8 @@ TOGETHER = frozenset(
         for verb in ("drop", "throw", "chase")
         for thing in ("hand", "child", "baby", "girl", "boy", "sign")
     }
+    | {("drop", thing) for thing in ("face", "head", "arm", "mouth")}
+    | {("walk", "sign")}
     | {(verb, "look") for verb in ("throw", "drop")}
     | {("make", thing) for thing in ("face", "smile", "gesture", "sign", "phone", "call")}
     | {("walk", thing) for thing in ("beach", "street")}
@@ -269,6 +271,10 @@ OUT_OF_WORDS = _table(
 )
 # Done in place: not "down a street".
 STANDING = word_set("stand sit pose wait lean lie lay sleep kneel")
+# What sends a thing, or somebody, on a way: "throwing a hat | across the room" is not "holding" it across.
+SENDING = word_set("throw toss kick hit push pull carry lead ride drive walk run fly chase follow pass serve")
+WAYS = word_set("down up along across through over around into toward towards past onto")
+_THROWN = word_set("throw toss kick hit pass serve")
 # What only machines and people do.
 STEERED = word_set("drive ride ski snowboard skateboard surf skate sled bike row sail work read")
 # Words of games that those who play them watch as well.
@@ -277,6 +283,8 @@ ON_SCREEN = word_set(
 )
 # Done on something, and not in the air.
 GROUNDED = word_set("walk stand sit kneel lie lay run swim park perch graze sleep ride drive")
+# Done on wheels, skis or snow, and not on water.
+ON_LAND = word_set("ski skateboard snowboard skate sled bike drive")
 # Too heavy for whoever is said to sit in it to be pushed, pulled or carried by one.
 HEAVY = word_set("car truck bus van train airplane plane jet boat ship helicopter")
 # Said in two words; both give way ("lying down" is not "standing down").
@@ -305,6 +313,13 @@ def forms_of(verb: str) -> frozenset[str]:
     """Return every form of a verb and of those that captioners use of the same act."""
     group = {verb}.union(*(group for group in SAME if verb in group))
     return frozenset(inflect(member, tag) for member in group for tag in _FORMS)
+
+
+def keeps_its_way(old: str, new: str, beyond: str) -> bool:
+    """Whether the word after what a deed is done to goes with another deed as well: "a racket | at a ball"."""
+    if beyond in WAYS:
+        return new in SENDING or old not in SENDING | {"swing"}
+    return not (beyond == "at" and old == "swing") and not (beyond == "to" and old in _THROWN and new not in _THROWN)
 
 
 @lru_cache(maxsize=4096)
