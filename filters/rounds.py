@@ -101,13 +101,6 @@ def select(
     arena = Arena(evidence, groups, kind, names)
     parts = [_Part(evidence, np.flatnonzero(kind == number), luck, coins, slot) for number in range(len(names))]
     rounds, found = [], []
-    if slot is None and _as_foreseen(evidence, kind):
-        # A loose target may hold of all rows as they are.
-        whole = np.ones(len(kind), np.bool_)
-        found.append(
-            Found(whole, np.zeros(len(kind), np.int64), arena.leans(whole, arena.gaps(whole, f"{seed} whole")))
-        )
-        rounds.append(verdict(found[0].leans, names, demand.target))
     for number in range(demand.rounds):
         kept, told_by = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.int64)
         for part in parts:
@@ -121,14 +114,6 @@ def select(
         for place, part in enumerate(parts, 1):
             part.answer({name: (each[0][0], each[place][0]) for name, each in leans.items()}, demand.target, step)
     return _best(rounds, found, demand, arena, seed)
-
-
-def _as_foreseen(evidence: Mapping[str, Evidence], kind: IntArray) -> bool:
-    # Whether all rows of each type stand where scorers to come may find them.
-    if FORESIGHT not in evidence:
-        return False
-    away = np.bincount(kind, weights=evidence[FORESIGHT].features.toarray()[:, 0])
-    return bool(np.all(np.abs(away) < 1e-6 * len(kind)))
 
 
 def fixed_goal(target: float) -> float:
