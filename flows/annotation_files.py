@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.atomic import replacing
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.exports.writing import TRAINING_FORMS
 from pairwright.datasets.records import Annotation, Pair, edit_dict
 
@@ -38,6 +38,16 @@ def refuse_overwriting(out: Path, *inputs: str | tuple[str, ...]) -> None:
         for name in (given,) if isinstance(given, str) else given:
             if name and out.exists() and Path(name).exists() and out.samefile(name):
                 raise UsageError(f"{out}: is the input itself. Write to another file.")
+
+
+def refuse_no_rows(given: Path, rows: int) -> None:
+    """Refuse a file of candidate rows that holds none: an empty file is the trace of a step that failed before.
+
+    Raises:
+        InputError: when there are no rows.
+    """
+    if not rows:
+        raise InputError("there are no rows", where=str(given), mend="Give captions with negatives.")
 
 
 def refuse_training_rows(out: Path, types: Sequence[str]) -> None:

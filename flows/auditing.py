@@ -14,6 +14,7 @@ from pairwright.filters.candidates import type_name, usable_corpus
 from pairwright.filters.groups import corpus_of, text_group
 from pairwright.filters.review.rows import read_rows
 from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
+from pairwright.flows.annotation_files import refuse_no_rows
 from pairwright.flows.beside import pairs_beside
 
 FEW = 1_000
@@ -48,8 +49,7 @@ def rows_to_audit(path: Path) -> tuple[pl.DataFrame, int]:
     """
     given = read_rows(path).frame
     frame = given.filter(pl.col("negative").str.strip_chars() != "")
-    if frame.is_empty():
-        raise InputError("there are no rows", where=str(path), mend="Give captions with negatives.")
+    refuse_no_rows(path, frame.height)
     if not (frame["status"] == "kept").any():
         raise InputError("no row that is not rejected", where=str(path), mend="Give rows with status kept, or without.")
     return frame, int((given["status"] != "kept").sum())

@@ -23,7 +23,7 @@ from pairwright.datasets.reading import ReadOptions
 from pairwright.datasets.records import Edit, Pair, edit_dict, pair_key
 from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
-from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.annotation_files import refuse_no_rows, refuse_overwriting
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import BATCH, POOL_CAPTIONS
 from pairwright.generators.captions import Caption
@@ -106,7 +106,7 @@ class TripleWork:
     """The rows of a request, and what is needed to read them.
 
     Raises:
-        InputError: INPUT is missing or broken.
+        InputError: INPUT is missing, broken or empty.
         UsageError: the ending of INPUT or OUT names no format, or OUT is INPUT.
     """
 
@@ -116,6 +116,7 @@ class TripleWork:
         self.request, self.note = request, note
         self.started = time.perf_counter()
         self.frame = read_candidates(request.input)
+        refuse_no_rows(request.input, self.frame.height)
         wordnet, self.tagger = load_wordnet(), load_tagger()
         pool = usable_pool(self._statistics(), wordnet)
         if not isinstance(pool, PoolStatistics):
@@ -256,7 +257,7 @@ def run_by_rules(request: TripleRequest, note: Callable[[str], None]) -> dict[st
         As `TripleWork.finish`.
 
     Raises:
-        InputError: INPUT is missing or broken.
+        InputError: INPUT is missing, broken or empty.
         UsageError: the ending of INPUT or OUT names no format, or OUT is INPUT.
     """
     work, outcome = TripleWork(request, note), Outcome()

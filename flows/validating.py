@@ -28,7 +28,7 @@ from pairwright.filters.validation.by_context import by_context, known_of
 from pairwright.filters.validation.by_margin import by_margin
 from pairwright.filters.validation.judging import Judge, pair_of
 from pairwright.filters.validation.questions import Question, Verdict
-from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.annotation_files import refuse_no_rows, refuse_overwriting
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import POOL_CAPTIONS
 from pairwright.flows.llm import Asking
@@ -101,7 +101,7 @@ class Validation:
     """The rows of a request, and the verdicts so far.
 
     Raises:
-        InputError: INPUT is missing or broken.
+        InputError: INPUT is missing, broken or empty.
         UsageError: the ending of INPUT or OUT names no format, or OUT is INPUT.
     """
 
@@ -112,6 +112,7 @@ class Validation:
         self.request = request
         self.started = time.perf_counter()
         self.frame = read_candidates(request.input)
+        refuse_no_rows(request.input, self.frame.height)
         self.verdicts: dict[int, Verdict] = {}
         self.told: dict[str, Any] = {}
         columns = self.frame.select("id", "key", "image", "caption", "positive", "negative", "form", "target", "status")

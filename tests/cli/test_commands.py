@@ -239,6 +239,16 @@ def test_a_mistake_is_one_line_that_says_where(run: Run, tmp_path: Path, argumen
     assert not (tmp_path / "n.jsonl").exists()
 
 
+@pytest.mark.parametrize("verb", [["validate"], ["refine"], ["audit"], ["generate", "triples"]])
+def test_a_file_of_no_candidate_rows_fails_whatever_it_is_read_for(run: Run, tmp_path: Path, verb: list[str]) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    out = [] if verb == ["audit"] else ["--out", "out.jsonl"]
+    done = run(*verb, "empty.jsonl", *out, ok=False)
+    assert done.returncode == 1
+    assert "empty.jsonl: there are no rows" in done.stderr
+    assert not (tmp_path / "out.jsonl").exists()
+
+
 def test_the_input_is_never_overwritten(run: Run, captions: Path) -> None:
     before = captions.read_bytes()
     done = run("generate", "negatives", captions, "--out", captions, ok=False)

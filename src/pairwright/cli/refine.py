@@ -84,7 +84,7 @@ def refine(
     from pairwright.filters.format import tidied
     from pairwright.filters.general import GeneralOptions
     from pairwright.filters.refinement import RefineOptions
-    from pairwright.flows.annotation_files import refuse_overwriting
+    from pairwright.flows.annotation_files import refuse_no_rows, refuse_overwriting
     from pairwright.flows.reusing import with_reused
 
     choose = mend in {"choose", "both"}
@@ -95,6 +95,7 @@ def refine(
     frame = read_candidates(input_)
     if decisions is not None:
         frame = _decided(input_, decisions)
+    refuse_no_rows(input_, frame.height)
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
         note(f"{shuffled:,} SHUFFLE rows are for training only: rejected as {FOR_TRAINING}.")
     if reuse:
@@ -164,7 +165,7 @@ def _decided(path: Path, decisions: Path) -> "pl.DataFrame":
 
 def _note_outcome(result: dict[str, Any], advice: str) -> None:
     if not result["in"]:
-        note("No row was left to refine: all came in rejected, or there were none.")
+        note("No row was left to refine: all came in rejected.")
     elif "bound" in result:
         note(
             f"Kept {result['kept']:,} of {result['in']:,} rows;"

@@ -80,8 +80,7 @@ def _tell(result: Mapping[str, Any], method: str, *, as_json: bool) -> None:
     bill = bill_lines(result) if "llm" in result else []
     emit({**result, "method": method}, [*_lines(result), *bill], as_json=as_json)
     if not result["kept"]:
-        more = "--any-type takes positives of other types, --as-given more negatives."
-        note(f"Nothing was left to keep. {more}" if result["rows"] else "INPUT has no rows.")
+        note("Nothing was left to keep. --any-type takes positives of other types, --as-given more negatives.")
         raise typer.Exit(3)
 
 
