@@ -31,6 +31,7 @@ from prefect.deployments.runner import RunnerDeployment  # noqa: E402 - likewise
 from prefect.exceptions import ObjectNotFound  # noqa: E402 - likewise
 from prefect.runner import Runner  # noqa: E402 - likewise
 from prefect.schedules import Cron, Interval, Schedule  # noqa: E402 - likewise
+from prefect.server.schemas.schedules import CronSchedule  # noqa: E402 - likewise
 from prefect.settings import PREFECT_API_URL, temporary_settings  # noqa: E402 - likewise
 from prefect.states import Cancelled, Crashed  # noqa: E402 - likewise
 from prefect.types.entrypoint import EntrypointType  # noqa: E402 - likewise
@@ -42,6 +43,7 @@ __all__ = [
     "ConcurrencyLimitStrategy",
     "Crashed",
     "Cron",
+    "CronSchedule",
     "DeploymentFilter",
     "DeploymentFilterId",
     "EndingRunner",

@@ -117,11 +117,27 @@ def _schedule(timetable: Timetable) -> Any:
     if timetable.interval:
         return Interval(timedelta(seconds=timetable.interval), timezone=timetable.timezone)
     try:
-        return Cron(timetable.cron, timezone=timetable.timezone)
+        schedule = Cron(timetable.cron, timezone=timetable.timezone)
     except ValueError:
         raise UsageError(
             f'--cron {timetable.cron!r}: not five fields such as "0 2 * * *" (minute, hour, day, month, weekday).'
         ) from None
+    if not _ever_comes(timetable):
+        raise UsageError(
+            f"--cron {timetable.cron!r}: Prefect finds no such day, so no run would ever come. "
+            "Mend day and month; the day l is a month's last."
+        )
+    return schedule
+
+
+def _ever_comes(timetable: Timetable) -> bool:
+    """Ask what the server asks when it makes runs, which leaves out without a word a schedule that has no next date."""
+    from pairwright.flows.prefect_runner import CronSchedule
+
+    try:
+        return bool(asyncio.run(CronSchedule(cron=timetable.cron, timezone=timetable.timezone).get_dates(1)))
+    except ValueError:
+        return False
 
 
 @contextmanager

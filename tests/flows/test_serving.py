@@ -58,15 +58,22 @@ def test_a_wrong_cron_is_refused_before_any_server_starts(config: Path, tmp_path
         serve(Served(config, tmp_path / "out"), Timetable(cron="every night"), port=0, told=_unheard)
 
 
+@pytest.mark.parametrize("cron", ["0 0 31 2 *", "0 2 31 4,6,9,11 *"])
+def test_a_cron_whose_day_never_comes_is_refused(config: Path, tmp_path: Path, cron: str) -> None:
+    with pytest.raises(UsageError, match="no run would ever come"):
+        serve(Served(config, tmp_path / "out"), Timetable(cron=cron), port=0, told=_unheard)
+
+
 def test_a_wrong_config_is_refused_before_any_server_starts(config: Path, tmp_path: Path) -> None:
     config.write_text(config.read_text() + "sede: 1\n")
     with pytest.raises(ConfigError, match="Did you mean `seed`"):
         serve(Served(config, tmp_path / "out"), Timetable(interval=60.0), port=0, told=_unheard)
 
 
-def test_a_second_schedule_for_the_same_folder_is_refused(config: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("when", [Timetable(interval=60.0), Timetable(cron="0 2 29 2 *", timezone="Europe/Berlin")])
+def test_a_second_schedule_for_the_same_folder_is_refused(config: Path, tmp_path: Path, when: Timetable) -> None:
     with only_schedule(tmp_path / "out"), pytest.raises(StorageError, match="served for this folder already"):
-        serve(Served(config, tmp_path / "out"), Timetable(interval=60.0), port=0, told=_unheard)
+        serve(Served(config, tmp_path / "out"), when, port=0, told=_unheard)
 
 
 def test_a_schedule_does_not_keep_a_build_by_hand_out(tmp_path: Path) -> None:
