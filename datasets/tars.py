@@ -5,6 +5,7 @@ is ever unpacked. A member that a careless unpacker would write elsewhere (absol
 is no plain file (link, device, sparse), is a `Reject`; folders are passed over. The standard library's reader
 stops without a word at a damaged header, at a missing end, and at zeros in the middle, and takes ten times as long;
 here all are told: a tar ends with a block of zeros, else members are missing, and with nothing but zeros behind it.
+What is shorter than one header is a tar that was cut there, an empty file too: one broken shard among many.
 
 `find_member` finds a member through an index of the tar, kept for the few tars used last.
 
@@ -62,7 +63,7 @@ def scan_tar(path: Path) -> Iterator[Member | Reject]:
             try:
                 entry = _next_entry(handle, offset, length)
             except Refused as flaw:
-                if offset == 0:
+                if offset == 0 and flaw.reason != "truncated_tar":
                     mend = "Copy the shard again; unpack .tar.gz to .tar first."
                     raise InputError("not an uncompressed tar", where=str(path), mend=mend) from None
                 yield reject(str(path), flaw.reason, flaw.detail)
@@ -120,6 +121,8 @@ def _next_entry(handle: BinaryIO, offset: int, length: int) -> _Entry | None:
         handle.seek(offset)
         header = handle.read(BLOCK)
         if len(header) < BLOCK:
+            if offset == 0:
+                raise Refused("truncated_tar", f"the file ends within the tar's first header, at byte {length}")
             raise Refused("truncated_tar", "the tar has no end mark; members may be missing")
         if not header.strip(b"\0"):
             return None

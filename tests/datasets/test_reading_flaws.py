@@ -120,6 +120,18 @@ def cut_header(folder: Path) -> Path:
     return path
 
 
+def cut_first_header(length: int) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        whole = tar("5.txt", b"also good")(folder)
+        shards = folder / "shards"
+        shards.mkdir()
+        (shards / "0.tar").write_bytes(whole.read_bytes()[:length])
+        whole.rename(shards / "1.tar")
+        return shards
+
+    return make
+
+
 def missing_image(folder: Path) -> Path:
     (folder / "a.jpg").write_bytes(picture())
     rows = [{"image": name, "caption": name} for name in ("a.jpg", "b.jpg", "./a.jpg")]
@@ -224,6 +236,8 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a tar cut inside a member": (cut_tar(4), "truncated_tar", "pool.tar::5.txt"),
     "a tar cut after a member": (cut_tar(2), "truncated_tar", "pool.tar"),
     "a tar cut inside a header": (cut_header, "truncated_tar", "pool.tar"),
+    "a shard cut inside its first header": (cut_first_header(100), "truncated_tar", "shards/0.tar"),
+    "an empty shard": (cut_first_header(0), "truncated_tar", "shards/0.tar"),
     "a damaged tar header": (damaged_tar, "broken_tar", "pool.tar"),
     "zeros in the middle of a tar": (zeroed_tar, "broken_tar", "pool.tar"),
     "a COCO caption of an unknown image": (
@@ -314,7 +328,6 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "Parquet that breaks off": (torn_parquet, "not a whole Parquet file"),
     "an empty Parquet file": (write("a.parquet", b""), "not a whole Parquet file"),
     "no tar": (write("a.tar", b"x" * 2000), "not an uncompressed tar"),
-    "an empty tar": (write("a.tar", b""), "not an uncompressed tar"),
     "a gzipped tar": (write("a.tar", b"\x1f\x8b\x08" + b"\0" * 2000), "not an uncompressed tar"),
     "broken COCO": (write("a.json", b'{"images": ['), "broken_json"),
     "another ending": (write("a.xml", b"<a/>"), "cannot be told"),
