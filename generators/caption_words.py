@@ -74,7 +74,7 @@ THINGS = frozenset(
     for noun in {*KINDS, *(other for others in KINDS.values() for other in others), *ADDABLE, *COCO, *DOERS}
     if noun not in FRAMES | MASS | PLURAL_ONLY | word_set("home city produce luggage hill snow eye mouth nose paw tail")
 )
-NAMED = THINGS - OF_PEOPLE - ANIMALS - SETTINGS - COLOURS.keys()
+NAMED = THINGS - OF_PEOPLE - ANIMALS - SETTINGS - frozenset(COLOURS)
 KNOWN = THINGS | DOERS | SETTINGS
 PLURALS = {plural_of(noun): noun for noun in sorted(THINGS) if plural_of(noun) not in THINGS}
 PLURALS |= {"people": "person"}

@@ -90,7 +90,7 @@ _AWAY_FROM = ("away from",)
 _ON_AND_UNDER = _ON | {"under", "underneath", "beneath"}
 _TAKEN_IN = frozenset({"eat", "drink"})
 _NOT_OWN = ANAPHORS - OWN
-_OWN_PLACES = TABLES | SEATS | CARRIERS | RIDDEN.keys() | HOLDERS | ENCLOSED  # "his desk" is one to be beside
+_OWN_PLACES = TABLES | SEATS | CARRIERS | frozenset(RIDDEN) | HOLDERS | ENCLOSED  # "his desk" is one to be beside
 _GAZED = frozenset({"at", "into", "through", "toward", "towards"})
 
 

@@ -90,7 +90,7 @@ _ELSEWHERE = SURROUNDINGS | OF_PEOPLE | GATHERINGS
 # Things to be claimed of a whole picture, as written, with their lemmas.
 _SEEN = {noun: noun for noun in (*ADDABLE, *IN_VIEW) if noun not in FIGURES | OF_PEOPLE | PLURAL_ONLY | {"camera"}}
 _SEEN_SEVERAL = {plural_of(noun): noun for noun in _SEEN if plural_of(noun) != noun}
-_NAMES = _SEEN.keys() | _SEEN_SEVERAL.keys()
+_NAMES = frozenset((*_SEEN, *_SEEN_SEVERAL))
 _OF_ANY = _DETERMINERS | frozenset({"their", "its", "this", "another"})
 _BEFORE_SEVERAL = word_set(
     "the some several many two three four five six various other these with and by near on in beside behind between "
