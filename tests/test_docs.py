@@ -64,6 +64,14 @@ def test_every_verb_has_a_page_with_the_help_of_all_its_commands(verb: str) -> N
             assert f"<!-- help:{command} -->" in text
 
 
+@pytest.mark.parametrize("command", sorted(tool.commands()))
+def test_a_default_of_0_is_a_number_or_says_what_it_stands_for(command: str) -> None:
+    options = re.findall(r"^  (--[\w-]+)(.*?)(?=^  -|\Z)", tool.help_of(command), re.DOTALL | re.MULTILINE)
+    told = {option: " ".join(help_text.split()) for option, help_text in options}
+    bare = {option for option, text in told.items() if re.search(r"default: 0(\.0)?[];]", text) and "0:" not in text}
+    assert bare <= {"--seed", "--min-success"}
+
+
 def test_every_page_of_a_verb_is_of_a_verb_that_exists() -> None:
     assert {page.stem for page in (ROOT / "docs" / "verbs").glob("*.md")} == set(tool.verbs())
 

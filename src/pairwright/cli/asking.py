@@ -171,7 +171,12 @@ def _signature(command: Callable[..., None]) -> inspect.Signature:
 
 ContextOption = Annotated[
     int,
-    typer.Option("--context", min=0, help="With a model: so many captions of --index, the nearest, to be read too."),
+    typer.Option(
+        "--context",
+        min=0,
+        help="With a model: so many captions of --index, the nearest, to be read too.",
+        show_default="none",
+    ),
 ]
 IndexOption = Annotated[Path | None, typer.Option("--index", help="Folder of the index that --context reads.")]
 

@@ -10,6 +10,7 @@ from pairwright.cli.reading import JsonOption
 from pairwright.cli.review import tell_uncounted
 from pairwright.datasets.errors import UsageError
 
+UNCHANGED = "as they are"
 SHARDED = ("webdataset", "hf", "croissant")
 
 if TYPE_CHECKING:
@@ -56,13 +57,24 @@ def export(
         list[Path] | None,
         typer.Option("--also", help="Another build or folder of shards whose samples follow INPUT's; may be repeated."),
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", min=0, help="Of shards: samples in each, at most.")] = 0,
-    megabytes: Annotated[int, typer.Option("--megabytes", min=0, help="Of shards: MiB of each, at most.")] = 0,
+    samples: Annotated[
+        int, typer.Option("--samples", min=0, help="Of shards: samples in each, at most.", show_default=UNCHANGED)
+    ] = 0,
+    megabytes: Annotated[
+        int, typer.Option("--megabytes", min=0, help="Of shards: MiB of each, at most.", show_default=UNCHANGED)
+    ] = 0,
     image_format: Annotated[
-        Literal["jpg", "png", "webp"] | None, typer.Option("--image-format", help="Of images that are written.")
+        Literal["jpg", "png", "webp"] | None,
+        typer.Option("--image-format", help="Of images that are written.", show_default=UNCHANGED),
     ] = None,
     longest_side: Annotated[
-        int, typer.Option("--longest-side", min=0, help="Pixels, to which larger images that are written are scaled.")
+        int,
+        typer.Option(
+            "--longest-side",
+            min=0,
+            help="Pixels, to which larger images that are written are scaled.",
+            show_default=UNCHANGED,
+        ),
     ] = 0,
     as_json: JsonOption = False,
 ) -> None:

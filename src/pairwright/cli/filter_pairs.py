@@ -18,23 +18,31 @@ from pairwright.cli.reading import (
     columns_option,
 )
 
+OFF = "off"
+
 
 def filter_pairs(
     input_: InputArgument,
     *,
     out: Annotated[Path, typer.Option("--out", help="Parquet file of the pairs that are left.")],
-    min_words: Annotated[int, typer.Option(min=0, help="Of a caption.")] = 0,
-    max_words: Annotated[int, typer.Option(min=0, help="Of a caption.")] = 0,
-    min_side: Annotated[int, typer.Option(min=0, help="Pixels of an image's shorter side.")] = 0,
-    max_aspect: Annotated[float, typer.Option(min=0, help="Longer side by shorter side.")] = 0.0,
+    min_words: Annotated[int, typer.Option(min=0, help="Of a caption.", show_default=OFF)] = 0,
+    max_words: Annotated[int, typer.Option(min=0, help="Of a caption.", show_default=OFF)] = 0,
+    min_side: Annotated[int, typer.Option(min=0, help="Pixels of an image's shorter side.", show_default=OFF)] = 0,
+    max_aspect: Annotated[float, typer.Option(min=0, help="Longer side by shorter side.", show_default=OFF)] = 0.0,
     near_duplicates: Annotated[
-        float, typer.Option(min=0, max=1, help="Likeness to an earlier caption, such as 0.8.")
+        float, typer.Option(min=0, max=1, help="Likeness to an earlier caption, such as 0.8.", show_default=OFF)
     ] = 0.0,
-    min_clip_score: Annotated[float, typer.Option(min=0, max=1, help="Cosine of image and caption, such as 0.25.")] = 0,
+    min_clip_score: Annotated[
+        float, typer.Option(min=0, max=1, help="Cosine of image and caption, such as 0.25.", show_default=OFF)
+    ] = 0,
     clip_model: Annotated[str, typer.Option(help="Folder, hub name or ARCH::pretrained.")] = "",
     device: Annotated[str, typer.Option(help="Of the model: cpu, cuda; guessed when left out.")] = "",
-    concept_floor: Annotated[int, typer.Option(min=0, help="Captions that a noun phrase needs to count: 3.")] = 0,
-    concept_cap: Annotated[int, typer.Option(min=0, help="Captions taken for a noun phrase: 100.")] = 0,
+    concept_floor: Annotated[
+        int, typer.Option(min=0, help="Captions that a noun phrase needs to count, such as 3.", show_default=OFF)
+    ] = 0,
+    concept_cap: Annotated[
+        int, typer.Option(min=0, help="Captions taken for a noun phrase, such as 100.", show_default=OFF)
+    ] = 0,
     mapping: ColumnsOption = "",
     format_: FormatOption = "",
     explode: ExplodeOption = False,

@@ -20,7 +20,10 @@ def verify(
     readers: Annotated[
         int,
         typer.Option(
-            "--readers", min=0, help="Workers x ranks of a loader that shares out whole shards: enough of them?"
+            "--readers",
+            min=0,
+            help="Workers x ranks of a loader that shares out whole shards: enough of them?",
+            show_default="not asked",
         ),
     ] = 0,
     as_json: JsonOption = False,
