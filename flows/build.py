@@ -22,6 +22,7 @@ from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import engine
 from pairwright.flows.generations import generations, limited_section
+from pairwright.flows.in_flow import own_server
 from pairwright.flows.increment import (
     Base,
     Increment,
@@ -34,7 +35,6 @@ from pairwright.flows.increment import (
 from pairwright.flows.inputs import input_state, named_state, read_options, with_local_inputs
 from pairwright.flows.layout import COPIES, part_name
 from pairwright.flows.lock import exclusive
-from pairwright.flows.prefect_api import TerminationSignal, flow, own_server
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.publishing import publish
@@ -102,10 +102,10 @@ def build(  # noqa: PLR0913 - keywords, each told of below
     if prefect:
         refuse_broken_prefect()
     this = _RUN.set(_Run(progress or Silence(), truth, retry_failed, scope or Scope()))
-    run = build_flow if prefect else _heeding_sigterm(build_flow.fn)
+    run = _as_flow(run_build) if prefect else _heeding_sigterm(run_build)
     try:
         return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
-    except (TerminationSignal, asyncio.CancelledError):
+    except _ends(prefect=prefect):
         raise PairwrightError("ended by a signal. What is done is kept: start the same build again to go on.") from None
     finally:
         _RUN.reset(this)
@@ -114,7 +114,22 @@ def build(  # noqa: PLR0913 - keywords, each told of below
 async def build_in_flow(config: BuildConfig, out: Path, progress: Progress) -> dict[str, Any]:
     """Build into ``out``, an absolute path, inside a flow that runs already; its tasks are the parts."""
     _RUN.set(_Run(progress))
-    return await build_flow.fn(config.model_dump(mode="json"), str(out))
+    return await run_build(config.model_dump(mode="json"), str(out))
+
+
+def _as_flow(run: _Flow) -> _Flow:
+    from pairwright.flows.prefect_api import flow  # takes seconds: not for a build without it
+
+    return flow(name="pairwright-build", flow_run_name="{out}", persist_result=False)(run)
+
+
+def _ends(*, prefect: bool) -> tuple[type[BaseException], ...]:
+    """Return what a signal raises in a build."""
+    if not prefect:
+        return (asyncio.CancelledError,)
+    from pairwright.flows.prefect_api import TerminationSignal
+
+    return TerminationSignal, asyncio.CancelledError
 
 
 def _heeding_sigterm(run: _Flow) -> _Flow:
@@ -130,9 +145,8 @@ def _heeding_sigterm(run: _Flow) -> _Flow:
     return heeding
 
 
-@flow(name="pairwright-build", flow_run_name="{out}", persist_result=False)
-async def build_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
-    """Build a dataset as a Prefect flow; what a deployment runs.
+async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
+    """Build a dataset; the function that the flow runs.
 
     Args:
         config: the content of a build config, paths absolute.

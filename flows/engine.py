@@ -17,7 +17,7 @@ from pathlib import Path
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.flows.config import BuildConfig
-from pairwright.flows.prefect_api import NO_CACHE, in_a_flow, task
+from pairwright.flows.in_flow import in_a_flow
 from pairwright.flows.processes import cores, end_with_the_build
 from pairwright.flows.progress import Progress
 from pairwright.flows.ray_pool import RayPool
@@ -88,6 +88,8 @@ class Engine:
 
         if not in_a_flow():
             return await in_a_worker()
+        from pairwright.flows.prefect_api import NO_CACHE, task
+
         # Prefect looks into a task's arguments; this one has none, so nothing is copied or hashed.
         name = f"{job.stage} {job.part}"
         return await task(name=job.stage, task_run_name=name, cache_policy=NO_CACHE)(in_a_worker)()

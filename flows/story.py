@@ -13,14 +13,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from pairwright.flows.prefect_api import (
-    acreate_link_artifact,
-    acreate_markdown_artifact,
-    acreate_progress_artifact,
-    acreate_table_artifact,
-    aupdate_progress_artifact,
-    in_a_flow,
-)
+from pairwright.flows.in_flow import in_a_flow
 
 _EVERY = 2.0  # seconds between two updates of the bar: a build may have a thousand parts
 
@@ -57,6 +50,12 @@ class Story:
         """The build is done."""
         if not self._heard:
             return
+        from pairwright.flows.prefect_api import (
+            acreate_link_artifact,
+            acreate_markdown_artifact,
+            acreate_table_artifact,
+        )
+
         await self._draw("")
         await acreate_table_artifact(_stage_rows(manifest), self.key("stages"), f"Stages of {self._name}, in order")
         if manifest["types"]:
@@ -73,6 +72,8 @@ class Story:
     async def _draw(self, stage: str) -> None:
         if not self._heard:
             return
+        from pairwright.flows.prefect_api import acreate_progress_artifact, aupdate_progress_artifact
+
         self._told = time.monotonic()
         before = self._stages.index(stage) if stage else len(self._stages)
         within = self._done / self._jobs if stage and self._jobs else 0.0

@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
+from tests.servers.warm import WarmCommandLine, warm_command_line
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -21,16 +22,38 @@ CAPTIONS = [
 ]
 
 
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmCommandLine]:
+    """What the commands of all tests are forked from."""
+    with warm_command_line() as line:
+        yield line
+
+
+def _checked(done: subprocess.CompletedProcess[str], *, ok: bool) -> subprocess.CompletedProcess[str]:
+    assert "Traceback" not in done.stderr
+    assert not ok or done.returncode == 0, done.stderr
+    return done
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Run ``pairwright`` in a folder of the test's own."""
+def run_apart(tmp_path: Path) -> Run:
+    """Run ``pairwright`` in a folder of the test's own, started anew as a user starts it."""
 
     def call(*arguments: object, ok: bool = True) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pairwright", *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert "Traceback" not in done.stderr
-        assert not ok or done.returncode == 0, done.stderr
-        return done
+        return _checked(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False), ok=ok)
+
+    return call
+
+
+@pytest.fixture
+def run(tmp_path: Path, warm: WarmCommandLine, run_apart: Run) -> Run:
+    """Run ``pairwright`` in a folder of the test's own, in a process that need not import all anew."""
+
+    def call(*arguments: object, ok: bool = True) -> subprocess.CompletedProcess[str]:
+        if not warm.fits():
+            return run_apart(*arguments, ok=ok)
+        return _checked(warm.run([*map(str, arguments)], tmp_path), ok=ok)
 
     return call
 

@@ -30,20 +30,36 @@ VERBS = [
 HEAVY = ("spacy", "polars", "numpy", "faiss", "prefect", "PIL", "nltk", "openai", "pyarrow", "pydantic", "yaml")
 
 
+def loaded_by(code: str) -> set[str]:
+    code = f"import sys; {code}; print(' '.join(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
 def test_help_imports_nothing_heavy() -> None:
     """What makes ``pairwright --help`` answer at once."""
-    code = "import sys, pairwright.cli.main; print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not set(loaded) & set(HEAVY)
+    assert not loaded_by("import pairwright.cli.main") & set(HEAVY)
 
 
-def test_help_names_every_verb(run: Run) -> None:
-    text = run("--help").stdout
+def test_a_build_without_prefect_does_not_import_it(tmp_path: Path) -> None:
+    """What makes ``pairwright build --no-prefect`` start at once."""
+    (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
+    config = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}
+    code = (
+        "from pathlib import Path; from pairwright.flows import build, config; "
+        f"build.build(config.parse_config({config}, where='test'), Path({str(tmp_path / 'out')!r}), prefect=False)"
+    )
+    loaded = loaded_by(code)
+    assert "polars" in loaded
+    assert "prefect" not in loaded
+
+
+def test_help_names_every_verb(run_apart: Run) -> None:
+    text = run_apart("--help").stdout
     assert all(f"  {verb} " in text for verb in VERBS)
 
 
-def test_the_version_is_told(run: Run) -> None:
-    assert run("--version").stdout.startswith("pairwright 0.")
+def test_the_version_is_told(run_apart: Run) -> None:
+    assert run_apart("--version").stdout.startswith("pairwright 0.")
 
 
 @pytest.mark.parametrize("arguments", [["frob"], ["build"], ["demo"], ["generate", "negatives", "x.jsonl"]])
@@ -51,8 +67,15 @@ def test_wrong_usage_exits_2(run: Run, arguments: list[str]) -> None:
     assert run(*arguments, ok=False).returncode == 2
 
 
-def test_negatives_are_made_for_a_few_captions(run: Run, captions: Path, tmp_path: Path) -> None:
-    told = json.loads(run("generate", "negatives", captions, "--out", "n.jsonl", "--json").stdout)
+def test_commands_end_alike_in_a_warm_process_and_in_one_of_their_own(run: Run, run_apart: Run) -> None:
+    told, apart = (
+        (done.returncode, done.stdout, done.stderr) for done in (run("build", ok=False), run_apart("build", ok=False))
+    )
+    assert told == apart
+
+
+def test_negatives_are_made_for_a_few_captions(run_apart: Run, captions: Path, tmp_path: Path) -> None:
+    told = json.loads(run_apart("generate", "negatives", captions, "--out", "n.jsonl", "--json").stdout)
     rows = [json.loads(line) for line in (tmp_path / "n.jsonl").read_text().splitlines()]
     assert told["captions"] == 5
     for counts in told["types"].values():
@@ -68,9 +91,11 @@ def test_negatives_are_made_for_a_few_captions(run: Run, captions: Path, tmp_pat
     assert all(row["reason"] for row in rows if row["status"] == "rejected")
 
 
-def test_the_same_seed_gives_the_same_file_and_another_seed_another(run: Run, scenes: Path, tmp_path: Path) -> None:
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        run("generate", "negatives", scenes, "--out", f"{name}.jsonl", "--seed", seed, "--types", "replace-object")
+def test_the_same_seed_gives_the_same_file_and_another_seed_another(
+    run: Run, run_apart: Run, scenes: Path, tmp_path: Path
+) -> None:
+    for name, seed, start in (("a", 1, run), ("b", 1, run_apart), ("c", 2, run)):
+        start("generate", "negatives", scenes, "--out", f"{name}.jsonl", "--seed", seed, "--types", "replace-object")
     a, b, c = ((tmp_path / f"{name}.jsonl").read_bytes() for name in "abc")
     assert a == b
     assert a != c
@@ -182,8 +207,8 @@ def test_verify_finds_a_shard_that_was_cut_off(run: Run, scenes: Path, tmp_path:
     assert "00000.tar" in done.stdout
 
 
-def test_the_demo_builds_through_prefect_and_stands_before_the_truth(run: Run, tmp_path: Path) -> None:
-    told = json.loads(run("demo", "--out", "demo", "--pairs", 150, "--workers", 1, "--json").stdout)
+def test_the_demo_builds_through_prefect_and_stands_before_the_truth(run_apart: Run, tmp_path: Path) -> None:
+    told = json.loads(run_apart("demo", "--out", "demo", "--pairs", 150, "--workers", 1, "--json").stdout)
     assert {"shards", "pairs", "card", "report", "oracle"} <= set(told)
     for name in ("negatives", "positives", "turns"):
         assert told["oracle"][name]["kept"] > 0

@@ -1,5 +1,6 @@
 """What the engine promises about its processes: none is in the way when a build is ended, and none stays."""
 
+import importlib
 import multiprocessing
 import os
 import signal
@@ -14,7 +15,6 @@ import pytest
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
-from pairwright.flows.prefect_api import SubprocessASGIServer
 from pairwright.flows.processes import end_with_the_build
 from pairwright.flows.progress import Silence
 
@@ -30,6 +30,9 @@ def test_a_worker_ends_at_ctrl_c_at_once_and_without_a_traceback(capfd: pytest.C
 
 
 def test_prefects_server_does_not_hear_the_ctrl_c_of_a_terminal() -> None:
+    importlib.import_module("pairwright.flows.prefect_api")  # sees to it
+    from prefect.server.api.server import SubprocessASGIServer
+
     popen = subprocess.Popen
     with SubprocessASGIServer()._run_uvicorn_command() as server:
         try:

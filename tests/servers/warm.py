@@ -1,0 +1,112 @@
+"""A warm command line: one process imports what commands need, and each command runs in a fork of it.
+
+Each is a process of its own all the same, with its own arguments, folder, environment, streams and exit status, and it
+ends as Python ends; `pairwright` is started in it as ``python -m`` does. Shared are the imports and the data of the
+language, seconds of each, and with them the seed of hashes: whether two processes write the same bytes is a question for
+two of `subprocess.run`.
+A fork has the settings that modules read when they are imported, so an environment that names others is not for it.
+"""
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+
+ROOT = Path(__file__).parents[2]
+# What most commands import; Prefect, torch and what asks models are left to those who use them.
+IMPORTED = ("pairwright.cli.main", "pairwright.flows.build", "pairwright.filters.audit", "pairwright.indexes.retrieval")
+_LONGEST = 1 << 20
+
+
+class WarmCommandLine:
+    """Runs commands as `subprocess.run` does with ``capture_output`` and ``text``."""
+
+    def __init__(self, door: socket.socket) -> None:
+        self._door = door
+        self._started_with = _settings()
+
+    def fits(self) -> bool:
+        """Say whether the environment is that in which the modules were imported."""
+        return _settings() == self._started_with
+
+    def run(self, arguments: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[str]:
+        """Run ``pairwright`` with these arguments in a folder."""
+        order = json.dumps([list(arguments), str(cwd), dict(os.environ)]).encode()
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            socket.send_fds(self._door, [order], [out.fileno(), err.fileno()])
+            code = int(self._door.recv(64))
+            return subprocess.CompletedProcess(["pairwright", *arguments], code, _text(out), _text(err))
+
+
+def _settings() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode().replace("\r\n", "\n").replace("\r", "\n")
+
+
+@contextmanager
+def warm_command_line() -> Iterator[WarmCommandLine]:
+    """Start one; it ends with the block."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LONGEST)
+    command = [sys.executable, "-m", "tests.servers.warm", str(theirs.fileno())]
+    with ours, subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]):
+        theirs.close()
+        try:
+            yield WarmCommandLine(ours)
+        finally:
+            ours.shutdown(socket.SHUT_RDWR)
+
+
+def _serve(door: socket.socket) -> bool:
+    """Fork a process for each order; return true in such a process, and false at the end of orders."""
+    while True:
+        order, streams, _, _ = socket.recv_fds(door, _LONGEST, 2)
+        if not order:
+            return False
+        child = os.fork()
+        if not child:
+            arguments, cwd, environment = json.loads(order)
+            _become(arguments, cwd, environment, streams)
+            door.close()
+            return True
+        for stream in streams:
+            os.close(stream)
+        door.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
+
+
+def _become(arguments: list[str], cwd: str, environment: dict[str, str], streams: Sequence[int]) -> None:
+    for number, stream in enumerate(streams, 1):
+        os.dup2(stream, number)
+        os.close(stream)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(cwd)
+    sys.path[0] = cwd
+    sys.argv[1:] = arguments
+
+
+if __name__ == "__main__":
+    for name in IMPORTED:
+        importlib.import_module(name)
+    load_tagger()
+    load_wordnet()
+    gc.freeze()  # what is not looked at is not copied
+    if _serve(socket.socket(fileno=int(sys.argv[1]))):
+        # What `python -m` calls.
+        runpy._run_module_as_main("pairwright")  # type: ignore[attr-defined]
