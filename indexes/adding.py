@@ -8,7 +8,7 @@ sidecar is replaced when all is written, and only then goes the part that was ex
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -29,10 +29,11 @@ from pairwright.indexes.encoders import TextEncoder
 from pairwright.indexes.folder import NEW_FOLDER, alone, clear_leavings, part_name, part_place, remove_folder
 from pairwright.indexes.kept_pairs import PairFiles
 from pairwright.indexes.keys import contains, key_bytes
-from pairwright.indexes.part_jobs import PartJob, Watch, build_parts
+from pairwright.indexes.part_jobs import PartBuilt, PartJob, Watch, build_parts
 from pairwright.indexes.sidecar import (
     PAIRS_FOLDER,
     READ_FOLDER,
+    Files,
     IndexInfo,
     Modality,
     described,
@@ -120,24 +121,15 @@ def add_pairs(  # noqa: PLR0913 - keywords, each told of below
         jobs.append(replace(_job(directory, info, modality, stored, as_part=as_part), probes=probes))
     built = build_parts(jobs, source, 1, watch)
     counts = told_rejects(built, rejected)
-    gone = [job.old[1].name for job, one in zip(jobs, built, strict=True) if job.old and one.info]
-    fresh = [one.info for one in built if one.info is not None]
-    parts = [part for part in info.parts if part.name not in gone] + fresh
-    files = {name: file for name, file in info.files.items() if name.partition("/")[0] not in gone}
-    if info.pairs_files:
-        files |= described(directory, [f"{PAIRS_FOLDER}/{name}" for name in stored.names])
-    for one in built:
-        files |= one.files
+    kept = described(directory, [f"{PAIRS_FOLDER}/{name}" for name in stored.names]) if info.pairs_files else {}
     now = replace(
-        info,
-        parts=tuple(sorted(parts, key=lambda part: (info.modalities.index(part.modality), part_place(part.name)))),
+        _with_parts(info, jobs, built, kept),
         pairs=info.pairs + stored.count,
         why=f"storage {info.storage} as at first; {stored.count:,} pairs were added",
         rejected=dict(sorted((Counter(info.rejected) + counts).items())),
-        files=files,
     )
     commit(directory, now)
-    clear_leavings(directory, files)
+    clear_leavings(directory, now.files)
     return Added(with_seconds(now, time.perf_counter() - started), stored.count, known, dict(sorted(counts.items())))
 
 
@@ -180,3 +172,14 @@ def _job(directory: Path, info: IndexInfo, modality: Modality, pairs: PairFiles,
     name = part_name(modality, number + 1) if as_part else part_name(modality, number, revision + 1)
     old = None if as_part else (directory / last.name, last)
     return PartJob(directory / name, modality, pairs, 0, pairs.count, choice, info.options, None, old)
+
+
+def _with_parts(info: IndexInfo, jobs: Sequence[PartJob], built: Sequence[PartBuilt], kept: Files) -> IndexInfo:
+    """Return the index with the parts that were built, in place of those that they hold, and with the files ``kept``."""
+    gone = [job.old[1].name for job, one in zip(jobs, built, strict=True) if job.old and one.info]
+    parts = [part for part in info.parts if part.name not in gone] + [one.info for one in built if one.info]
+    files = {name: file for name, file in info.files.items() if name.partition("/")[0] not in gone} | kept
+    for one in built:
+        files |= one.files
+    in_order = sorted(parts, key=lambda part: (info.modalities.index(part.modality), part_place(part.name)))
+    return replace(info, parts=tuple(in_order), files=files)

@@ -116,11 +116,8 @@ def index_pairs(  # noqa: PLR0913 - keywords, each told of below
     options = options or IndexOptions()
     if shards < 1 or workers < 1 or not modalities:
         raise UsageError("shards and workers have to be at least 1, and modalities name at least one.")
-    if vectors is not None:
-        check_modalities(vectors.modalities, modalities)
-    elif like is None:
-        of_images = encoder is not None and encoder.of_images
-        check_modalities(("text", "image") if of_images else ("text",), modalities)
+    if vectors is not None or like is None:  # that of `like` is looked at when it is there
+        check_modalities(_modalities_of(vectors, encoder), modalities)
     survey = Survey(directory / (PAIRS_FOLDER if keep_pairs else READ_FOLDER), watch)
     asked = _encoder(survey.captions(_prepared(directory, pairs)), encoder, like, needed=vectors is None)
     stored = survey.finish()
@@ -139,9 +136,7 @@ def index_pairs(  # noqa: PLR0913 - keywords, each told of below
     built = build_parts(jobs, source, workers, watch)
     counts = told_rejects(built, rejected)
     parts = tuple(one.info for one in built if one.info is not None)
-    for modality in {job.modality for job in jobs} - {part.modality for part in parts}:
-        told = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
-        raise InputError(f"no pair has a vector of modality {modality} ({told})", where="index", mend="Leave it out.")
+    _refuse_empty(modalities, parts, counts)
     own = [encoder_file(asked)] if asked else []
     if keep_pairs:
         own += [f"{PAIRS_FOLDER}/{name}" for name in stored.names]
@@ -277,6 +272,20 @@ def _source(
         return EncodedPairs(encoder, directory, device=options.device, model=options.model)
     check_encoder(encoder, vectors)
     return vectors
+
+
+def _modalities_of(vectors: PairVectors | None, encoder: EncoderOptions | None) -> Sequence[Modality]:
+    if vectors is not None:
+        return vectors.modalities
+    return ("text", "image") if encoder is not None and encoder.of_images else ("text",)
+
+
+def _refuse_empty(modalities: Sequence[Modality], parts: Sequence[PartInfo], counts: Counter[str]) -> None:
+    """Refuse modalities that no part holds, because no pair had a vector of them."""
+    held = {part.modality for part in parts}
+    for modality in (each for each in modalities if each not in held):
+        told = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
+        raise InputError(f"no pair has a vector of modality {modality} ({told})", where="index", mend="Leave it out.")
 
 
 def _ranges(count: int, shards: int) -> list[tuple[int, int]]:

@@ -250,9 +250,7 @@ def retrieve(
     """
     started = time.perf_counter()
     options = options or RetrieveOptions()
-    for mode in options.modes:
-        if MODALITY_OF[mode] not in index.info.modalities:
-            raise UsageError(f"mode {mode}: the index holds no {MODALITY_OF[mode]} vectors. Build it with them.")
+    _refuse_modes_without_vectors(index, options.modes)
     questions = make_questions(index.info, encoding, queries)
     tuned = _tuned(index, questions, options)
     efforts = {mode: one.effort for mode, one in tuned.items()}
@@ -261,25 +259,13 @@ def retrieve(
     bare = ask(index, questions.names, 1, thorough, guard).best if questions.names.count else None
     answers = ask(index, questions.asks, options.k, efforts, guard)
     names = _names(answers, bare, questions)
-    below, short = answers.below, answers.short
+    searches = {mode: _searched(mode, one, floors[mode], answers) for mode, one in tuned.items()}
     hits, keys, excluded = _by_query(answers, questions)
     del answers  # 29 bytes a hit
     found = placed(hits)
     kept = within(found, options.k if options.per == "concept" else None, options.cap)
     if kept.height < found.height:
         hits = hits.join(kept, on=["concept", "mode", "pair"], how="semi", maintain_order="left")
-    searches = {
-        mode: ModeSearch(
-            one.effort.ef_search,
-            one.effort.exact,
-            one.recall,
-            one.sample,
-            floors[mode],
-            below[mode],
-            short[mode],
-        )
-        for mode, one in tuned.items()
-    }
     return Retrieval(
         options=options,
         asked=questions.texts,
@@ -295,11 +281,23 @@ def retrieve(
     )
 
 
+def _refuse_modes_without_vectors(index: Index, modes: Sequence[Mode]) -> None:
+    for mode in modes:
+        if MODALITY_OF[mode] not in index.info.modalities:
+            raise UsageError(f"mode {mode}: the index holds no {MODALITY_OF[mode]} vectors. Build it with them.")
+
+
 @dataclass(frozen=True)
 class _Tuned:
     effort: Effort
     recall: float | None
     sample: int
+
+
+def _searched(mode: Mode, tuned: _Tuned, floor: Floor, answers: Answers) -> ModeSearch:
+    effort = tuned.effort
+    below, short = answers.below[mode], answers.short[mode]
+    return ModeSearch(effort.ef_search, effort.exact, tuned.recall, tuned.sample, floor, below, short)
 
 
 def _tuned(index: Index, questions: Questions, options: RetrieveOptions) -> dict[Mode, _Tuned]:
