@@ -18,7 +18,7 @@ from pairwright.filters.foresight import Gaps, foreseen
 from pairwright.filters.scorers import CrossFitted, GapScorer
 from pairwright.filters.text_features import format_differences, letter_differences, word_differences
 from pairwright.filters.word_kinds import kind_differences
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
+from pairwright.generators.language.vocabulary import FloatArray, coded
 
 if TYPE_CHECKING:
     from pairwright.filters.text_features import Differences
@@ -41,6 +41,8 @@ class Evidence:
         gaps: of a fixed scorer, float64 (n,), NaN where it has none; None for a classifier.
         cost: inverse strength of the classifier's L2 penalty.
         silent: whether it is no attack of its own, only to be balanced (`foresight.py`).
+        goals_met: whether it counts as balanced on all rows of each type as they are, where it has goals to guard scorers
+            to come (`guarded_evidence`, `foresight.py`); True where it has none.
     """
 
     name: str
@@ -48,9 +50,10 @@ class Evidence:
     gaps: FloatArray | None = None
     cost: float = 3.0
     silent: bool = False
+    goals_met: bool = True
 
     def of(self, rows: npt.NDArray[np.bool_]) -> "Evidence":
-        """Return what an attack goes by on a subset of the rows."""
+        """Return what an attack goes by on a subset of the rows; goals are of all rows alone."""
         gaps = None if self.gaps is None else self.gaps[rows]
         return Evidence(self.name, self.features[rows], gaps, self.cost, silent=self.silent)
 
@@ -93,13 +96,12 @@ def guarded_evidence(name: str, gaps: FloatArray, types: Sequence[str], lean: fl
         lean: 0-1.
     """
     _, kind = coded(types)
-    return Evidence(name, of_unit_length(_banded(gaps, _goals(gaps, kind, lean))), gaps)
-
-
-def _goals(gaps: FloatArray, kind: IntArray, lean: float) -> FloatArray:
     sign = np.sign(np.nan_to_num(gaps))
     told, better = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
-    return _within(better / np.maximum(told, 1.0), lean)[kind]
+    share = np.where(told > 0, better, 0.5) / np.maximum(told, 1.0)
+    goals = _within(share, lean)
+    features = of_unit_length(_banded(gaps, goals[kind]))
+    return Evidence(name, features, gaps, goals_met=bool(np.all(goals == share)))
 
 
 def _within(share: FloatArray, lean: float) -> FloatArray:
@@ -216,5 +218,7 @@ def _foreseen(trained: Mapping[str, Gaps], types: Sequence[str], lean: float) ->
     _, kind = coded(types)
     likely = foreseen(trained, types)
     share = np.bincount(kind, weights=likely) / np.maximum(np.bincount(kind), 1)
-    away = likely - _within(share, lean)[kind]
-    return Evidence(FORESIGHT, of_unit_length(csr_matrix(away[:, np.newaxis])), silent=True)
+    goals = _within(share, lean)
+    away = likely - goals[kind]
+    features = of_unit_length(csr_matrix(away[:, np.newaxis]))
+    return Evidence(FORESIGHT, features, silent=True, goals_met=bool(np.all(goals == share)))

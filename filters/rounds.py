@@ -1,5 +1,8 @@
 """The general refinement: choose, attack what is left afresh, choose again with what the attack has shown.
 
+A loose target may hold on all rows as they are. Then no round is needed, if the scorers that guard others of their kind,
+and what is foreseen of those to come, stand in every type where the choice would bring them.
+
 Every round takes the largest subset whose evidence is balanced (`selection.py`), at a price of imbalance for each
 piece of evidence, in all rows and within each type. Then classifiers are trained anew on the rows that are left, over
 fresh folds, and the price of what each reads is steered by its signed lean: it rises where the held-out classifier
@@ -99,6 +102,10 @@ def select(
     luck = array_stream(seed, "worth").standard_normal(len(kind))
     coins = np.where(array_stream(seed, "coins").random(len(kind)) < 0.5, -1.0, 1.0)
     arena = Arena(evidence, groups, kind, names)
+    if slot is None and all(each.goals_met for each in evidence.values()):
+        whole = _whole(demand, arena, seed)
+        if whole.holds:
+            return whole
     parts = [_Part(evidence, np.flatnonzero(kind == number), luck, coins, slot) for number in range(len(names))]
     rounds, found = [], []
     for number in range(demand.rounds):
@@ -229,15 +236,27 @@ def _settled(rounds: list[Round]) -> bool:
     return len(holding) >= _ENOUGH and rounds[-1].holds and holding[-1] <= 1.005 * max(holding[:-1])
 
 
+def _whole(demand: Demand, arena: Arena, seed: int) -> Selection:
+    kept, told_by = np.ones(len(arena.kind), np.bool_), np.zeros(len(arena.kind), np.int64)
+    if not arena.tells(kept):
+        return Selection(kept, told_by, (), {}, holds=False, told=False)
+    return _checked(Found(kept, told_by, {}), [], demand, arena, seed)
+
+
+def _checked(one: Found, rounds: Sequence[Round], demand: Demand, arena: Arena, seed: int) -> Selection:
+    # How a subset stands under folds that steered nothing.
+    leans = arena.leans(one.kept, arena.gaps(one.kept, *(f"{seed} check {time}" for time in (0, 1))))
+    check = verdict(leans, arena.names, demand.target)
+    return Selection(one.kept, one.told_by, (*rounds, check), leans, holds=check.holds, told=True)
+
+
 def _best(rounds: list[Round], found: list[Found], demand: Demand, arena: Arena, seed: int) -> Selection:
     order = sorted(range(len(rounds)), key=lambda number: -rounds[number].kept)
     for number in order:
         if rounds[number].holds and rounds[number].kept >= demand.least and arena.tells(found[number].kept):
-            one = found[number]
-            leans = arena.leans(one.kept, arena.gaps(one.kept, *(f"{seed} check {time}" for time in (0, 1))))
-            check = verdict(leans, arena.names, demand.target)
-            if check.holds:
-                return Selection(one.kept, one.told_by, (*rounds, check), leans, holds=True, told=True)
+            checked = _checked(found[number], rounds, demand, arena, seed)
+            if checked.holds:
+                return checked
     # None holds: of those that are large enough, the one that is nearest, less the rows that still tell.
     large = [number for number in order if rounds[number].kept >= demand.least] or order[:1]
     one = found[min(large, key=lambda number: rounds[number].over)]

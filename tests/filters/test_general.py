@@ -104,7 +104,7 @@ def test_a_looser_target_keeps_more_rows() -> None:
 
 def test_what_is_far_within_a_loose_target_is_no_reason_to_drop_rows() -> None:
     result = refine_generally(telling_rows(favoured=0.5), options=GeneralOptions(target=0.7))
-    assert result.kept.mean() > 0.88
+    assert result.kept.all()
 
 
 def test_an_attack_left_out_takes_no_part() -> None:
