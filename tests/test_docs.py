@@ -72,6 +72,11 @@ def test_a_default_of_0_is_a_number_or_says_what_it_stands_for(command: str) -> 
     assert bare <= {"--seed", "--min-success"}
 
 
+@pytest.mark.parametrize("command", sorted(tool.commands()))
+def test_no_line_of_a_list_of_commands_is_cut_short(command: str) -> None:
+    assert not re.search(r"^  \S.*\.\.\.$", tool.help_of(command).partition("\nCommands:")[2], re.MULTILINE)
+
+
 def test_every_page_of_a_verb_is_of_a_verb_that_exists() -> None:
     assert {page.stem for page in (ROOT / "docs" / "verbs").glob("*.md")} == set(tool.verbs())
 

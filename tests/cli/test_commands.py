@@ -1,13 +1,18 @@
 """Each command, as a user calls it: what it prints, what it writes, how it ends."""
 
 import json
+import re
 import subprocess
 import sys
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from pairwright.cli.main import app
 from pairwright.datasets.exports.llava import check_llava
 from pairwright.flows.config import load_config
 from tests.cli.conftest import Run
@@ -221,6 +226,24 @@ def test_doctor_tells_what_will_be_used(run: Run) -> None:
     states = {check["name"]: check["state"] for check in told["checks"]}
     assert told["ok"]
     assert {states[name] for name in ("tagger", "wordnet", "encoder", "prefect start")} == {"ok"}
+
+
+def test_doctor_names_extras_that_bring_what_it_misses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    told = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    named = {
+        check["name"]: found[1]
+        for check in told["checks"]
+        if (found := re.search(r"pip install 'pairwright\[(\w+)\]'", check["detail"]))
+    }
+    assert named
+    assert all(any(re.match(rf"{name}\b", wanted) for wanted in extras[extra]) for name, extra in named.items())
 
 
 def test_plugins_lists_what_there_is(run: Run) -> None:

@@ -26,7 +26,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
-@app.command("info")
+@app.command("info", short_help="Tell how many answers there are, of which models.")
 def info(cache: CacheArgument, *, as_json: JsonOption = False) -> None:
     """Tell how many answers a cache holds, of which models, with their tokens and bytes.
 
@@ -52,7 +52,7 @@ def info(cache: CacheArgument, *, as_json: JsonOption = False) -> None:
     emit(summary, [*(columns([head, *rows], indent="") if rows else []), totals], as_json=as_json)
 
 
-@app.command("export")
+@app.command("export", short_help="Write the answers as JSONL.")
 def export(
     cache: CacheArgument,
     *,
@@ -71,7 +71,7 @@ def export(
     emit({"answers": answers, "out": str(out)}, [f"{answers:,} answers written to {out}."], as_json=as_json)
 
 
-@app.command("import")
+@app.command("import", short_help="Add the answers of an export.")
 def import_(
     cache: CacheArgument,
     lines: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL as `cache export` writes it.")],
@@ -91,7 +91,7 @@ def import_(
     emit(result, [f"{found.added:,} answers added; {found.known:,} were there already."], as_json=as_json)
 
 
-@app.command("prune")
+@app.command("prune", short_help="Drop answers by age, model or size.")
 def prune(
     cache: CacheArgument,
     *,

@@ -18,7 +18,7 @@ def _group() -> None:
     """Tools for testing."""
 
 
-@app.command("llm-server")
+@app.command("llm-server", short_help="Serve the OpenAI API without a model.")
 def llm_server(
     *,
     host: Annotated[str, typer.Option(help="Address to listen on; as it is, only this machine can ask.")] = "127.0.0.1",
@@ -84,7 +84,7 @@ def llm_server(
     serve_until_signal(served, _announce, host=host, port=port, with_parent=exit_with_parent)
 
 
-@app.command("colorshape")
+@app.command("colorshape", short_help="Draw the one-object ColorShape set.")
 def colorshape(
     *,
     out: Annotated[Path, typer.Option("--out", help="Folder of shards and labels.jsonl.")],

@@ -57,7 +57,7 @@ def _packages() -> list[Row]:
     from importlib import metadata
 
     needed = ["faiss-cpu", "nltk", "openai", "polars", "prefect", "spacy", "webdataset"]
-    optional = {"img2dataset": "download", "transformers": "clip", "torch": "train", "prefect-ray": "ray"}
+    optional = {"img2dataset": "download", "transformers": "clip", "torch": "train", "ray": "ray"}
     rows: list[Row] = []
     for name in [*needed, *optional]:
         try:

@@ -69,7 +69,7 @@ WorkersOption = Annotated[
 MethodOption = Annotated[Literal["rules", "llm"], typer.Option(help="rules: no model, no network; llm: ask one.")]
 
 
-@app.command("negatives")
+@app.command("negatives", short_help="Captions with one edit that makes them false.")
 @may_ask_a_model
 def negatives(
     input_: InputArgument,
@@ -133,7 +133,7 @@ def negatives(
     _run(request, method, asked, as_json=as_json)
 
 
-@app.command("positives")
+@app.command("positives", short_help="Captions with one edit that keeps them true.")
 @may_ask_a_model
 def positives(
     input_: InputArgument,
@@ -176,7 +176,7 @@ def positives(
     _run(request, method, asked, as_json=as_json)
 
 
-@app.command("conversations")
+@app.command("conversations", short_help="Questions and answers about the image.")
 @may_ask_a_model
 def conversations(
     input_: InputArgument,
@@ -294,8 +294,8 @@ def conversations(
         _run(request, method, asked, as_json=as_json)
 
 
-app.command("rationales", cls=SeveralOutputs)(rationales)
-app.command("triples")(triples)
+app.command("rationales", cls=SeveralOutputs, short_help="Why a row has its label.")(rationales)
+app.command("triples", short_help="Hard positives beside hard negatives, to evaluate.")(triples)
 
 
 def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> None:

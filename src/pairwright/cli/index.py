@@ -47,7 +47,7 @@ RejectedOption = Annotated[
 _PRECOMPUTED = "precomputed"
 
 
-@app.command("build")
+@app.command("build", short_help="Encode pairs and build their index.")
 def build(
     input_: InputArgument,
     *,
@@ -136,7 +136,7 @@ def build(
     _emit(info, out, as_json=as_json, skipped=rejects.skipped)
 
 
-@app.command("add")
+@app.command("add", short_help="Add pairs without building it again.")
 def add(
     folder: FolderArgument,
     input_: InputArgument,
@@ -181,7 +181,7 @@ def add(
     _emit(added.info, folder, as_json=as_json, added=added.added, known=added.known, skipped=rejects.skipped)
 
 
-@app.command("merge")
+@app.command("merge", short_help="Make one index of several.")
 def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Indexes with the same encoder.")],
     *,
@@ -200,7 +200,7 @@ def merge(
     _emit(merge_indexes(folders, out), out, as_json=as_json)
 
 
-@app.command("info")
+@app.command("info", short_help="Tell what an index holds.")
 def info(folder: FolderArgument, *, as_json: JsonOption = False) -> None:
     """Tell what an index holds and how it was built.
 
@@ -236,7 +236,7 @@ def info(folder: FolderArgument, *, as_json: JsonOption = False) -> None:
     emit(result, [line for line in lines if line is not None], as_json=as_json)
 
 
-@app.command("check")
+@app.command("check", short_help="Measure it against exact search; check its files.")
 def check(
     folder: FolderArgument,
     *,

@@ -51,7 +51,7 @@ def _work_lines(work: "Work", config: "BuildConfig") -> list[str]:
     rows = [
         ("stages", ", ".join(work.stages)),
         ("input", f"{work.pairs:,} pairs{refused}"),
-        ("parts", f"{work.parts:,} of {config.part_size:,} pairs"),
+        ("parts", f"{work.parts:,}, of {config.part_size:,} pairs at most"),
         ("shards", f"{less}{work.shards:,}, about {work.bytes / 1e6:,.1f} MB{pictures}"),
     ]
     return columns(rows, indent="")

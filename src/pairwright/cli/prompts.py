@@ -50,7 +50,7 @@ FolderOption = Annotated[
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As `prompts list` shows it.")]
 
 
-@app.command("list")
+@app.command("list", short_help="List the prompts: ours and yours.")
 def list_(*, folder: FolderOption = None, as_json: JsonOption = False) -> None:
     """List the prompts: ours, and those of a folder of yours.
 
@@ -66,7 +66,7 @@ def list_(*, folder: FolderOption = None, as_json: JsonOption = False) -> None:
     emit({"prompts": rows}, lines, as_json=as_json)
 
 
-@app.command("show")
+@app.command("show", short_help="Show a prompt and what it is given.")
 def show(name: NameArgument, *, folder: FolderOption = None, as_json: JsonOption = False) -> None:
     """Show a prompt: what it is given, its parameters, its text and its demonstrations.
 
@@ -99,7 +99,7 @@ def show(name: NameArgument, *, folder: FolderOption = None, as_json: JsonOption
     emit(result, lines, as_json=as_json)
 
 
-@app.command("render")
+@app.command("render", short_help="Show it as it would be sent.")
 def render(
     name: NameArgument,
     *,
@@ -147,7 +147,7 @@ def render(
     emit(result, lines, as_json=as_json)
 
 
-@app.command("ask")
+@app.command("ask", short_help="Ask a prompt of yours about every pair.")
 @may_ask_a_model
 def ask(
     name: NameArgument,
