@@ -7,6 +7,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -70,6 +73,12 @@ def test_a_default_of_0_is_a_number_or_says_what_it_stands_for(command: str) -> 
     told = {option: " ".join(help_text.split()) for option, help_text in options}
     bare = {option for option, text in told.items() if re.search(r"default: 0(\.0)?[];]", text) and "0:" not in text}
     assert bare <= {"--seed", "--min-success"}
+
+
+def test_the_page_of_plugins_names_all_that_come_along() -> None:
+    told = CliRunner().invoke(app, ["plugins"]).stdout.splitlines()
+    shown = (ROOT / "docs" / "verbs" / "plugins.md").read_text(encoding="utf-8")
+    assert [line for line in told if "  pairwright  " in line and line not in shown] == []
 
 
 @pytest.mark.parametrize("command", sorted(tool.commands()))
