@@ -7,6 +7,7 @@
 - ``.tsv``: NegCLIP's layout, columns ``title`` (caption), ``filepath`` (image) and ``neg_caption``, a Python list of
   texts, each of which is a row of its own here. Written one row a negative, so that each has a status.
 - ``.parquet``: the columns of `candidates.py`, typed.
+- A folder of SugarCrepe's files, as theirs is and as `export` writes it: ``swap_att.json`` gives ids as ``swap_att-0``.
 
 Written files hold every row, the rejected ones with their reason, unless only the kept ones are asked for: programs
 that know the foreign layouts take no notice of a ``status``. Files are held in memory whole.
@@ -16,7 +17,7 @@ import ast
 import codecs
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from pairwright.filters.candidates import SCHEMA, candidate_frame, candidate_row
 Row = tuple[str, Mapping[str, Any]]
 
 _SHORT = {"obj": "object", "att": "attribute", "rel": "relation"}
+_THEIRS = frozenset(f"{form}_{short}.json" for form in ("replace", "swap", "add") for short in _SHORT)
 _NEGCLIP = {"title": "caption", "filepath": "image"}
 _ELSEWHERE = {"caption", "image", "negative", "extra"}
 
@@ -49,10 +51,24 @@ def given_rows(path: Path) -> Iterator[Row]:
     """Return the rows of a file as they are, unchecked, each with its place for messages; errors as `read_candidates`."""
     if not path.exists():
         raise InputError("no such file", where=str(path), mend="Check the path.")
+    if files := files_of_sugarcrepe(path):
+        return _read_several(files)
     read, _ = _format_of(path)
     if not path.is_file():
         raise InputError("not a file", where=str(path), mend="Check the path.")
     return read(path)
+
+
+def files_of_sugarcrepe(folder: Path) -> list[Path]:
+    """Return the ``.json`` files of a folder in which some are named as SugarCrepe's; none of any other path."""
+    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    return files if any(path.name in _THEIRS for path in files) else []
+
+
+def _read_several(files: Sequence[Path]) -> Iterator[Row]:
+    for path in files:
+        for place, row in _read_sugarcrepe(path):
+            yield place, {**row, "id": f"{path.stem}-{row['id']}"}
 
 
 def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False) -> int:

@@ -128,7 +128,8 @@ class Validation:
             return image
         root = self.request.image_root
         if root is None:
-            root = self.request.input.parent
+            given = self.request.input
+            root = given if given.is_dir() else given.parent
             if not (root / split_locator(image)[0]).exists():
                 return image  # from the working folder
         return str(root / image)

@@ -19,7 +19,7 @@ from pairwright.datasets.manifest import is_build
 from pairwright.datasets.records import edit_dict
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import find_shards
-from pairwright.filters.candidate_files import read_candidates
+from pairwright.filters.candidate_files import files_of_sugarcrepe, read_candidates
 from pairwright.filters.candidates import candidate_frame, type_name
 from pairwright.filters.groups import text_group
 from pairwright.filters.review.images import Folders, Locators, Shards
@@ -68,7 +68,7 @@ def read_rows(path: Path, image_root: str = "") -> ReviewRows:
         UsageError: the ending of ``path`` names no format.
         StorageError: the build is unfinished, or a file of it is torn.
     """
-    if path.suffix.lower() in _FILES and not path.is_dir():
+    if files_of_sugarcrepe(path) or (path.suffix.lower() in _FILES and not path.is_dir()):
         return _of_file(path, image_root)
     if not (path.is_dir() or path.suffix == ".tar"):
         known = ", ".join(sorted(_FILES))
@@ -78,7 +78,7 @@ def read_rows(path: Path, image_root: str = "") -> ReviewRows:
 
 def _of_file(path: Path, image_root: str) -> ReviewRows:
     frame = read_candidates(path)
-    roots = [Path(image_root)] if image_root else [path.parent, Path.cwd()]
+    roots = [Path(image_root)] if image_root else [path if path.is_dir() else path.parent, Path.cwd()]
     beside = path.with_name(f"{path.name}.decisions.jsonl")
     return ReviewRows(frame, said_of_images(frame), Folders(roots), beside)
 

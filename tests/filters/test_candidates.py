@@ -120,6 +120,22 @@ def test_the_sugarcrepe_layout_keeps_its_indices_and_its_file_name_tells_the_typ
     }  # fmt: skip
 
 
+def test_a_folder_of_sugarcrepe_files_is_read_whole_with_ids_that_tell_the_file(tmp_path: Path) -> None:
+    for name, negative in (("swap_att", "b"), ("replace_obj", "c"), ("other", "d")):
+        rows = {"0": {"filename": "7.jpg", "caption": "a", "negative_caption": negative}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
+    got = read_candidates(tmp_path)
+    assert got["id"].to_list() == ["other-0", "replace_obj-0", "swap_att-0"]
+    assert got["negative"].to_list() == ["d", "c", "b"]
+    assert got["target"].to_list() == ["", "object", "attribute"]
+
+
+def test_a_folder_of_other_json_files_is_no_set_of_rows(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(UsageError, match="candidate rows are in"):
+        read_candidates(tmp_path)
+
+
 def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) -> None:
     path = tmp_path / "train.tsv"
     path.write_text("\ttitle\tfilepath\tneg_caption\tneg_image\n0\ta dog\tx.jpg\t['a cat', \"a dog's cow\"]\t[4, 5]\n")

@@ -82,6 +82,18 @@ def test_the_other_layouts_are_read_too(rows_file: Path, ending: str) -> None:
     assert read_rows(path).entering()["negative"].to_list() == read_rows(rows_file).entering()["negative"].to_list()
 
 
+def test_a_folder_of_sugarcrepe_files_is_reviewed_with_pictures_and_decisions_beside_it(tmp_path: Path) -> None:
+    folder = tmp_path / "bench"
+    folder.mkdir()
+    Image.new("RGB", (8, 8), "red").save(folder / "7.png")
+    row = {"filename": "7.png", "caption": "a red bus", "negative_caption": "a blue bus"}
+    (folder / "replace_att.json").write_text(json.dumps({"0": row}))
+    rows = read_rows(folder)
+    assert rows.entering()["type"].to_list() == ["replace-attribute"]
+    assert show(rows.images.locate("", "7.png")).media_type == "image/png"
+    assert rows.decisions == tmp_path / "bench.decisions.jsonl"
+
+
 def test_of_a_build_the_kept_negatives_are_reviewed_with_their_positives(build: Path) -> None:
     rows = read_rows(build)
     assert rows.frame["negative"].to_list() == ["a blue bus", "a green bus"]
