@@ -177,7 +177,6 @@ class Candidates:
         self.attributes_of = lru_cache(maxsize=20_000)(self._find_attributes_of)
         self._urn = lru_cache(maxsize=20_000)(self._urn_for)
         self._sayings = lru_cache(maxsize=100_000)(self._find_sayings)
-        self._is_common = lru_cache(maxsize=100_000)(self._find_is_common)
         self._beside_it = lru_cache(maxsize=20_000)(self._find_beside_it)
         self._beside = lru_cache(maxsize=200_000)(self._find_beside)
         self._belongs = lru_cache(maxsize=200_000)(self._find_belongs)
@@ -347,7 +346,7 @@ class Candidates:
         seen, fit = self._pool.company(word, (other,), SEEN)
         return fit if seen or word == other else min(fit, -SLACK)
 
-    def _find_is_common(self, word: str, beside: str) -> bool:
+    def _is_common(self, word: str, beside: str) -> bool:
         often = self._pool.cooccurrence(beside, beside)
         return often > 0 and self._pool.cooccurrence(word, beside) >= max(SEEN, COMMON * often)
 
