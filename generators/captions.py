@@ -9,10 +9,10 @@ from functools import cached_property
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.context import ImageWords
-from pairwright.generators.edits import Change, joined_words
+from pairwright.generators.edits import Change, Style, joined_words, style_of
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.nouns import FRAMES
-from pairwright.generators.phrases import NOUNS, PLURAL, NounPhrase, noun_phrases
+from pairwright.generators.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
 from pairwright.generators.relations import relations_among
 from pairwright.generators.wordlists import word_set
 
@@ -101,6 +101,13 @@ class Caption:
     def plural(self, phrase: NounPhrase) -> bool:
         """Whether the phrase speaks of several."""
         return self.tags[phrase.head] in PLURAL
+
+    def in_name(self, at: int) -> bool:
+        """Whether a word begins or goes on with a name: "Red" of the Red Sox, "Big" of Big Ben."""
+        both = self.tokens[at : at + 2]
+        if len(both) < 2 or not all(token.text[:1].isupper() for token in both):
+            return False
+        return (at > 0 or self.tags[at] in PROPER) and style_of(self.pair.caption) is Style.SENTENCE
 
     def is_thing(self, phrase: NounPhrase) -> bool:
         """Whether the phrase names something to be seen, and not a view, a part or an amount."""

@@ -48,11 +48,17 @@ from pairwright.generators.language.import_spacy import import_lemminflect
 from pairwright.generators.language.lemmas import lemma
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.vocabulary import normal_form
+from pairwright.generators.llm.manners import begins_afterword
 from pairwright.generators.llm.texts import TextShape, read_text
 from pairwright.generators.wordlists import word_set
 
 _OPEN: Final = frozenset({"NOUN", "VERB", "ADJ", "ADV"})
 _TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
+_NEXT_CAPTION: Final = re.compile(
+    r"\n[ \t>*#_]*(?:caption|sentence)[*_]*[ \t]*:", re.IGNORECASE
+)  # as our prompts begin
+_ASIDE: Final = re.compile(r"\s(\([^()]+\))[ .]*\Z")
+_ONE_LINE: Final = TextShape("line", labels=("Hard negative", "Hard positive", "Rewritten", "Edited", "Swapped"))
 _CLOSED: Final = word_set("next such more most other each both no not n't 's")
 
 
@@ -91,13 +97,21 @@ def sameness(text: str) -> str:
 
 
 def unwrapped(text: str, source: str) -> str:
-    """Return the sentence in what was written: no quotes, label, opening or afterword around it.
+    """Return the sentence in what was written: no quotes, label, opening or afterword around it, no next caption.
 
     What the source has itself is not taken off.
     """
-    shape = TextShape("line")
-    read = read_text(text, shape)
-    return text.strip() if read.value is None or read_text(source, shape).forgiven else read.value
+    text = text.strip()
+    if read_text(source, _ONE_LINE).forgiven:
+        return text
+    for tried in (text, _NEXT_CAPTION.split(text, maxsplit=1)[0]):
+        read = read_text(tried, _ONE_LINE)
+        if read.value is not None:
+            aside = _ASIDE.search(read.value)
+            return (
+                unwrapped(read.value[: aside.start()], source) if aside and begins_afterword(aside[1]) else read.value
+            )
+    return text
 
 
 class EditChecks:
@@ -165,7 +179,8 @@ class EditChecks:
     def _swap(
         self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]
     ) -> tuple[list[Change], int] | str:
-        if _bag(source) != _bag(new):
+        # Out of their order, words are easily taken for others ("riding", a noun): the same ones are the same.
+        if _bag(source) != _bag(new) and Counter(_lower(source)) != Counter(_lower(new)):
             return "other_words"
         words = mended(source, new, self._thesaurus)
         if words is None:

@@ -49,6 +49,34 @@ paper wood; purple red; white yellow
 """
 
 
+# Relations that may be told of the same two things, by lemma: who rides a bike is on it, what is next to a car is near
+# it. None of a group undoes another. What two wordings share may be cut off: "next" and "adjacent".
+_TOGETHER: Final = tuple(
+    frozenset(each.strip() for each in group.split(","))
+    for group in """
+near, close to, close, nearby, by, next to, next, beside, alongside, adjacent to, adjacent, side by side with, at, against
+in front of, before
+in, inside, inside of, within, among, amid
+on, upon, on top of, atop, over, above
+on, ride, sit on, stand on
+down, along, on
+up, along, on
+with, wear, in, dress in, have
+with, hold, carry
+with, of, top with, fill with, cover with, cover in, full of
+look at, look, watch, stare at, stare, gaze at, gaze, face, look toward
+sit, rest, relax, lounge
+to, toward, towards
+from, out of, off, off of
+""".strip().splitlines()
+)
+
+
+def may_hold_together(one: str, other: str) -> bool:
+    """Whether two relations, by their lemmas, may be told of the same two things at once."""
+    return any(one in group and other in group for group in _TOGETHER)
+
+
 def _pairs(groups: str) -> frozenset[frozenset[str]]:
     return frozenset(
         frozenset((first, other)) for first, *others in map(str.split, groups.split(";")) for other in others

@@ -16,7 +16,7 @@ from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption
 from pairwright.generators.context import ImageWords, loosely_same, plural_of, words_of
 from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, RELATION
-from pairwright.generators.edit_nearness import near, same_forms, unlike
+from pairwright.generators.edit_nearness import may_hold_together, near, same_forms, unlike
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.nouns import KINDS
@@ -83,12 +83,18 @@ class Truth:
         if any(self._differ(old, new, reading.target) for old, new in pairs):
             return "may_be_false"
         old, new = _wording(reading.old), _wording(reading.new)
-        return "may_be_false" if new in INSTEAD_OF.get(old, ()) else ""
+        if new in INSTEAD_OF.get(old, ()) or _are_places_apart(old, new):
+            return "may_be_false"
+        return "may_be_false" if reading.target == RELATION and not self._rewords(reading) else ""
 
     def _rewords(self, reading: Reading) -> bool:
         """Whether the new words may be said of what the old ones are said of."""
         old, new = _wording(reading.old), _wording(reading.new)
-        if reading.target == RELATION and (_same_relation(old, new) or _same_deed(reading.old, reading.new)):
+        if reading.target == RELATION and (
+            _same_relation(old, new)
+            or _same_deed(reading.old, reading.new)
+            or may_hold_together(_deed(reading.old), _deed(reading.new))
+        ):
             return True
         if reading.target == OBJECT:
             return self._same_thing(_nouns(reading.old), _nouns(reading.new))
@@ -177,8 +183,10 @@ class Truth:
             return numbers[0] != numbers[1]
         if old == new or reword_each_other(old, new):
             return False
+        if target != OBJECT and (new in INSTEAD.get(old, ()) or new in self._thesaurus.antonyms(old, "VERB")):
+            return True
         if target == RELATION:
-            return new in INSTEAD.get(old, ()) or new in self._thesaurus.antonyms(old, "VERB")
+            return False
         if target == ATTRIBUTE:
             return exclude_each_other(old, new) or new in contrary(old) or new in self._thesaurus.antonyms(old, "ADJ")
         narrower = self._thesaurus.is_a(new, old, "NOUN") and not self._thesaurus.is_a(old, new, "NOUN")
@@ -212,10 +220,20 @@ def _same_relation(old: str, new: str) -> bool:
     )
 
 
+def _are_places_apart(old: str, new: str) -> bool:
+    """Whether two wordings name two relations that hold one way only: "above" and "on"."""
+    one, other = ({each.name for each in RELATIONS if each.strict and said in each.wordings} for said in (old, new))
+    return bool(one and other) and one.isdisjoint(other)
+
+
 def _same_deed(old: Sequence[Token], new: Sequence[Token]) -> bool:
     """Whether two stretches are one verb in other forms: "rides", "is riding" and "rode"."""
-    one, other = ([lemma for lemma in _lemmas(each) if lemma not in _AUXILIARIES] for each in (old, new))
-    return bool(one) and one == other
+    return bool(_deed(old)) and _deed(old) == _deed(new)
+
+
+def _deed(tokens: Sequence[Token]) -> str:
+    """Return a relation by its lemmas, without "is" and "has"."""
+    return " ".join(lemma for lemma in _lemmas(tokens) if lemma not in _AUXILIARIES)
 
 
 def _relates(line: Sequence[str], reading: Reading) -> bool:

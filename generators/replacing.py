@@ -30,6 +30,8 @@ _BEFORE_ACTS = frozenset({"is", "are", "was", "were", "that", "which", "who"})
 _GROWN = frozenset({"man", "woman", "guy", "lady", "gentleman"})
 _CHILDREN = frozenset({"baby", "infant", "toddler", "newborn", "child", "kid", "boy", "girl", "son", "daughter"})
 _AIR = frozenset({"air", "sky", "midair", "flying", "flies", "fly", "flight", "flown", "airborne"})
+_BARE_PLURALS = frozenset({"giraffe", "zebra", "elephant", "buffalo", "bison", "antelope", "gazelle", "moose"})
+_HERDS = frozenset({"herd", "group", "couple", "pair", "bunch", "flock", "pack", "lot", "number", "family", "crowd"})
 _NAMING = frozenset({"stuffed", "hot", "live", "teddy", "half", "double"})
 _FINITE_BE = frozenset({"is", "are", "was", "were", "'s"})
 _SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
@@ -119,7 +121,7 @@ def _other_by_place(
 ) -> Outcome:
     phrase, start, noun = place
     new, reason = candidates.by_place(_slot(caption, phrase, start, noun), caption.words, rng)
-    return (_change(caption, start, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
+    return (_change(caption, start, phrase.end, inflect(new, _form_after(caption, phrase))),) if new else reason
 
 
 def _is_longer(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> bool:
@@ -136,7 +138,16 @@ def _other_noun(caption: Caption, candidates: Candidates, place: tuple[NounPhras
     if noun in SEXED and not GENDERED.isdisjoint(caption.lower):
         return "not_grammatical"
     new, reason = candidates.for_noun(_slot(caption, phrase, start, noun), caption.words, rng)
-    return (_change(caption, start, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
+    return (_change(caption, start, phrase.end, inflect(new, _form_after(caption, phrase))),) if new else reason
+
+
+def _form_after(caption: Caption, phrase: NounPhrase) -> str:
+    """Return the tag of the noun that comes: "two giraffe" and "a couple of zebra" are several, as "dogs" are."""
+    if caption.head(phrase) in _BARE_PLURALS and phrase.determiner < 0:
+        herd = caption.word(phrase.start - 1) == "of" and caption.word(phrase.start - 2) in _HERDS
+        if herd or (phrase.count >= 0 and caption.word(phrase.count) not in {"one", "1"}):
+            return "NNS"
+    return caption.tag(phrase.head)
 
 
 def _other_being(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Outcome:
@@ -236,7 +247,7 @@ def _describing(caption: Caption, candidates: Candidates, phrase: NounPhrase) ->
         yield from (at for at in phrase.adjectives if is_colour(caption.word(at)) and _is_list(caption, at))
     if not phrase.joined:
         yield from (at for at in phrase.adjectives if _is_description(caption, candidates, phrase, at))
-        yield from (at for at in phrase.nouns[:-1] if class_of(caption.word(at)))
+        yield from (at for at in phrase.nouns[:-1] if class_of(caption.word(at)) and not caption.in_name(at))
 
 
 def _is_list(caption: Caption, at: int) -> bool:
@@ -249,7 +260,7 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
     """Whether a token describes the head: "red" of a bus, but not of the Red Sox, of red wine or of a person."""
     word, noun = caption.word(at), caption.head(phrase)
     of_people = noun in _PEOPLE
-    if word in UNTOUCHED or caption.tag(phrase.head).startswith("NNP"):
+    if word in UNTOUCHED or caption.tag(phrase.head).startswith("NNP") or caption.in_name(at):
         return False
     if word == "orange" and noun in _OF_THE_FRUIT:
         return False

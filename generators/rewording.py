@@ -72,7 +72,8 @@ class Reworder:
         def usual(at: int) -> int:
             return 2 if caption.word(at) in _NUMBERS else int(caption.word(at) in _SIZES)
 
-        places = [at for at, token in enumerate(caption.tokens) if token.tag in {"JJ", "CD", "VBN", "VBG"}]
+        describing = {"JJ", "CD", "VBN", "VBG"}
+        places = [at for at, tag in enumerate(caption.tags) if tag in describing and not caption.in_name(at)]
         for at in sorted(rng.sample(places, len(places)), key=usual):
             beside = {caption.word(at - 1), caption.word(at + 1)}  # "a small little table"
             news = [word for word in self._describing(caption, at) if word not in beside]

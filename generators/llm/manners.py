@@ -104,11 +104,13 @@ def without_quotes(text: str) -> str:
     """Return the text without quotes, or the stars of bold type, around all of it."""
     if len(text) > 4 and text.startswith("**") and text.endswith("**") and "**" not in text[2:-2]:
         return text[2:-2].strip()
-    if len(text) > 2 and _PAIRS.get(text[0]) == text[-1]:
-        inner = text[1:-1]
+    mark = text[-1:] if text.endswith((".", "!", "?")) else ""  # `"A cat sits".`
+    quoted = text.removesuffix(mark)
+    if len(quoted) > 2 and _PAIRS.get(quoted[0]) == quoted[-1]:
+        inner = quoted[1:-1]
         # A quote inside may be that of another word's: `"Stop" and "Go"` keeps all of its own.
-        if text[0] not in inner and (text[-1] not in inner or text[0] == "‘"):
-            return inner.strip()
+        if quoted[0] not in inner and (quoted[-1] not in inner or quoted[0] == "‘"):
+            return inner.strip() + mark
     return text
 
 

@@ -178,8 +178,29 @@ def test_a_text_is_not_taken_for_a_type_that_it_is_not_of(source: str, text: str
 
 
 @pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Moored clouds over a harbor full of dark boats.", ""),
+        ("Moored clouds over a harbor full of boats.", "other_words"),
+    ],
+)
+def test_words_that_are_tagged_otherwise_where_they_went_are_the_same_words(text: str, reason: str) -> None:
+    assert check("Dark clouds over a harbor full of moored boats.", text, "swap-attribute").reason == reason
+
+
+@pytest.mark.parametrize(
     "text",
-    ["a CAT on a  bed", "A cat on a bed!", '"A cat on a bed."', "New sentence: A cat on a bed.", "A cat on a bed .\n"],
+    [
+        "a CAT on a  bed",
+        "A cat on a bed!",
+        '"A cat on a bed."',
+        '"A cat on a bed".',
+        "New sentence: A cat on a bed.",
+        "A cat on a bed .\n",
+        "A cat on a bed.\n\nCaption: A dog on a couch.\nNew sentence: A cat on a couch.",
+        "A cat on a bed. (I replaced dog by cat.)",
+        'Hard negative: "A cat on a bed." (Note: not a dog.)\nCaption: A bus',
+    ],
 )
 def test_the_format_is_that_of_the_source_however_it_was_written(text: str) -> None:
     """Capitals, spaces, final mark and what stands around the sentence tell nothing."""
@@ -359,6 +380,26 @@ def test_a_negative_that_captions_or_boxes_make_true_is_rejected() -> None:
 def test_a_positive_may_reword_and_must_not_say_anything_else(text: str, asked: str, reason: str) -> None:
     """Synonyms and what "and" joins are free; colours, kinds and other swaps are not."""
     assert check("A red bus next to a tram and a dog", text, asked, kind="hard_positive").reason == reason
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "reasons"),
+    [
+        ("A dog next to a bed", "A dog near a bed", ("same_meaning", "")),
+        ("A man riding a bike", "A man on a bike", ("same_meaning", "")),
+        ("A man in a suit", "A man wearing a suit", ("same_meaning", "")),
+        ("A dog near a wall", "A dog far from a wall", ("", "may_be_false")),
+        ("A dog next to a wall", "A dog on a wall", ("", "may_be_false")),
+        ("A bird above a tree", "A bird on a tree", ("same_meaning", "may_be_false")),
+        ("A man walks to a car", "A man drives to a car", ("", "may_be_false")),
+    ],
+)
+def test_relations_that_may_hold_together_are_no_negatives_and_others_no_positives(
+    source: str, text: str, reasons: tuple[str, str]
+) -> None:
+    kinds = ("hard_negative", "hard_positive")
+    found = [check_with_wordnet(source, text, "replace-relation", kind=kind).reason for kind in kinds]
+    assert tuple(found) == reasons
 
 
 def test_a_side_of_a_relation_stands_for_the_whole_relation() -> None:

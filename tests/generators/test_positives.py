@@ -41,6 +41,7 @@ def test_words_give_way_to_words_for_the_same(kind: str, caption: str, positive:
         ("replace-attribute", "an old house"),
         ("replace-attribute", "a very large bus"),
         ("replace-attribute", "a large and red bus"),
+        ("replace-attribute", "a view of Big Ben"),
         ("replace-attribute", "an assorted collection of clocks"),
         ("replace-attribute", "The pastries are assorted."),
         ("replace-attribute", "A tree that is lit up in a window"),

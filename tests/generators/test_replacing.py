@@ -114,6 +114,25 @@ def test_what_says_how_somebody_sits_is_no_thing() -> None:
     assert all("dog legged" in text for text in found)
 
 
+def test_several_animals_named_in_the_singular_give_way_to_several() -> None:
+    pool = more("a zebra in a field", "a cow in a field", "a horse in a field", "zebras and cows and horses")
+    for caption in ("a couple of zebra in a field", "a herd of zebra in a field", "two zebra in a field"):
+        found = [text for text in made(pool, caption) if "zebra" not in text]
+        assert found
+        assert all(re.search("(cow|horse|dog|cat|bird)s in a field", text) for text in found)
+    assert any("cow in" in text or "horse in" in text for text in made(pool, "a zebra in a field"))
+
+
+@pytest.mark.parametrize(
+    ("caption", "changes"),
+    [("a view of Big Ben", False), ("a Red Bull truck on a street", False), ("a Red truck on a street", True)],
+)
+def test_a_word_of_a_name_describes_nothing(caption: str, *, changes: bool) -> None:
+    options = NegativeOptions(types=("replace-attribute",), minimum=2)
+    generator = RuleNegatives(SmallThesaurus(), more("a big truck", "a small truck", "a red truck"), options)
+    assert bool(texts(lambda seed: annotate(generator, pair_of(caption), seed))) is changes
+
+
 def test_slices_of_oranges_have_no_other_colour() -> None:
     options = NegativeOptions(types=("replace-attribute",), minimum=2)
     pool = count(load_tagger().tag([*POOL * 3, *["orange slices on a plate", "white slices on a plate"] * 6])).frozen()

@@ -223,6 +223,8 @@ def test_a_caption_that_only_sounds_like_a_refusal_is_none(caption: str) -> None
         ("line", "A cat sits.", "A cat sits.", ()),
         ("line", '"A cat sits."', "A cat sits.", ("quotes",)),
         ("line", "“A cat sits.”", "A cat sits.", ("quotes",)),
+        ("line", '"A cat sits".', "A cat sits.", ("quotes",)),
+        ("line", '"Stop" and "Go".', '"Stop" and "Go".', ()),
         ("line", '"Stop" and "Go" signs', '"Stop" and "Go" signs', ()),
         ("line", 'A sign reads "Stop"', 'A sign reads "Stop"', ()),
         ("line", "New caption: A cat sits.", "A cat sits.", ("label",)),
