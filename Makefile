@@ -7,6 +7,12 @@ LANGUAGE := .venv/.language
 FULL := .venv/.full
 TORCH ?= torch==2.13.0
 JOBS ?= 2
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile
+# Compiled on all cores, and whatever PYTHONDONTWRITEBYTECODE says: a command imports a thousand modules. Packages carry
+# files that no Python compiles, so what fails is passed over.
+COMPILE := $(BIN)/python -m compileall -qq -j 0
+ROOMS := datasets filters flows generators indexes training src/pairwright
+PYTEST := $(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 .PHONY: demo test test-all check lint types env language full lock docs clean
 .DELETE_ON_ERROR:
@@ -15,10 +21,12 @@ demo: $(LANGUAGE)
 	@$(BIN)/pairwright demo --out demo
 
 test: check $(FULL)
-	$(BIN)/python -m pytest -q -n $(JOBS) -m "not slow"
+	@$(COMPILE) $(ROOMS) || true
+	$(PYTEST) -m "not slow"
 
 test-all: check $(FULL)
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	@$(COMPILE) $(ROOMS) || true
+	$(PYTEST)
 
 check: lint types
 
@@ -37,16 +45,18 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: apt-get install python3 python3-venv"; exit 1; }
 	@echo "Making .venv from requirements.lock (once; a minute or two)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-build-isolation --editable .
+	@$(COMPILE) .venv/lib || true
 	@touch $@
 
 # What the extras need, for the tests of what uses them: encoders, downloads. torch by a line of its own: which build
 # of it is the machine's business; without it those tests are skipped.
 $(FULL): $(INSTALLED) requirements-full.lock
 	@echo "Installing the extras from requirements-full.lock (once; some minutes)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-full.lock
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps $(TORCH)
+	@$(PIP) --require-hashes -r requirements-full.lock
+	@$(PIP) $(TORCH)
+	@$(COMPILE) .venv/lib || true
 	@touch $@
 
 $(LANGUAGE): $(INSTALLED)

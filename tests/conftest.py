@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# One thread for torch, here and in what tests start: tiny tensors wait for a second one longer than the work takes.
+os.environ.setdefault("MKL_NUM_THREADS", "1")
+
 # A busy machine is no flaw of the code under test.
 settings.register_profile("pairwright", deadline=None)
 settings.load_profile("pairwright")

@@ -3,6 +3,7 @@
 import importlib.util
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -25,6 +26,7 @@ def load_tool() -> ModuleType:
 
 
 tool = load_tool()
+help_of = cache(tool.help_of)
 PAGES: list[Path] = list(tool.pages())
 NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -69,7 +71,7 @@ def test_every_verb_has_a_page_with_the_help_of_all_its_commands(verb: str) -> N
 
 @pytest.mark.parametrize("command", sorted(tool.commands()))
 def test_a_default_of_0_is_a_number_or_says_what_it_stands_for(command: str) -> None:
-    options = re.findall(r"^  (--[\w-]+)(.*?)(?=^  -|\Z)", tool.help_of(command), re.DOTALL | re.MULTILINE)
+    options = re.findall(r"^  (--[\w-]+)(.*?)(?=^  -|\Z)", help_of(command), re.DOTALL | re.MULTILINE)
     told = {option: " ".join(help_text.split()) for option, help_text in options}
     bare = {option for option, text in told.items() if re.search(r"default: 0(\.0)?[];]", text) and "0:" not in text}
     assert bare <= {"--seed", "--min-success"}
@@ -83,7 +85,7 @@ def test_the_page_of_plugins_names_all_that_come_along() -> None:
 
 @pytest.mark.parametrize("command", sorted(tool.commands()))
 def test_no_line_of_a_list_of_commands_is_cut_short(command: str) -> None:
-    assert not re.search(r"^  \S.*\.\.\.$", tool.help_of(command).partition("\nCommands:")[2], re.MULTILINE)
+    assert not re.search(r"^  \S.*\.\.\.$", help_of(command).partition("\nCommands:")[2], re.MULTILINE)
 
 
 def test_every_page_of_a_verb_is_of_a_verb_that_exists() -> None:
@@ -112,7 +114,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_only_commands_and_options_that_exist_are_shown(page: Path) -> None:
     for command, options in calls(page.read_text(encoding="utf-8")):
         assert command in tool.commands(), command
-        help_text = tool.help_of(command)
+        help_text = help_of(command)
         for option in options:
             assert re.search(rf"{option}\b", help_text), f"{command} {option}"
 

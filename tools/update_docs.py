@@ -21,6 +21,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin
@@ -82,6 +83,7 @@ def stale_pages() -> list[Path]:
     return [page for page in pages() if (text := page.read_text(encoding="utf-8")) != refreshed(text)]
 
 
+@cache
 def _group() -> TyperGroup:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)

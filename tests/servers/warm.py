@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -25,8 +25,9 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 
 ROOT = Path(__file__).parents[2]
-# What most commands import; Prefect, torch and what asks models are left to those who use them.
+# What most commands import; Prefect and what asks models are left to those who use them.
 IMPORTED = ("pairwright.cli.main", "pairwright.flows.build", "pairwright.filters.audit", "pairwright.indexes.retrieval")
+OF_EXTRAS = ("torch", "transformers.modeling_utils")  # where they are installed
 _LONGEST = 1 << 20
 
 
@@ -104,6 +105,9 @@ def _become(arguments: list[str], cwd: str, environment: dict[str, str], streams
 if __name__ == "__main__":
     for name in IMPORTED:
         importlib.import_module(name)
+    with suppress(ImportError):
+        for name in OF_EXTRAS:
+            importlib.import_module(name)
     load_tagger()
     load_wordnet()
     gc.freeze()  # what is not looked at is not copied
