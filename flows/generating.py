@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from pairwright.datasets.atomic import remove_left_behind
 from pairwright.datasets.contents import exchanges_in
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
@@ -125,6 +126,7 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
     """
     refuse_overwriting(request.out, request.read.input, request.pool)
     refuse_training_rows(request.out, request.options.get("types", ()))
+    remove_left_behind(request.out)
     work = Work.of(request.generator)
     with (
         open_balanced(request.out, request.generator, request.limits, work.add, work.judged) as write,

@@ -1,6 +1,8 @@
 """A generator over any input: the rows do not depend on the processes, and each caption counts once in the pool."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,25 @@ def test_the_rows_are_the_same_for_one_process_and_several(
     assert (tmp_path / "1.jsonl").read_bytes() == (tmp_path / "2.jsonl").read_bytes()
     assert results[0] == results[1]
     assert results[0]["captions"] > 2 * BATCH
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from pairwright.datasets.atomic import replacing
+with replacing(Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
+    os._exit(9)
+"""
+
+
+def test_what_a_killed_run_left_half_written_is_gone_after_the_next(tmp_path: Path) -> None:
+    given, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    given.write_text(json.dumps({"id": "1", "caption": "A dog on a mat."}))
+    subprocess.run([sys.executable, "-c", KILLED, str(out)], check=False)
+    assert len(list(tmp_path.iterdir())) == 2
+    run_generator(request(given, out, 1), print)
+    assert set(tmp_path.iterdir()) == {given, out}
 
 
 def test_each_caption_of_an_image_counts_once(tmp_path: Path) -> None:
