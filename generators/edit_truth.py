@@ -22,7 +22,6 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.nouns import KINDS
 from pairwright.generators.relations import INSTEAD_OF, RELATIONS
 from pairwright.generators.synonyms import RELATIONS as REWORDED
-from pairwright.generators.synonyms import reword_each_other
 from pairwright.generators.verbs import INSTEAD, same_act
 from pairwright.generators.wordlists import word_set
 
@@ -85,7 +84,15 @@ class Truth:
         old, new = _wording(reading.old), _wording(reading.new)
         if new in INSTEAD_OF.get(old, ()) or _are_places_apart(old, new):
             return "may_be_false"
-        return "may_be_false" if reading.target == RELATION and not self._rewords(reading) else ""
+        told_apart = reading.target == RELATION or (reading.target == OBJECT and self._knows_both(reading))
+        return "may_be_false" if told_apart and not self._rewords(reading) else ""
+
+    def _knows_both(self, reading: Reading) -> bool:
+        """Whether one thing is exchanged for another, both of which the dictionary has: if not near, they are two."""
+        old, new = _nouns(reading.old), _nouns(reading.new)
+        names = [self._name(nouns) for nouns in (old, new) if nouns]
+        both = len(names) > 1 and all(self._thesaurus.has(name, "NOUN") for name in names)
+        return both and old[-1].lemma != new[-1].lemma
 
     def _rewords(self, reading: Reading) -> bool:
         """Whether the new words may be said of what the old ones are said of."""
@@ -171,17 +178,16 @@ class Truth:
 
     def _rewords_surely(self, reading: Reading) -> bool:
         old, new = _wording(reading.old), _wording(reading.new)
-        if _same_relation(old, new) or reword_each_other(old, new):
+        if _same_relation(old, new) or near(old, new):
             return True
         nouns = _nouns(reading.old), _nouns(reading.new)
-        return all(nouns) and reword_each_other(_compound(nouns[0]), _compound(nouns[1]))
+        return all(nouns) and near(_compound(nouns[0]), _compound(nouns[1]))
 
     def _differ(self, old: str, new: str, target: str) -> bool:
         """Whether two words say different things of one thing."""
-        numbers = _NUMBER.get(old), _NUMBER.get(new)
-        if all(numbers):
-            return numbers[0] != numbers[1]
-        if old == new or reword_each_other(old, new):
+        if _other_count(old, new):
+            return True
+        if _NUMBER.get(old, old) == _NUMBER.get(new, new) or near(old, new):
             return False
         if target != OBJECT and (new in INSTEAD.get(old, ()) or new in self._thesaurus.antonyms(old, "VERB")):
             return True
@@ -199,6 +205,15 @@ def _same_count(one: str, other: str) -> bool:
         return True
     vague = is_vague(one), is_vague(other)
     return any(vague) and (all(vague) or max(number_of(one), number_of(other)) > _A_FEW)
+
+
+def _other_count(one: str, other: str) -> bool:
+    """Whether two words count differently: "two" and "four", "several" and "two"."""
+    numbers = _NUMBER.get(one), _NUMBER.get(other)
+    if all(numbers):
+        return numbers[0] != numbers[1]
+    vague = is_vague(one) and number_of(other), is_vague(other) and number_of(one)
+    return any(vague) and not _same_count(one, other)
 
 
 def says_the_same(between: Sequence[Token]) -> bool:

@@ -402,6 +402,28 @@ def test_relations_that_may_hold_together_are_no_negatives_and_others_no_positiv
     assert tuple(found) == reasons
 
 
+@pytest.mark.parametrize(
+    ("source", "text", "asked", "reason"),
+    [
+        ("A cat on a sofa", "A puppy on a sofa", "replace-object", "may_be_false"),
+        ("A cat on a sofa", "A cat on a bed", "replace-object", "may_be_false"),
+        ("A man with a hat", "A man with a helmet", "replace-object", "may_be_false"),
+        ("A lunch with pizza", "A lunch with pasta", "replace-object", "may_be_false"),
+        ("Several dogs in a park", "Two dogs in a park", "replace-attribute", "may_be_false"),
+        ("A cat on a sofa", "A cat on a couch", "replace-object", ""),
+        ("A dog on a sofa", "An animal on a sofa", "replace-object", ""),
+        ("A photo of a man", "A picture of a man", "replace-object", ""),
+        ("A man on a bike", "A guy on a bike", "replace-object", ""),
+        ("A man on a street", "A man on a road", "replace-object", ""),
+        ("Three dogs in a park", "Several dogs in a park", "replace-attribute", ""),
+    ],
+)
+def test_another_thing_or_number_is_no_positive_but_another_name_for_it_is(
+    source: str, text: str, asked: str, reason: str
+) -> None:
+    assert check_with_wordnet(source, text, asked, kind="hard_positive").reason == reason
+
+
 def test_a_side_of_a_relation_stands_for_the_whole_relation() -> None:
     """In "to the left of" the side is no object, and the other side is no positive of it."""
     source, text = "a ball to the left of a box", "a ball to the right of a box"
