@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
-from tests.servers.warm import WarmCommandLine, warm_command_line
+from tests.servers.warm import OF_MODELS, WarmCommandLine, warm_command_line
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -26,6 +26,13 @@ CAPTIONS = [
 def warm() -> Iterator[WarmCommandLine]:
     """What the commands of all tests are forked from."""
     with warm_command_line() as line:
+        yield line
+
+
+@pytest.fixture(scope="session")
+def warm_with_models() -> Iterator[WarmCommandLine]:
+    """What the commands are forked from that load models."""
+    with warm_command_line(*OF_MODELS) as line:
         yield line
 
 
@@ -46,16 +53,25 @@ def run_apart(tmp_path: Path) -> Run:
     return call
 
 
-@pytest.fixture
-def run(tmp_path: Path, warm: WarmCommandLine, run_apart: Run) -> Run:
-    """Run ``pairwright`` in a folder of the test's own, in a process that need not import all anew."""
-
+def _forked(warm: WarmCommandLine, folder: Path, run_apart: Run) -> Run:
     def call(*arguments: object, ok: bool = True) -> subprocess.CompletedProcess[str]:
         if not warm.fits():
             return run_apart(*arguments, ok=ok)
-        return _checked(warm.run([*map(str, arguments)], tmp_path), ok=ok)
+        return _checked(warm.run([*map(str, arguments)], folder), ok=ok)
 
     return call
+
+
+@pytest.fixture
+def run(tmp_path: Path, warm: WarmCommandLine, run_apart: Run) -> Run:
+    """Run ``pairwright`` in a folder of the test's own, in a process that need not import all anew."""
+    return _forked(warm, tmp_path, run_apart)
+
+
+@pytest.fixture
+def run_model(tmp_path: Path, warm_with_models: WarmCommandLine, run_apart: Run) -> Run:
+    """Run a command that loads a model, likewise."""
+    return _forked(warm_with_models, tmp_path, run_apart)
 
 
 @pytest.fixture

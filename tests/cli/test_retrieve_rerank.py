@@ -26,9 +26,9 @@ def searched(run: Run, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_hits_come_in_the_order_of_the_decoder_and_keep_their_first_rank(run: Run, searched: Path) -> None:
+def test_hits_come_in_the_order_of_the_decoder_and_keep_their_first_rank(run_model: Run, searched: Path) -> None:
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--k", 3, "--out", "h.parquet", "--json"]
-    told = json.loads(run(*given, "--rerank", "attention", "--rerank-model", "decoder", "--rerank-top", 2).stdout)
+    told = json.loads(run_model(*given, "--rerank", "attention", "--rerank-model", "decoder", "--rerank-top", 2).stdout)
     assert told["reranked"] == {"by": "attention", "model": "decoder", "hits": 4, "prompts_read": 6}
     hits = pl.read_parquet(searched / "h.parquet")
     for group in hits.partition_by("query"):
@@ -39,21 +39,26 @@ def test_hits_come_in_the_order_of_the_decoder_and_keep_their_first_rank(run: Ru
         assert (group["first_rank"][2], scores[2]) == (3, None)
 
 
-def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused(run: Run, searched: Path) -> None:
+def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused(
+    run_model: Run, searched: Path
+) -> None:
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl"]
-    assert "--rerank-model" in run(*given, "--rerank", "yes-no", ok=False).stderr
-    assert "without --rerank" in run(*given, "--rerank-model", "decoder", ok=False).stderr
-    assert "no causal language model" in run(*given, "--rerank", "yes-no", "--rerank-model", "index", ok=False).stderr
+    assert "--rerank-model" in run_model(*given, "--rerank", "yes-no", ok=False).stderr
+    assert "without --rerank" in run_model(*given, "--rerank-model", "decoder", ok=False).stderr
+    assert (
+        "no causal language model"
+        in run_model(*given, "--rerank", "yes-no", "--rerank-model", "index", ok=False).stderr
+    )
     assert not (searched / "h.jsonl").exists()
 
 
 def test_captions_that_are_too_long_together_are_refused_with_the_option_that_mends_it(
-    run: Run, searched: Path
+    run_model: Run, searched: Path
 ) -> None:
     config = json.loads((searched / "decoder/config.json").read_text())
     (searched / "decoder/config.json").write_text(json.dumps({**config, "max_position_embeddings": 260}))
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl", "--rerank", "plain-attention"]
-    assert run(*given, "--rerank-model", "decoder", ok=False).stderr.splitlines() == [
+    assert run_model(*given, "--rerank-model", "decoder", ok=False).stderr.splitlines() == [
         "pairwright: a prompt of 280 tokens, and the model reads 260. Read fewer captions together: lower --rerank-top."
     ]
-    assert run(*given, "--rerank-model", "decoder", "--rerank-top", 2).stderr == ""
+    assert run_model(*given, "--rerank-model", "decoder", "--rerank-top", 2).stderr == ""

@@ -27,14 +27,14 @@ def test_wrong_settings_end_with_code_2_and_a_line_that_helps(run: Run) -> None:
     assert (done.returncode, "Did you mean `lr`?" in done.stderr) == (2, True)
 
 
-def test_a_run_tells_of_its_steps_and_ends_with_a_report(run: Run, tmp_path: Path) -> None:
+def test_a_run_tells_of_its_steps_and_ends_with_a_report(run_model: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")
     from tests.training.training_trial import SMALL, clip, shards
 
     shards(tmp_path / "shards", count=12)
     changes = [part for change in (*SMALL, "batches.max_tokens=6") for part in ("--set", change)]
-    done = run(
+    done = run_model(
         "train", "negclip", "--data", "shards", "--model", clip(tmp_path, count=12), "--out", "run", *changes, "--json"
     )
     report = json.loads(done.stdout)

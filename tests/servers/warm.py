@@ -27,7 +27,7 @@ from pairwright.generators.language.wordnet import load_wordnet
 ROOT = Path(__file__).parents[2]
 # What most commands import; Prefect and what asks models are left to those who use them.
 IMPORTED = ("pairwright.cli.main", "pairwright.flows.build", "pairwright.filters.audit", "pairwright.indexes.retrieval")
-OF_EXTRAS = ("torch", "transformers.modeling_utils")  # where they are installed
+OF_MODELS = ("torch", "transformers.modeling_utils")  # what those of models import, where it is installed
 _LONGEST = 1 << 20
 
 
@@ -61,11 +61,11 @@ def _text(file: IO[bytes]) -> str:
 
 
 @contextmanager
-def warm_command_line() -> Iterator[WarmCommandLine]:
-    """Start one; it ends with the block."""
+def warm_command_line(*more: str) -> Iterator[WarmCommandLine]:
+    """Start one that imports these modules, too; it ends with the block. What is imported makes each fork slower."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LONGEST)
-    command = [sys.executable, "-m", "tests.servers.warm", str(theirs.fileno())]
+    command = [sys.executable, "-m", "tests.servers.warm", str(theirs.fileno()), *more]
     with ours, subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]):
         theirs.close()
         try:
@@ -106,7 +106,7 @@ if __name__ == "__main__":
     for name in IMPORTED:
         importlib.import_module(name)
     with suppress(ImportError):
-        for name in OF_EXTRAS:
+        for name in sys.argv[2:]:
             importlib.import_module(name)
     load_tagger()
     load_wordnet()
