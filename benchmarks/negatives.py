@@ -11,7 +11,8 @@ rows are ``{"image_id", "captions": [...]}``. Every caption becomes a pair, with
 - *resident*: memory of the process after so many captions, none of whose rows are kept.
 - *wall* (with ``--wall``): seconds, CPU seconds and the largest process of the whole verb, ``pairwright generate
   negatives``, on all cores, from start to end, words counted and rows written; and of a script that only tags the same
-  captions by spaCy's ``pipe`` with as many processes.
+  captions by spaCy's ``pipe`` with as many processes (*spacy*), or in as many processes that know nothing of each other,
+  each with its share of the lines (*spacy_apart*: no document is sent from one to another).
 - *unknown*: share of the words put in that no caption of the pool has.
 - *blind*: folded accuracy of a trigram model that never read a caption of the image under test, by mean and by total
   log-probability; *length*: of picking the shorter text. For both-sides rows the positive is the rewritten one.
@@ -136,8 +137,8 @@ _TAG = """
 import json, sys
 import spacy
 if __name__ == "__main__":
-    path, name, processes = sys.argv[1:]
-    lines = open(path, encoding="utf-8")
+    path, name, processes, start, step = sys.argv[1:]
+    lines = list(open(path, encoding="utf-8"))[int(start) :: int(step)]
     captions = (caption for line in lines for caption in json.loads(line)["captions"] if caption.strip())
     for doc in spacy.load(name).pipe(captions, n_process=int(processes)):
         [(token.text, token.tag_) for token in doc]
@@ -153,25 +154,32 @@ def walled(path: Path, images: int) -> dict[str, dict[str, float]]:
         first.write_text("".join(lines[: images or None]), encoding="utf-8")
         script.write_text(_TAG, encoding="utf-8")
         verb = ["-m", "pairwright", "generate", "negatives", str(first), "--explode", "--on-error", "skip"]
+        tag = [str(script), str(first), choose_pipeline()]
         found = {
-            "spacy": _run([str(script), str(first), choose_pipeline(), str(cores())]),
+            "spacy": _run([*tag, str(cores()), "0", "1"]),
+            "spacy_apart": _run(*([*tag, "1", str(start), str(cores())] for start in range(cores()))),
             "generate_negatives": _run([*verb, "--out", str(folder / "negatives.jsonl")]),
         }
-    verb_s, alone = found["generate_negatives"], found["spacy"]
-    return found | {"ratio": {name: round(verb_s[name] / alone[name], 2) for name in ("seconds", "cpu_seconds")}}
+    verb_s = found["generate_negatives"]
+    ratios = {
+        f"ratio_to_{peer}": {name: round(verb_s[name] / found[peer][name], 2) for name in ("seconds", "cpu_seconds")}
+        for peer in ("spacy", "spacy_apart")
+    }
+    return found | ratios
 
 
-def _run(arguments: Sequence[str]) -> dict[str, float]:
-    before, began = os.times(), time.perf_counter()
-    with subprocess.Popen([sys.executable, *arguments], stdout=subprocess.DEVNULL) as process:
-        largest = 0
-        while process.poll() is None:
-            largest = max(largest, *map(_resident, _family(process.pid)))
-            time.sleep(0.5)
+def _run(*commands: Sequence[str]) -> dict[str, float]:
+    """Run Python programs beside each other until all have ended."""
+    before, began, largest = os.times(), time.perf_counter(), 0
+    running = [subprocess.Popen([sys.executable, *each], stdout=subprocess.DEVNULL) for each in commands]
+    while any(process.poll() is None for process in running):
+        largest = max(largest, *(_resident(each) for process in running for each in _family(process.pid)))
+        time.sleep(0.5)
     after = os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
-    if process.returncode:
-        raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}.")
+    for process, arguments in zip(running, commands, strict=True):
+        if process.returncode:
+            raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}.")
     return {
         "seconds": round(time.perf_counter() - began, 1),
         "cpu_seconds": round(used, 1),
