@@ -176,7 +176,7 @@ def test_with_late_wait_runs_whose_time_comes_too_early_run_one_after_the_other(
         process.send_signal(signal.SIGTERM)
         wait_for(process, "Ended.")
         assert process.wait(PATIENCE) == 0
-    assert not any(run["state_type"] == "CANCELLED" for run in runs)
+    assert [run["state"]["message"] for run in runs if run["state_type"] == "CANCELLED"] == []
     assert any(run["state_name"] == "AwaitingConcurrencySlot" for run in runs)
     took_place = [run for run in runs if run["state_type"] in {"RUNNING", "COMPLETED"}]
     spans = [(run["start_time"], run["end_time"]) for run in sorted(took_place, key=lambda run: run["start_time"])]
