@@ -1,7 +1,7 @@
 """Hard negatives by rules over real captions: yield by type, speed against tagging, and what a blind model sees.
 
-Usage: ``python benchmarks/negatives.py CAPTIONS.jsonl [--images N] [--sample K] [--type T] [--seed S] [--speed] [--wall]``;
-rows are ``{"image_id", "captions": [...]}``. Every caption becomes a pair, with the others of its image beside it.
+Usage: ``python -m benchmarks.negatives CAPTIONS.jsonl [--images N] [--sample K] [--type T] [--seed S] [--speed]
+[--wall]``; rows are ``{"image_id", "captions": [...]}``. Every caption becomes a pair, with the others of its image beside it.
 
 - *yield*: share of captions with a kept negative; *given*: of those that have an adjective, or a preposition or verb.
 - *ratio*: CPU time of tagging and the rules of all types for benchmarks over that of spaCy's ``pipe`` alone, as whoever
@@ -16,6 +16,8 @@ rows are ``{"image_id", "captions": [...]}``. Every caption becomes a pair, with
 - *unknown*: share of the words put in that no caption of the pool has.
 - *blind*: folded accuracy of a trigram model that never read a caption of the image under test, by mean and by total
   log-probability; *length*: of picking the shorter text. For both-sides rows the positive is the rewritten one.
+- *plain*: the same for negatives as published rules make them of the same captions (`plain_edits.py`).
+- *no last resorts*: replace-relation without the denials ("without", "far from").
 """
 
 import argparse
@@ -35,6 +37,7 @@ from statistics import median
 
 import numpy as np
 
+from benchmarks.plain_edits import plain_edits
 from pairwright.datasets.chance import stream
 from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation, Pair, pair_key
@@ -51,6 +54,7 @@ from pairwright.generators.negatives import FOR_BENCHMARKS, TYPES, NegativeOptio
 CHUNK = 2000
 MARK = 20_000  # captions between two looks at the memory
 Rows = dict[str, list[tuple[Annotation, str]]]  # type to negatives, each with the text that it is compared with
+Texts = dict[str, list[tuple[str, str]]]  # type to negatives and what they are compared with
 
 
 def pairs_of(path: Path, images: int) -> list[Pair]:
@@ -224,18 +228,46 @@ def unknown_share(rows: Rows, pool: PoolStatistics) -> float:
     return round(sum(not pool.form_frequency(word) for word in words) / max(len(words), 1), 5)
 
 
-def blind(rows: Rows, model: TrigramModel) -> dict[str, dict[str, float]]:
+def blind(rows: Texts, model: TrigramModel) -> dict[str, dict[str, float]]:
     """Return the accuracies of the blind attacks by type."""
     found = {}
     for kind, pairs in sorted(rows.items()):
         gaps = {}
-        sides = [[row.text for row, _ in pairs], [text for _, text in pairs]]
+        sides = [[negative for negative, _ in pairs], [text for _, text in pairs]]
         (negative, tokens), (positive, other_tokens) = (model.log_prob(texts) for texts in sides)
         gaps["mean"] = positive / other_tokens - negative / tokens
         gaps["total"] = positive - negative
-        gaps["length"] = np.array([len(row.text) - len(text) for row, text in pairs], float)
+        gaps["length"] = np.array([len(negative) - len(text) for negative, text in pairs], float)
         found[kind] = {"rows": len(pairs)} | {name: round(attack_accuracy(gap), 3) for name, gap in gaps.items()}
     return found
+
+
+def texts_of(rows: Rows) -> Texts:
+    """Return the texts of rows."""
+    return {kind: [(row.text, text) for row, text in found] for kind, found in rows.items()}
+
+
+def plain(pairs: Sequence[Pair], tokens: Sequence[Sequence[Token]], seed: int) -> Texts:
+    """Return the negatives that published rules make of the captions under test."""
+    rng, made = random.Random(seed), defaultdict(list)
+    for kind, edit in plain_edits(load_wordnet()).items():
+        for pair, words in zip(pairs, tokens, strict=True):
+            text = edit(pair.caption, words, rng) if under_test(pair) else None
+            if text:
+                made[kind].append((text, pair.caption))
+    return made
+
+
+def without_last_resorts(pairs: Sequence[Pair], tokens: Sequence[Sequence[Token]], pool: PoolStatistics) -> Texts:
+    """Return the relations that can be exchanged, of the captions under test."""
+    maker = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=("replace-relation",), last_resorts=False))
+    made = [annotated(maker, pair, words, 0) for pair, words in zip(pairs, tokens, strict=True) if under_test(pair)]
+    return {"replace-relation": [(row.text, text) for rows in made for row, text in rows_of(rows)]}
+
+
+def under_test(pair: Pair) -> bool:
+    """Whether the trigram model has not read a caption of the image."""
+    return not int(pair.source_id) % 2
 
 
 def main() -> None:
@@ -259,7 +291,7 @@ def main() -> None:
         return
     tokens = load_tagger().tag([pair.caption for pair in pairs])
     pool = count(tokens).frozen()
-    train = [pair.caption for pair in pairs if int(pair.source_id) % 2]
+    train = [pair.caption for pair in pairs if not under_test(pair)]
     model = TrigramModel.fit(train)
     figures = {"captions": len(pairs), "speed": timed(pairs, pool, asked.seed)}
     for both in (False, True):
@@ -270,7 +302,7 @@ def main() -> None:
             account.add(made)
             kept = {type_of(row) for row, _ in rows_of(made)}
             given.update(_given(words, kept))
-            if not int(pair.source_id) % 2:
+            if under_test(pair):
                 for row, text in rows_of(made):
                     rows[type_of(row)].append((row, text))
         figures["both sides" if both else "captions as written"] = {
@@ -282,9 +314,11 @@ def main() -> None:
                 name: round(given[name + " kept"] / max(given[name], 1), 4) for name in ("adjective", "relation")
             },
             "unknown": unknown_share(rows, pool),
-            "blind": blind(rows, model),
+            "blind": blind(texts_of(rows), model),
         }
         _print_sample(rows, asked.sample, asked.type, asked.seed)
+    figures["no last resorts"] = blind(without_last_resorts(pairs, tokens, pool), model)
+    figures["plain"] = blind(plain(pairs, tokens, asked.seed), model)
     print(json.dumps(figures, indent=1))
 
 

@@ -139,6 +139,10 @@ class NegativesSection(MadeSection):
         BENCHMARK_TYPES, min_length=1, description="of all; shuffle is made by rules, and for training only"
     )
     per_type: int = Field(1, ge=1, description="negatives of each type a caption")
+    last_resorts: bool = Field(
+        default=True,
+        description="by rules: where no relation can be exchanged, deny one (without, far from), which shows in the text",
+    )
     both_sides: bool = Field(
         default=False, description="by rules: a rewritten, true caption beside each negative, to compare it with"
     )
@@ -154,13 +158,14 @@ class NegativesSection(MadeSection):
 
     @model_validator(mode="after")
     def _fits_its_method(self) -> "NegativesSection":
-        if self.method == "llm" and (self.both_sides or "shuffle" in self.types):
-            raise ValueError("both_sides and shuffle are made by rules; take them out, or set method: rules")
+        if self.method == "llm" and (self.both_sides or not self.last_resorts or "shuffle" in self.types):
+            raise ValueError("both_sides, last_resorts and shuffle are of rules; take them out, or set method: rules")
         return self
 
     def options(self) -> dict[str, Any]:
         """Return the maker's options."""
-        own = {"variant": self.variant} if self.method == "llm" else {"both_sides": self.both_sides}
+        by_rules = {"both_sides": self.both_sides, "last_resorts": self.last_resorts}
+        own = {"variant": self.variant} if self.method == "llm" else by_rules
         return {"types": self.types, "per_type": self.per_type, **own}
 
 

@@ -60,6 +60,8 @@ _HANGS = word_set(
     "skateboard surfboard pot pan figurine bottle shoe boot sculpture"
 )
 _HUNG_ON = word_set("wall fence hook door rack tree pole post line branch side window building rope tower board")
+_DONE_TO = word_set("eat drink cook bake cut slice serve use ride drive read fly")  # "ready to eat", of what is eaten
+_COMPASS = word_set("north south east west northward southward eastward westward home")
 _SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
 
 
@@ -167,7 +169,10 @@ def doer_of(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | N
 def opens_act(caption: Caption, at: int) -> bool:
     """Whether a verb without a doer before it tells what somebody does: not "on | serving tray"."""
     if caption.tag(at) == "VB":  # "ready to | eat"
-        return caption.word(at - 1) == "to" and caption.tag(at - 2)[:2] in {"VB", "JJ", "RB", "IN"}
+        done_to_it = (
+            caption.tag(at - 2) == "JJ" and caption.lemmas[at] in _DONE_TO and caption.starting_at(at + 1) is None
+        )
+        return not done_to_it and caption.word(at - 1) == "to" and caption.tag(at - 2)[:2] in {"VB", "JJ", "RB", "IN"}
     if caption.tag(at) == "VBG" and caption.tag(at - 1).startswith("NN"):
         return True
     return caption.tag(at - 1)[:2] in {"VB", "RB", "CC", "MD", "WP", "WD", "PR"} or caption.word(at - 1) in _WHILE
@@ -211,8 +216,8 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str,
     """Whether what follows the old verb may follow the new one."""
     at, old = slot.end, caption.lemmas[slot.start]
     after, word, tag = caption.starting_at(at), caption.word(at), caption.tag(at)
-    if (verb == "run" and word == "for") or (old in _GAZES and tag.startswith("RB")):
-        return False  # "running for a camera", "climbing straight ahead"
+    if (verb == "run" and word == "for") or (old in _GAZES and tag.startswith("RB")) or word in _COMPASS:
+        return False  # "running for a camera", "climbing straight ahead", "waiting south"
     if after is not None:
         return _takes(caption, candidates, slot, verb, after)
     if old in _ASTRIDE and tag in VERBS and caption.lemmas[at] in SPORTS:

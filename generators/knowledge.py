@@ -27,6 +27,10 @@ class Pool(Protocol):
         """Return the number of captions with adjective or preposition ``first`` before noun ``second``."""
         ...
 
+    def run(self, first: str, second: str) -> int:
+        """Return the number of captions with the word ``first`` right before ``second``; "" is a caption's end."""
+        ...
+
     def plausibility(self, word: str, context: Iterable[str]) -> float:
         """Return how well a word goes with others, in [-1, 1]; above 0 better than by chance."""
         ...

@@ -13,6 +13,7 @@ is one equal to a caption of the image.
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
@@ -32,7 +33,7 @@ from pairwright.generators.shuffling import shuffle
 from pairwright.generators.swapping import swap_attribute, swap_object
 
 NAME = "rules-negatives"
-VERSION = 11
+VERSION = 12
 
 Maker = Callable[[Caption, Candidates, Draws], Iterator[Outcome]]
 MAKERS: dict[str, Maker] = {
@@ -60,6 +61,7 @@ class NegativeOptions:
         minimum: captions of the pool in which a new word must occur.
         least: plausibility that a new word must reach in its context, -1 to 1 (`pool.PoolStatistics.plausibility`).
         seed: written into the origin of each row; chance itself comes with the call.
+        last_resorts: where no relation can be exchanged, deny one ("without", "far from"), which shows in the text.
         both_sides: give each negative (but SHUFFLE) a hard positive to be compared with, named by its
             ``positive_id``; one that finds none is rejected as `no_positive`. ADD gets a true addition in the same
             place. The positives follow the negatives.
@@ -70,6 +72,7 @@ class NegativeOptions:
     minimum: int = 5
     least: float = 0.0
     seed: int = 0
+    last_resorts: bool = True
     both_sides: bool = False
 
 
@@ -97,6 +100,10 @@ class RuleNegatives:
         if self.options.per_type < 1:
             raise UsageError(f"per_type must be at least 1, not {self.options.per_type}.")
         self._rewordings = makers(thesaurus, pool, minimum=self.options.minimum) if self.options.both_sides else {}
+        exchanged = (
+            {} if self.options.last_resorts else {"replace-relation": partial(replace_relation, last_resorts=False)}
+        )
+        self._makers = MAKERS | exchanged
         self._candidates = Candidates(thesaurus, pool, minimum=self.options.minimum, least=self.options.least)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
@@ -112,7 +119,7 @@ class RuleNegatives:
             if self.options.both_sides and kind in BOTH_SIDES:
                 made += self._additions(caption, kind, draws, positives, taken)
                 continue
-            outcomes = _stated(MAKERS[kind](caption, self._candidates, draws), denied)
+            outcomes = _stated(self._makers[kind](caption, self._candidates, draws), denied)
             for ordinal in range(self.options.per_type):
                 row = self._row(first_good(caption, outcomes, taken), pair, f"{kind}/{ordinal}")
                 if self.options.both_sides and kind not in FOR_TRAINING and row.status == "kept":

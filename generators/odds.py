@@ -4,6 +4,8 @@ Whoever sees texts alone tells a negative from its caption by words that exchang
 out. They even out where the words a and b are exchanged as often one way as the other in the same surroundings. Captions
 with a are there p(a) times, so a has to become b in a share of them that goes with p(b) / p(a) (detailed balance, as
 Metropolis et al. 1953 choose their steps). Shares are those of the pool, smoothed by how often it has the word at all.
+Of relations it also counts how the text runs on: a model of two or three words reads whether captions say "standing
+next to a" more often than "standing behind a".
 
 What is much more frequent than all that may stand for it ("on") is lost all the same, wherever nothing else can be
 exchanged; words that are rare in their surroundings are therefore given up first.
@@ -49,6 +51,8 @@ class Odds:
         self.of_deeds = lru_cache(maxsize=50_000)(self._of_deeds)
         self.of_phrases = lru_cache(maxsize=50_000)(self._of_phrases)
         self.of_words = lru_cache(maxsize=50_000)(self._of_words)
+        self.of_runs = lru_cache(maxsize=50_000)(self._of_runs)
+        self._within = lru_cache(maxsize=20_000)(self._find_within)
         self.rarity = lru_cache(maxsize=20_000)(self._rarity)
 
     def _of_places(self, old: str, news: tuple[str, ...], noun: str) -> tuple[float, ...]:
@@ -77,6 +81,34 @@ class Odds:
         """Return how much more often captions describe a noun by other words than ``old``, adjectives or numbers."""
         known = self._describing(old, noun)
         return tuple(_bounded(self._describing(new, noun) / known) for new in news)
+
+    def _of_runs(self, before: str, old: str, news: tuple[str, ...], after: str) -> tuple[float, ...]:
+        """Return how much likelier captions run on, word by word, with other words than the ``old`` ones between two.
+
+        All are forms in lower case; ``before`` and ``after`` are empty at the ends of a caption.
+        """
+        run, end = self._pool.run, self._share(self._pool.form_frequency(after) if after else self._whole)
+        each = [
+            (run(before, first) + often) * within * (run(last, after) + end)
+            for first, often, within, last in map(self._within, (old, *news))
+        ]
+        known = each.pop(0)
+        return tuple([found / known for found in each])
+
+    def _find_within(self, words: str) -> tuple[str, float, float, str]:
+        """Return the first word, its share, the likelihood of the others each after the one before, and the last word.
+
+        The likelihood is per caption that has the last word, as that of what comes after it is asked for.
+        """
+        first, *others = words.split()
+        found, last = 1.0, first
+        for word in others:
+            found *= (self._pool.run(last, word) + self._share(self._pool.form_frequency(word))) / self._often(last)
+            last = word
+        return first, self._share(self._pool.form_frequency(first)), found / self._often(last), last
+
+    def _often(self, word: str) -> int:
+        return self._pool.form_frequency(word) + 1
 
     def _rarity(self, word: str) -> float:
         """Return how rare a word is in captions, above 0."""

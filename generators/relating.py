@@ -2,10 +2,11 @@
 
 Verbs and prepositions give way to what leaves no room for the original ("on a bench" against "beside a bench", "riding a
 horse" against "leading a horse"): `placing.py` and `acting.py` tell by what. Among all that a caption offers, one is
-drawn by the odds of captions, so that words come in as often as they go out where there is a choice (`odds.py`).
+drawn by the odds of captions, so that words come in as often as they go out where there is a choice, and the text runs on
+as captions do (`odds.py`).
 
 Last come two rewordings that are false of whatever place or thing, and therefore not to be used more than needed:
-taking a thing away ("without") and putting it "far from" where it is.
+taking a thing away ("without") and putting it "far from" where it is. Whoever reads texts alone sees through them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.phrasing import other_phrase, phrasings
 from pairwright.generators.placing import (
     MEDIA,
+    Slot,
     before_it,
     change_of,
     is_bound,
@@ -50,8 +52,13 @@ _SHOWN = word_set("show see depict picture display serve")
 _MEASURES = word_set("very so right just directly straight really too almost out over up down half high low deep")
 
 
-def replace_relation(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
-    """Exchange a preposition or a verb for one that excludes it, or put one in the place of the other."""
+def replace_relation(
+    caption: Caption, candidates: Candidates, rng: Draws, *, last_resorts: bool = True
+) -> Iterator[Outcome]:
+    """Exchange a preposition or a verb for one that excludes it, or put one in the place of the other.
+
+    Where nothing can be exchanged, ``last_resorts`` deny the relation, which shows: "without", "far from".
+    """
     offers = [
         *((slot, other_place) for slot in places(caption, candidates)),
         *((slot, other_deed) for slot in deeds(caption, candidates)),
@@ -59,6 +66,7 @@ def replace_relation(caption: Caption, candidates: Candidates, rng: Draws) -> It
         *((slot, beside_it) for slot in belongings(caption, candidates)),
         *((slot, other_side) for slot in pointed_at(caption, candidates)),
     ]
+    offers = [(_weighed(caption, candidates, slot), maker) for slot, maker in offers]
     for slot, maker in rng.by_weight(offers, [sum(slot.weights) for slot, _ in offers]):
         yield maker(caption, candidates, slot, rng)
     yield from (_other_way(caption, at) for at in verbs_of(caption))
@@ -67,6 +75,19 @@ def replace_relation(caption: Caption, candidates: Candidates, rng: Draws) -> It
     yield from times(caption, rng)
     yield from landed(caption, candidates)
     yield from grounds(caption)
+    if last_resorts:
+        yield from _last_resorts(caption, candidates, rng)
+
+
+def _weighed(caption: Caption, candidates: Candidates, slot: Slot) -> Slot:
+    """Return a slot whose weights also tell how usual the words around go on with what may be written."""
+    old, before = " ".join(caption.lower[slot.start : slot.end]), caption.word(slot.start - 1)
+    runs = candidates.odds.of_runs(before, old, slot.news, caption.word(slot.end))
+    # Squared, since what reads oddly is to be avoided more than evened out.
+    return slot._replace(weights=tuple(weight * run * run for weight, run in zip(slot.weights, runs, strict=True)))
+
+
+def _last_resorts(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     yield from _without(caption, candidates)
     for found in rng.shuffled(caption.relations):
         each_other = caption.lower[found.end : found.end + 2] in EACH_OTHER

@@ -36,6 +36,10 @@ class GeneralEnglish:
         """Return `SEEN`: nothing is known of two words."""
         return SEEN if first and second else 0
 
+    def run(self, first: str, second: str) -> int:  # noqa: ARG002 - the protocol's arguments
+        """Return `SEEN`: nothing is known of two words."""
+        return SEEN
+
     def plausibility(self, word: str, context: Iterable[str]) -> float:  # noqa: ARG002 - the protocol's arguments
         """Return 0, as good as chance."""
         return 0.0

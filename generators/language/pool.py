@@ -6,12 +6,13 @@ pruned (`PoolCounts.frozen`): immutable, with a digest that enters manifests and
 
 - A *word* here is a lemma. Frequencies are document frequencies: a caption counts once however often it says "dog".
 - *Co-occurrence* counts captions that hold both of two content words (nouns, verbs, adjectives).
+- *Runs* are two forms right after each other, as written but in lower case; the ends of a caption count as a form.
 - *Adjacency* counts, in order: adjective before its noun, verb or noun before its preposition, preposition (of one
   word or several, `WORDINGS`) before the noun that it governs, verb before its object, and doer before what it does ("is" and "who" between).
 
 Memory stays bounded: frozen statistics keep the 20,000 most frequent content words, pairs seen twice or more, and
-the 100,000 most frequent lemmas and forms. While merging, pairs seen once are dropped whenever there are more than
-two million; below that (some 500,000 captions) the order and size of the parts change nothing.
+the 100,000 most frequent lemmas and forms. While merging, pairs and runs seen once are dropped whenever there are more
+than two million; below that (some 500,000 captions) the order and size of the parts change nothing.
 """
 
 import hashlib
@@ -20,7 +21,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -58,12 +59,15 @@ class PoolCounts:
     forms: Counter[str] = field(default_factory=Counter)  # as written, in lower case
     pairs: Counter[Pair] = field(default_factory=Counter)  # in alphabetical order; (a, a) counts a itself
     adjacent: Counter[Pair] = field(default_factory=Counter)  # in order of speech
+    runs: Counter[Pair] = field(default_factory=Counter)  # forms right after each other; "" at both ends
 
     def add(self, tokens: Sequence[Token]) -> None:
         """Count one caption."""
         self.captions += 1
         self.lemmas.update({(token.lemma, token.pos) for token in tokens})
-        self.forms.update({token.text.lower() for token in tokens})
+        forms = [token.text.lower() for token in tokens]
+        self.forms.update(set(forms))
+        self.runs.update({*pairwise(("", *forms, ""))})
         content = sorted({token.lemma for token in tokens if token.pos in CONTENT})
         self.pairs.update(combinations(content, 2))
         self.pairs.update((word, word) for word in content)
@@ -72,23 +76,30 @@ class PoolCounts:
     def merged(self, other: "PoolCounts") -> "PoolCounts":
         """Return the counts of both, itself changed to hold them."""
         self.captions += other.captions
-        for name in ("lemmas", "forms", "pairs", "adjacent"):
+        for name in ("lemmas", "forms", "pairs", "adjacent", "runs"):
             getattr(self, name).update(getattr(other, name))
         if len(self.pairs) > _MOST_PAIRS:
             self.pairs = Counter(
                 {pair: count for pair, count in self.pairs.items() if count > 1 or len(set(pair)) == 1}
             )
+        if len(self.runs) > _MOST_PAIRS:
+            self.runs = Counter({run: count for run, count in self.runs.items() if count > 1})
         return self
 
     def exact(self) -> "PoolStatistics":
         """Return all counts, nothing pruned: what a part saves until the parts are merged."""
-        return PoolStatistics(self.captions, self.lemmas, self.forms, self.pairs, self.adjacent)
+        return PoolStatistics(self.captions, self.lemmas, self.forms, self.pairs, self.adjacent, self.runs)
 
     @classmethod
     def of(cls, part: "PoolStatistics") -> "PoolCounts":
         """Return the counts that `exact` gave."""
         return cls(
-            part.captions, Counter(part.lemmas), Counter(part.forms), Counter(part.pairs), Counter(part.adjacent)
+            part.captions,
+            Counter(part.lemmas),
+            Counter(part.forms),
+            Counter(part.pairs),
+            Counter(part.adjacent),
+            Counter(part.runs),
         )
 
     def frozen(self) -> "PoolStatistics":
@@ -102,6 +113,7 @@ class PoolCounts:
             forms=dict(_top(self.forms, _MOST_TYPES)),
             pairs=dict(sorted((pair, count) for pair, count in often if pair[0] in kept and pair[1] in kept)),
             adjacent=dict(sorted(item for item in self.adjacent.items() if item[1] >= _LEAST_PAIR)),
+            runs=dict(sorted(item for item in self.runs.items() if item[1] >= _LEAST_PAIR)),
         )
 
 
@@ -186,6 +198,7 @@ class PoolStatistics:
         forms: document frequency of lower-case word forms.
         pairs: captions that hold both content words, in alphabetical order; (a, a) counts a itself.
         adjacent: captions in which the first word stands before the second, as the module tells.
+        runs: captions in which the first form, in lower case, stands right before the second; "" at their ends.
     """
 
     captions: int
@@ -193,6 +206,7 @@ class PoolStatistics:
     forms: dict[str, int]
     pairs: dict[Pair, int]
     adjacent: dict[Pair, int]
+    runs: dict[Pair, int]
 
     def frequency(self, lemma: str, pos: str) -> int:
         """Return how many captions hold the lemma with that universal tag."""
@@ -213,6 +227,10 @@ class PoolStatistics:
     def adjacency(self, first: str, second: str) -> int:
         """Return in how many captions ``first`` goes with ``second``: adjective and noun, word and preposition."""
         return self._following.get(first, _NONE).get(second, 0)
+
+    def run(self, first: str, second: str) -> int:
+        """Return in how many captions the form ``first`` stands right before ``second``; "" is a caption's end."""
+        return self._running.get(first, _NONE).get(second, 0)
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:
         """Return how well a content word fits others: mean normalised pointwise mutual information, in [-1, 1].
@@ -286,6 +304,13 @@ class PoolStatistics:
         return table
 
     @cached_property
+    def _running(self) -> dict[str, dict[str, int]]:
+        table: dict[str, dict[str, int]] = {}
+        for (a, b), count in self.runs.items():
+            table.setdefault(a, {})[b] = count
+        return table
+
+    @cached_property
     def _by_pos(self) -> dict[str, list[tuple[str, int]]]:
         grouped: dict[str, list[tuple[str, int]]] = {}
         for (lemma, pos), frequency in self.lemmas.items():
@@ -307,6 +332,7 @@ class PoolStatistics:
             *(("form", form, "", number) for form, number in sorted(self.forms.items())),
             *(("pair", a, b, number) for (a, b), number in sorted(self.pairs.items())),
             *(("adjacent", a, b, number) for (a, b), number in sorted(self.adjacent.items())),
+            *(("run", a, b, number) for (a, b), number in sorted(self.runs.items())),
         ]
 
     def save(self, path: Path) -> None:
@@ -334,7 +360,14 @@ class PoolStatistics:
             ) from error
         if dict(frame.schema) != _schema() or frame.height == 0:
             raise StorageError(f"{path} holds no pool statistics. A build writes some: statistics/words.parquet.")
-        kinds: dict[str, list[tuple[Pair, int]]] = {"captions": [], "lemma": [], "form": [], "pair": [], "adjacent": []}
+        kinds: dict[str, list[tuple[Pair, int]]] = {
+            "captions": [],
+            "lemma": [],
+            "form": [],
+            "pair": [],
+            "adjacent": [],
+            "run": [],
+        }
         for kind, a, b, number in frame.iter_rows():
             kinds[kind].append(((a, b), number))
         return cls(
@@ -343,6 +376,7 @@ class PoolStatistics:
             forms={form: number for (form, _), number in kinds["form"]},
             pairs=dict(kinds["pair"]),
             adjacent=dict(kinds["adjacent"]),
+            runs=dict(kinds["run"]),
         )
 
 

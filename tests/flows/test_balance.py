@@ -111,14 +111,15 @@ def test_each_negative_of_a_both_sides_build_has_its_positive_and_refinement_com
     assert any(name.startswith("negatives: beside") for name in manifest["types"])
 
 
-def test_what_only_rules_make_is_refused_of_a_model(captions: Path) -> None:
+@pytest.mark.parametrize("own", [{"both_sides": True}, {"last_resorts": False}, {"types": ["shuffle"]}])
+def test_what_only_rules_make_is_refused_of_a_model(captions: Path, own: dict[str, object]) -> None:
     config = {
         "name": "x",
         "input": {"path": str(captions)},
         "llm": {"model": "m"},
-        "negatives": {"method": "llm", "both_sides": True},
+        "negatives": {"method": "llm", **own},
     }
-    with pytest.raises(ConfigError, match="made by rules"):
+    with pytest.raises(ConfigError, match="of rules"):
         parse_config(config, where="test")
 
 

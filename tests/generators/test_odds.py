@@ -54,6 +54,17 @@ def test_what_most_exchanges_take_out_is_preferred_to_what_they_put_in() -> None
     assert WANTED["along"] > 1 > WANTED["outside"]
 
 
+def test_a_text_that_runs_on_as_captions_do_has_the_better_odds(odds: Odds) -> None:
+    same, beside, under = odds.of_runs("dog", "on", ("on", "next to", "under"), "a")
+    assert same == pytest.approx(1.0)
+    assert same > beside > under > 0
+    there, back = odds.of_runs("dog", "on", ("under",), "a")[0], odds.of_runs("dog", "under", ("on",), "a")[0]
+    assert there * back == pytest.approx(1.0)
+    first, last = odds.of_runs("", "two", ("a", "man"), "")
+    assert first > last  # captions begin with "a", not with "man"
+    assert min(odds.of_runs("unheard", "of", ("words", "of words"), "here")) > 0
+
+
 def test_odds_of_words_that_captions_lack_are_small_and_never_nothing(odds: Odds) -> None:
     for found in (odds.of_places("on", ("beneath",), "roof"), odds.of_deeds("ride", ("paint",), "", "")):
         assert LEAST <= found[0] < 1.0

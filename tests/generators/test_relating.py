@@ -57,6 +57,20 @@ def test_a_relation_gives_way_to_one_that_excludes_it(pool: PoolStatistics, capt
     assert negative in made(pool, "replace-relation", caption)
 
 
+@pytest.mark.parametrize("caption", ["a dog with a bed", "a cat in the field", "two dogs near each other"])
+def test_without_last_resorts_nothing_is_denied(caption: str) -> None:
+    pool = count(load_tagger().tag([*POOL, *SAID, "a cat far from a field"] * 4)).frozen()
+
+    def found(*, last_resorts: bool) -> set[str]:
+        options = NegativeOptions(types=("replace-relation",), minimum=2, last_resorts=last_resorts)
+        generator = RuleNegatives(SmallThesaurus(), pool, options)
+        return texts(lambda seed: annotate(generator, pair_of(caption), seed), 30)
+
+    denied = {text for text in found(last_resorts=True) if " without " in text or " far from " in text}
+    assert denied
+    assert found(last_resorts=False) == found(last_resorts=True) - denied
+
+
 @pytest.mark.parametrize("caption", ["a table with a dog", "a table with a dog and a cat", "a table full of dogs"])
 def test_what_a_table_holds_is_put_beside_it(pool: PoolStatistics, caption: str) -> None:
     found = made(pool, "replace-relation", caption)
@@ -459,6 +473,19 @@ def test_a_game_on_a_screen_is_watched_by_those_who_play_it() -> None:
 def relations(caption: str, *said: str) -> set[str]:
     """Return the texts that a pool gives which says these often."""
     return made(count(load_tagger().tag([*POOL, *SAID, *said] * 6)).frozen(), "replace-relation", caption)
+
+
+def test_what_is_ready_to_be_eaten_does_not_sleep_and_nobody_waits_south() -> None:
+    said = (
+        "a dog eating",
+        "a dog sleeping",
+        "a train waiting on a track",
+        "a train heading south",
+        "a train is parked",
+    )
+    assert not any("sleep" in text for text in relations("a table with food ready to eat", *said))
+    assert "a dog sleeping" in relations("a dog eating", *said)
+    assert not any("waiting" in text or "parked" in text for text in relations("a train heading south", *said))
 
 
 def test_what_one_rides_is_no_deed() -> None:

@@ -87,6 +87,10 @@ def negatives(
     both_sides: Annotated[
         bool, typer.Option("--both-sides", help="With rules: a rewritten, true caption beside each negative.")
     ] = False,
+    no_last_resorts: Annotated[
+        bool,
+        typer.Option("--no-last-resorts", help="With rules: fewer relations, and none denied (without, far from)."),
+    ] = False,
     quota: QuotaOption = "",
     max_word_share: ShareOption = 1.0,
     variant: Annotated[
@@ -122,11 +126,13 @@ def negatives(
     if method == "llm":
         if both_sides:
             raise UsageError("--both-sides is made by rules. Leave it out, or --method llm.")
+        if no_last_resorts:
+            raise UsageError("--no-last-resorts is about rules. Leave it out, or --method llm.")
         options["variant"] = variant
     else:
         if variant != "one-call":
             raise UsageError("--variant says how a model is asked. It needs --method llm.")
-        options["both_sides"] = both_sides
+        options |= {"both_sides": both_sides, "last_resorts": not no_last_resorts}
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
     limits = Limits(_quota(quota, TYPES, options.get("types", FOR_BENCHMARKS)), max_word_share)
     request = Request(f"{method}-negatives", options, seed, read, pool, out, limits, workers)

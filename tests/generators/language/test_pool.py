@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,6 +57,23 @@ def test_adjacency_joins_adjective_and_noun_and_preposition_with_both_sides() ->
     assert statistics.adjacency("sit", "on") == 6
     assert statistics.adjacency("on", "couch") == 6
     assert statistics.adjacency("dog", "red") == 0
+
+
+def test_runs_are_forms_right_after_each_other_and_the_ends_count() -> None:
+    statistics = count(map(caption, [*HOME, "A DOG sit in the small couch"])).frozen()
+    assert (statistics.run("a", "dog"), statistics.run("the", "couch"), statistics.run("dog", "a")) == (2, 2, 0)
+    assert (statistics.run("", "a"), statistics.run("couch", "")) == (4, 4)
+    assert statistics.run("a", "wave") == 0, "seen once"
+
+
+def test_a_file_of_before_runs_were_counted_is_read(tmp_path: Path) -> None:
+    statistics = count(map(caption, HOME)).frozen()
+    statistics.save(tmp_path / "pool.parquet")
+    frame = pl.read_parquet(tmp_path / "pool.parquet").filter(pl.col("kind") != "run")
+    frame.write_parquet(tmp_path / "old.parquet")
+    old = PoolStatistics.load(tmp_path / "old.parquet")
+    assert (old.pairs, old.adjacent, old.runs) == (statistics.pairs, statistics.adjacent, {})
+    assert old.run("the", "couch") == 0
 
 
 def test_pairs_seen_once_are_pruned() -> None:
