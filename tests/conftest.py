@@ -1,9 +1,11 @@
 """Fixtures for all tests: real data where it is given, and a Prefect home that is nobody's."""
 
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
+import typer.testing
 from hypothesis import settings
 
 # One thread for torch, here and in what tests start: tiny tensors wait for a second one longer than the work takes.
@@ -12,6 +14,15 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 # A busy machine is no flaw of the code under test.
 settings.register_profile("pairwright", deadline=None)
 settings.load_profile("pairwright")
+
+
+def examples(few: int) -> int:
+    """Return how many examples a costly property is tried on: these few, or ten times as many by PAIRWRIGHT_THOROUGH=1."""
+    return few * (10 if os.environ.get("PAIRWRIGHT_THOROUGH") else 1)
+
+
+# A `CliRunner` makes the tree of all commands anew for each call, which takes longer than most of the calls.
+typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="session")

@@ -88,3 +88,11 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scenes")
     write_corpus(folder, CorpusSpec(pairs=300, images=False))
     return folder / "captions.jsonl"
+
+
+@pytest.fixture(scope="session")
+def few_scenes(scenes: Path) -> Path:
+    """The first 60 of them: where what is written matters, and not how much."""
+    path = scenes.with_name("few.jsonl")
+    path.write_text("".join(scenes.read_text().splitlines(keepends=True)[:60]))
+    return path

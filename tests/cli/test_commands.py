@@ -79,8 +79,8 @@ def test_commands_end_alike_in_a_warm_process_and_in_one_of_their_own(run: Run, 
     assert told == apart
 
 
-def test_negatives_are_made_for_a_few_captions(run_apart: Run, captions: Path, tmp_path: Path) -> None:
-    told = json.loads(run_apart("generate", "negatives", captions, "--out", "n.jsonl", "--json").stdout)
+def test_negatives_are_made_for_a_few_captions(run: Run, captions: Path, tmp_path: Path) -> None:
+    told = json.loads(run("generate", "negatives", captions, "--out", "n.jsonl", "--json").stdout)
     rows = [json.loads(line) for line in (tmp_path / "n.jsonl").read_text().splitlines()]
     assert told["captions"] == 5
     for counts in told["types"].values():
@@ -97,18 +97,20 @@ def test_negatives_are_made_for_a_few_captions(run_apart: Run, captions: Path, t
 
 
 def test_the_same_seed_gives_the_same_file_and_another_seed_another(
-    run: Run, run_apart: Run, scenes: Path, tmp_path: Path
+    run: Run, run_apart: Run, few_scenes: Path, tmp_path: Path
 ) -> None:
     for name, seed, start in (("a", 1, run), ("b", 1, run_apart), ("c", 2, run)):
-        start("generate", "negatives", scenes, "--out", f"{name}.jsonl", "--seed", seed, "--types", "replace-object")
+        start(
+            "generate", "negatives", few_scenes, "--out", f"{name}.jsonl", "--seed", seed, "--types", "replace-object"
+        )
     a, b, c = ((tmp_path / f"{name}.jsonl").read_bytes() for name in "abc")
     assert a == b
     assert a != c
 
 
-def test_negatives_go_into_sugarcrepe_negclip_and_parquet_files(run: Run, scenes: Path, tmp_path: Path) -> None:
+def test_negatives_go_into_sugarcrepe_negclip_and_parquet_files(run: Run, few_scenes: Path, tmp_path: Path) -> None:
     for ending in ("json", "tsv", "parquet"):
-        run("generate", "negatives", scenes, "--out", f"n.{ending}", "--types", "replace-attribute")
+        run("generate", "negatives", few_scenes, "--out", f"n.{ending}", "--types", "replace-attribute")
     rows = json.loads((tmp_path / "n.json").read_text())
     assert set(rows["0"]) == {"filename", "caption", "negative_caption"}
     assert (tmp_path / "n.tsv").read_text().splitlines()[0].split("\t")[0]
@@ -212,8 +214,12 @@ def test_verify_finds_a_shard_that_was_cut_off(run: Run, scenes: Path, tmp_path:
     assert "00000.tar" in done.stdout
 
 
-def test_the_demo_builds_through_prefect_and_stands_before_the_truth(run_apart: Run, tmp_path: Path) -> None:
-    told = json.loads(run_apart("demo", "--out", "demo", "--pairs", 150, "--workers", 1, "--json").stdout)
+@pytest.mark.parametrize("options", [["--no-prefect"], pytest.param([], marks=pytest.mark.slow)])
+def test_the_demo_builds_through_prefect_or_without_it_and_stands_before_the_truth(
+    run: Run, run_apart: Run, tmp_path: Path, options: list[str]
+) -> None:
+    call = ("demo", "--out", "demo", "--pairs", 150, "--workers", 1, "--json", *options)
+    told = json.loads((run if options else run_apart)(*call).stdout)
     assert {"shards", "pairs", "card", "report", "oracle"} <= set(told)
     for name in ("negatives", "positives", "turns"):
         assert told["oracle"][name]["kept"] > 0

@@ -75,7 +75,7 @@ def test_only_images_that_passed_unseen_are_told_as_passed(run: Run, tmp_path: P
     assert "1 image of unknown size passed." in done.stderr
 
 
-def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run: Run, rows: Path, tmp_path: Path) -> None:
+def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run_model: Run, rows: Path, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="the 'clip' extra is not installed")
     pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
     from tests.indexes import tiny_clip
@@ -90,7 +90,7 @@ def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run: Run, rows: P
     ]
     rows.write_text(rows.read_text() + "".join(json.dumps(row) + "\n" for row in lines))
     call = ["filter", rows, "--min-clip-score", 1e-9, "--clip-model", model, "--device", "cpu", "--out", "k.parquet"]
-    told = json.loads(run(*call, "--json", ok=False).stdout)
+    told = json.loads(run_model(*call, "--json", ok=False).stdout)
     reasons = {name: told["rejected"].get(name) for name in ("missing_image", "bad_image", "not_fetched")}
     assert reasons == {"missing_image": 2, "bad_image": 1, "not_fetched": 1}
     assert told["in"] == told["kept"] + sum(told["rejected"].values())

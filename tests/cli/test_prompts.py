@@ -108,7 +108,9 @@ def test_help_imports_neither_templates_nor_yaml() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_counted(run: Run, tmp_path: Path) -> None:
+def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_counted(
+    run_model: Run, tmp_path: Path
+) -> None:
     pytest.importorskip("torch", reason="a local model needs torch")
     from tests.generators.llm.local_models import make_model
 
@@ -122,7 +124,7 @@ def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_count
     rows = [json.dumps({"image": f"{n}.jpg", "caption": caption}) for n, caption in enumerate(captions)]
     (tmp_path / "pairs.jsonl").write_text("\n".join(rows))
     given = ("prompts", "ask", "more", "pairs.jsonl", "--prompts", "mine", "--model", "local:model", "--out", "a.jsonl")
-    told = run(*given, "--on-error", "skip").stdout
+    told = run_model(*given, "--on-error", "skip").stdout
     assert told.startswith("2 pairs, ")
     assert "left out: empty_caption 1 -> a.jsonl" in told
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2

@@ -1,28 +1,40 @@
 """``pairwright retrieve --rerank``: the first hits of each query, in the order that a decoder gives them."""
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from pairwright.cli.main import app
 from tests.cli.conftest import Run
 from tests.training.test_attention_reading import reader
 
 
-@pytest.fixture
-def searched(run: Run, tmp_path: Path) -> Path:
-    (tmp_path / "pairs.jsonl").write_text(
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an index of three captions, queries, and a decoder."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "pairs.jsonl").write_text(
         "\n".join(
             json.dumps({"image": f"{n}.jpg", "caption": f"a {colour} circle"})
             for n, colour in enumerate(("red", "blue", "green"))
         )
     )
-    run("index", "build", "pairs.jsonl", "--out", "index")
-    (tmp_path / "q.txt").write_text("a red circle\na blue circle\n")
+    arguments = ["index", "build", str(folder / "pairs.jsonl"), "--out", str(folder / "index")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    (folder / "q.txt").write_text("a red circle\na blue circle\n")
     found = reader()
-    found.model.save_pretrained(tmp_path / "decoder")
-    found.tokenizer.save_pretrained(tmp_path / "decoder")
+    found.model.save_pretrained(folder / "decoder")
+    found.tokenizer.save_pretrained(folder / "decoder")
+    return folder
+
+
+@pytest.fixture
+def searched(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

@@ -1,13 +1,17 @@
-"""A small corpus of ColorShape texts, and a build of it that several tests look at."""
+"""A small corpus of ColorShape texts, a config over it, and a Prefect server."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, vocabulary, write_corpus
 from pairwright.flows.config import BuildConfig, parse_config
+from pairwright.flows.prefect_server import server_of_our_own
 
 QUERIES = [f"a {colour} {shape}" for colour in ("red", "blue") for shape in ("circle", "square", "star")]
 
@@ -20,6 +24,16 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_corpus(folder / "pictures", CorpusSpec(pairs=60, shard_size=40))
     (folder / "queries.txt").write_text("\n".join(QUERIES))
     return folder
+
+
+@pytest.fixture(scope="session")
+def with_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """An environment that names a Prefect server, for processes that need not start one of their own: seconds each."""
+    with ExitStack() as ending:
+        with patch.dict(os.environ, {"PREFECT_HOME": str(tmp_path_factory.mktemp("server"))}):
+            url = ending.enter_context(server_of_our_own(0))
+            environment = {**os.environ, "PREFECT_API_URL": url}
+        yield environment
 
 
 def settings(corpus: Path, **changes: Any) -> dict[str, Any]:

@@ -201,20 +201,23 @@ def test_a_second_build_in_the_same_folder_is_refused(corpus: Path, tmp_path: Pa
         build(checked(settings(corpus)), tmp_path / "build")
 
 
-def by_prefect(folder: Path, config: dict[str, Any]) -> subprocess.CompletedProcess[str]:
+def by_prefect(
+    folder: Path, config: dict[str, Any], environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Build in a process of its own: whoever has run a flow cannot fork any more, and loaders in other tests do."""
     (folder / "build.yaml").write_text(yaml.safe_dump(config))
     command = [sys.executable, "-m", "pairwright", "build", str(folder / "build.yaml"), "--out", str(folder / "build")]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_prefect_runs_the_same_build(corpus: Path, built: Path, tmp_path: Path) -> None:
-    done = by_prefect(tmp_path, settings(corpus))
+def test_prefect_runs_the_same_build(corpus: Path, built: Path, tmp_path: Path, with_server: dict[str, str]) -> None:
+    done = by_prefect(tmp_path, settings(corpus), with_server)
     assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "build") == contents(built)
 
 
 def test_a_failure_in_a_prefect_task_is_still_our_error(tmp_path: Path) -> None:
+    """Through a temporary server of Prefect, which the builds of other tests are spared."""
     (tmp_path / "in.jsonl").write_text('{"caption": ""}\n{"caption": "a"}')
     done = by_prefect(tmp_path, {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1})
     assert done.returncode == 1

@@ -9,11 +9,11 @@ import pytest
 
 from pairwright.datasets.colorshape.corpus import make_sample, sample_pair
 from pairwright.datasets.reading import ReadOptions
-from pairwright.flows import processes
-from pairwright.flows.generating import BATCH, Request, counted, run_generator
+from pairwright.flows import generating, processes
+from pairwright.flows.generating import Request, counted, run_generator
 from pairwright.flows.processes import Crew
 
-IMAGES = 400  # of four captions: several batches
+IMAGES, BATCH = 80, 64  # of four captions: several batches
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +34,7 @@ def test_the_rows_are_the_same_for_one_process_and_several(
     captions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "ALONE", 0)  # so few would be done in this process
+    monkeypatch.setattr(generating, "BATCH", BATCH)
     results = []
     for workers in (1, 2):
         found = run_generator(request(captions, tmp_path / f"{workers}.jsonl", workers), print)

