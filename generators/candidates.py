@@ -159,6 +159,9 @@ class Slot(NamedTuple):
     whole: str = ""
 
 
+_DOUBLE_DECKERS = frozenset({"bus", "train", "tram", "trolley", "boat", "ship", "ferry", "plane", "airplane", "truck"})
+
+
 class Candidates:
     """Finds replacements; holds tables only, and memories of what the tables say.
 
@@ -286,6 +289,8 @@ class Candidates:
     def _goes_before(self, before: str, candidate: str, old: str) -> bool:
         """Whether a word that stays may stand before the candidate: an adjective by the pool, a noun as in a compound."""
         word = candidate.rsplit(maxsplit=1)[-1]
+        if before == "decker":
+            return candidate in _DOUBLE_DECKERS
         if before in UNTOUCHED or any(found.group in _OF_ANYTHING for found in PLACES.get(before, ())):
             return True
         if self._pool.frequency(before, "NOUN") > self._pool.frequency(before, "ADJ"):

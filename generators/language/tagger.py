@@ -36,6 +36,9 @@ _BATCH: Final = 256
 _LONGEST: Final = 100_000_000  # spaCy's limit is for parsers, which need more memory a character
 _FEW: Final = 5  # letters
 _MOSTLY: Final = 0.8  # share of the letters in capitals
+_NAMES_TO_NOUNS: Final = {"NNP": "NN", "NNPS": "NNS"}
+_NAMES: Final = frozenset(_NAMES_TO_NOUNS)
+_LOWER_NAMES: Final = frozenset(("wii", "nintendo", "xbox", "playstation", "christmas", "ipad", "iphone", "mac"))
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -84,7 +87,18 @@ def _tokens(source: str, doc: "Doc") -> list[Token]:
     rows = doc.to_array(["IDX", "LENGTH", "TAG", "IS_SPACE"]).tolist()
     found = [row for row in rows if not row[3]]
     words = [source[at : at + length] for at, length, _, _ in found]
-    return with_lemmas(words, [row[0] for row in found], [strings[row[2]] for row in found])
+    tags = [strings[row[2]] for row in found]
+    return with_lemmas(words, [row[0] for row in found], _without_false_names(words, tags))
+
+
+def _without_false_names(words: Sequence[str], tags: list[str]) -> list[str]:
+    """Return tags by which no word in lower case is a name ("a snow covered | slope"), where a text writes capitals."""
+    if not _NAMES.isdisjoint(tags) and words[0][:1].isupper():
+        return [
+            _NAMES_TO_NOUNS[tag] if tag in _NAMES and word.islower() and word not in _LOWER_NAMES else tag
+            for word, tag in zip(words, tags, strict=True)
+        ]
+    return tags
 
 
 def choose_pipeline(name: str = "") -> str:

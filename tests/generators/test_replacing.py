@@ -52,6 +52,12 @@ def test_a_compound_is_kept_whole_or_goes_whole(pool: PoolStatistics) -> None:
     assert all(text.startswith("Parking meter on a big ") for text in made(pool, "Parking meter on a big fence"))
 
 
+def test_what_has_two_decks_gives_way_to_what_may_have_them(pool: PoolStatistics) -> None:
+    found = made(pool, "a double decker bus")
+    assert found <= {f"a double decker {other}" for other in ("airplane", "truck", "train")}
+    assert found
+
+
 def test_what_holds_something_gives_way_to_what_can_hold_it(pool: PoolStatistics) -> None:
     assert not any("bottle" in text for text in made(pool, "a pan of noodles"))
     assert any("bottle" in text for text in made(pool, "a pan on a table"))

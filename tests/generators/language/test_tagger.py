@@ -161,3 +161,12 @@ def test_capitals_throughout_are_tagged_as_small_letters_are() -> None:
 def test_letters_that_grow_in_small_letters_keep_their_places() -> None:
     text = "A DOG IN \N{LATIN CAPITAL LETTER I WITH DOT ABOVE}ZM\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}R"
     assert all(text[token.start : token.end] == token.text for token in load_tagger().tag([text])[0])
+
+
+def test_a_word_in_small_letters_is_no_name_where_a_caption_writes_capitals() -> None:
+    def tags(caption: str) -> dict[str, str]:
+        return {token.text: token.tag for token in load_tagger().tag([caption])[0]}
+
+    assert tags("A man riding skis down a snow covered slope.")["slope"] == "NN"
+    assert tags("A man in Paris playing wii.")["Paris"] == "NNP"
+    assert tags("a man riding a bus in new york")["york"] == "NNP", "no capitals, no telling"
