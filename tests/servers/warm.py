@@ -18,8 +18,11 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import IO
+
+import typer.main
 
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
@@ -110,6 +113,9 @@ if __name__ == "__main__":
             importlib.import_module(name)
     load_tagger()
     load_wordnet()
+    # Typer makes the tree of all commands anew for each call, which takes longer than most of the calls.
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(sys.modules[IMPORTED[0]].app)
     gc.freeze()  # what is not looked at is not copied
     if _serve(socket.socket(fileno=int(sys.argv[1]))):
         # What `python -m` calls.
