@@ -7,6 +7,7 @@ named as on the command line: ``replace-object``, ``swap-attribute``. Memory doe
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from pairwright.datasets.records import Annotation, Origin
@@ -18,9 +19,12 @@ EDITED_KINDS = tuple(_GROUPS)  # of annotations that are edits of a caption
 
 def type_of(annotation: Annotation) -> str:
     """Return ``form-target`` of an edited text (``replace-object``), or the kind of a conversation."""
-    if annotation.kind not in _GROUPS:
-        return annotation.kind
-    return "-".join(part for part in (annotation.form, annotation.target) if part) or "other"
+    return _named(annotation.form, annotation.target) if annotation.kind in _GROUPS else annotation.kind
+
+
+@lru_cache(maxsize=64)
+def _named(form: str, target: str) -> str:
+    return "-".join(part for part in (form, target) if part) or "other"
 
 
 def exchanges_in(annotation: Annotation) -> int:

@@ -252,22 +252,22 @@ class Account:
 
     def add(self, rows: Iterable[Annotation]) -> None:
         """Count annotations."""
-        for row in rows:
-            if row.kind != self.kind:
-                continue
-            self.tally.add([row])
-            self.asked[type_of(row)] += 1
-            self.made[type_of(row)] += bool(row.text)
+        own = [row for row in rows if row.kind == self.kind]
+        self.tally.add(own)
+        for row in own:
+            kind = type_of(row)
+            self.asked[kind] += 1
+            self.made[kind] += bool(row.text)
             if row.status == "kept":
-                self._add_kept(row)
+                self._add_kept(kind, row)
 
-    def _add_kept(self, row: Annotation) -> None:
-        word = new_word(row)
+    def _add_kept(self, kind: str, row: Annotation) -> None:
+        word, places = new_word(row), self.places[kind]
         if word:
-            self.words[type_of(row)][word] += 1
+            self.words[kind][word] += 1
         for edit in row.edits:
             place = edit.before_span[0] / max(len(row.source_text), 1)
-            self.places[type_of(row)][min(int(place * BINS), BINS - 1)] += 1
+            places[min(int(place * BINS), BINS - 1)] += 1
 
     def as_json(self) -> dict[str, Any]:
         """Return, for each type, its counts, words and places.

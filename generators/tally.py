@@ -11,8 +11,9 @@ from pairwright.datasets.records import Annotation
 
 def tallied_as(row: Annotation) -> str:
     """Return the type under which a row is counted; a positive that stands beside a negative is told apart."""
+    kind = type_of(row)
     beside = row.kind == "hard_positive" and row.origin.generator.endswith("-negatives")
-    return f"beside: {type_of(row)}" if beside else type_of(row)
+    return f"beside: {kind}" if beside else kind
 
 
 @dataclass
