@@ -214,12 +214,8 @@ def test_verify_finds_a_shard_that_was_cut_off(run: Run, scenes: Path, tmp_path:
     assert "00000.tar" in done.stdout
 
 
-@pytest.mark.parametrize("options", [["--no-prefect"], pytest.param([], marks=pytest.mark.slow)])
-def test_the_demo_builds_through_prefect_or_without_it_and_stands_before_the_truth(
-    run: Run, run_apart: Run, tmp_path: Path, options: list[str]
-) -> None:
-    call = ("demo", "--out", "demo", "--pairs", 150, "--workers", 1, "--json", *options)
-    told = json.loads((run if options else run_apart)(*call).stdout)
+def test_the_demo_builds_through_prefect_and_stands_before_the_truth(run_apart: Run, tmp_path: Path) -> None:
+    told = json.loads(run_apart("demo", "--out", "demo", "--pairs", 150, "--workers", 1, "--json").stdout)
     assert {"shards", "pairs", "card", "report", "oracle"} <= set(told)
     for name in ("negatives", "positives", "turns"):
         assert told["oracle"][name]["kept"] > 0

@@ -288,8 +288,8 @@ def test_increments_by_the_general_method_do_not_lean_together(corpus: Path, tmp
         "conversations": None,
     }
     out, rows = tmp_path / "build", rows_of(corpus)
-    build(configured(tmp_path, corpus, rows[:60], **changes), out)
-    for end in (70, 80, 100):
+    build(configured(tmp_path, corpus, rows[:100], **changes), out)
+    for end in (115, 130, 160):
         manifest = build(configured(tmp_path, corpus, rows[:end], **changes), out)
     carried = manifest["stages"]["refine"]["facts"]["carried"]
     kept = sum(each["stages"]["refine"]["kept"] for each in manifest["increments"])
