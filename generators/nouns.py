@@ -183,6 +183,7 @@ _INSTEAD_OF = (
     "coffee mug: plate|bowl|vase", "coffee maker: lamp|vase|clock", "cutting board: plate|towel|newspaper",
     "paper plate: towel|book|basket", "dinner plate: bowl|basket|tray", "chocolate cake: pizza|salad|sandwich|burger",
     "ice cream: soup|salad|pizza", "french fry: carrot|grape|cookie", "orange juice: milk|coffee|wine",
+    "train car: bus|truck|boat|airplane", "bathroom mirror: painting|clock|television|lamp", "drink: sandwich|book|flower|candle",
 )  # fmt: skip
 
 # What nearly every scene, person or vehicle has, said or not: never written as something that is not there.

@@ -47,7 +47,7 @@ _AFTER = word_set(
     "on in at near by with down up along across through over around under behind beside past into onto toward"
 )
 _BOARDS = word_set("board ski skate surfboard skateboard snowboard bottle phone dress wheel row")  # what can be handled
-_LISTED = frozenset({"to", "from"})  # only with the verbs that our tables name: "attached to"
+_LISTED = frozenset({"to", "from", "for"})  # only with the verbs that our tables name: "attached to"
 _NO_WAYS = word_set("snow sand water grass ice mud dirt rain surf ocean sea")  # "walking down the snow"
 _PLAYED = word_set("game wii nintendo guitar instrument piano frisbee xbox")
 _GAMES = word_set("game match tournament competition")
@@ -57,6 +57,8 @@ _BEFORE_A_WAVE = (("wait", "for"), ("look", "at"), ("point", "at"))
 _SHIFTS = frozenset({"push", "pull", "carry", "hold"})
 _PHONES = word_set("phone cellphone telephone cell smartphone iphone")
 _HANDS = word_set("hand hands lap arm arms mouth ear head face mouths heads")
+_POSING = ("pose", "for")
+_PICTURES = frozenset({"picture", "photo", "photograph"})
 _BOUND = word_set(
     "body camera other wing each picture photo photograph air way trick jump move right left back side front top"
 )
@@ -71,7 +73,7 @@ def phrasings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
         if after is None or caption.tag(after.head) not in {"NN", "NNS"}:
             continue
         old, noun = (lemma, " ".join(caption.lower[at + 1 : end])), caption.head(after)
-        if noun in _BOUND or (noun in NO_PLACE and noun not in _BOARDS):
+        if (noun in _BOUND and (old != _POSING or noun not in _PICTURES)) or (noun in NO_PLACE and noun not in _BOARDS):
             continue
         of_things = INSTEAD_OF_PHRASES_OF_THINGS.get(old, ())
         if of_things and caption.word(at - 1) != "being":
@@ -142,7 +144,8 @@ def _always(verb: str, preposition: str, noun: str) -> tuple[tuple[str, str], ..
     if verb == "play" and preposition == "in" and noun in _GAMES:
         return _LOOKING_ON
     if preposition:
-        return INSTEAD_OF_PHRASES.get((verb, preposition), ())
+        may = (verb, preposition) != _POSING or noun in _PICTURES  # and not "at a camera", where those who pose look
+        return INSTEAD_OF_PHRASES.get((verb, preposition), ()) if may else ()
     return ALWAYS_IN_WORDS.get(verb, ()) if verb != "play" or noun in _PLAYED else ()
 
 
@@ -207,7 +210,8 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form
         and (verb, noun) not in TOGETHER
         and (verb != "talk" or noun in _PHONES)
         and (verb not in _SHIFTS or noun not in HEAVY)
-        and not (form.endswith((" at", " for")) and _is_held(caption, after))
+        and not (form.endswith((" at", " for")) and noun not in _PICTURES and _is_held(caption, after))
+        and not (old == "wait" and after is not None and caption.tag(after.end + 1) == "VB")  # "for a bus | to come"
         and candidates.is_written(form.split(maxsplit=1)[0])
         and (
             not who

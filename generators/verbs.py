@@ -145,7 +145,7 @@ TOGETHER = frozenset(
         for thing in ("hand", "child", "baby", "girl", "boy", "sign")
     }
     | {("drop", thing) for thing in ("face", "head", "arm", "mouth")}
-    | {("walk", "sign")}
+    | {("walk", thing) for thing in ("sign", "pitch", "turn", "light", "order", "ride", "signal")}
     | {(verb, "look") for verb in ("throw", "drop")}
     | {("make", thing) for thing in ("face", "smile", "gesture", "sign", "phone", "call")}
     | {("walk", thing) for thing in ("beach", "street")}
@@ -216,7 +216,7 @@ INSTEAD_OF_PHRASES = {
         "lean against": "sit in|stand on|sit on", "lean on": "sit in|stand behind", "jump over": "stand on|sit on|stand next to",
         "dress in": "reach for|look for|point at", "look through": "sit behind",
         "chew on": "reach for|point at|look for", "nibble on": "reach for|look for", "munch on": "reach for|look for",
-        "snack on": "reach for|look for", "eat from": "walk past|sleep near", "wait for": "walk past",
+        "snack on": "reach for|look for", "eat from": "walk past|sleep near", "wait for": "walk past", "pose for": "point at|look at",
         "listen to": "point at|look for|reach for", "cut into": "reach for|point at", "bite into": "reach for|point at",
         "speak into": "reach for|point at|look for",
     }.items()

@@ -488,6 +488,25 @@ def test_what_is_ready_to_be_eaten_does_not_sleep_and_nobody_waits_south() -> No
     assert not any("waiting" in text or "parked" in text for text in relations("a train heading south", *said))
 
 
+def test_who_poses_for_a_picture_may_look_at_one_and_who_waits_for_a_bus_may_walk_past_it() -> None:
+    said = (
+        "a man posing for a picture",
+        "a man looking at a picture",
+        "a man pointing at a picture",
+        "a man walking past a bus",
+    )
+    assert relations("a man posing for a picture", *said) >= {
+        "a man looking at a picture",
+        "a man pointing at a picture",
+    }
+    assert "a man walking past a bus" in relations("a man waiting for a bus", *said)
+    assert not any("past" in text for text in relations("a man waiting for a bus to stop", *said))
+    # Whoever poses for a camera looks at it.
+    assert not any(
+        "camera" in text for text in relations("a man posing for a camera", *said, "a man looking at a camera")
+    )
+
+
 def test_what_one_rides_is_no_deed() -> None:
     said = ("people riding skis on a hill", "people riding snowboards on a hill", "people ski on a hill")
     found = relations("people riding skis on a hill", *said, "a man snowboards on a hill", "a man drives on a hill")
