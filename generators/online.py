@@ -41,6 +41,7 @@ class OnlineNegatives:
         per_type: negatives of each type.
         seed: of the training run.
         tagger: a spaCy pipeline; empty for the usual order (`language.tagger`). Only asked for without tokens.
+        last_resorts: where no relation can be exchanged, deny one ("without", "far from").
     """
 
     pool: Path
@@ -48,6 +49,7 @@ class OnlineNegatives:
     per_type: int = 1
     seed: int = 0
     tagger: str = ""
+    last_resorts: bool = True
 
     def __call__(
         self,
@@ -75,7 +77,8 @@ class OnlineNegatives:
         words = load_tagger(self.tagger).tag([caption])[0] if tokens is None else tokens
         pair = Pair(pair_key("", "", caption), caption, captions=tuple(captions), boxes=tuple(boxes))
         rng = stream(self.seed, epoch, NAME, VERSION, pair.key)
-        return _by_type(self.types, _maker(self.pool, self.types, self.per_type).annotate(pair, words, rng))
+        maker = _maker(self.pool, self.types, self.per_type, last_resorts=self.last_resorts)
+        return _by_type(self.types, maker.annotate(pair, words, rng))
 
     def many(self, captions: Sequence[str], *, epoch: int = 0) -> list[Texts]:
         """Return what a call for each of the captions alone would; tagging them together is faster."""
@@ -92,8 +95,9 @@ def _by_type(types: Sequence[str], rows: Sequence[Annotation]) -> Texts:
 
 
 @lru_cache(maxsize=8)
-def _maker(pool: Path, types: tuple[str, ...], per_type: int) -> RuleNegatives:
-    return RuleNegatives(load_wordnet(), _statistics(pool), NegativeOptions(types=types, per_type=per_type))
+def _maker(pool: Path, types: tuple[str, ...], per_type: int, *, last_resorts: bool) -> RuleNegatives:
+    options = NegativeOptions(types=types, per_type=per_type, last_resorts=last_resorts)
+    return RuleNegatives(load_wordnet(), _statistics(pool), options)
 
 
 @lru_cache(maxsize=2)

@@ -4,6 +4,7 @@ import importlib.util
 import multiprocessing
 import pickle
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,13 @@ def test_another_epoch_gives_other_negatives_and_the_same_epoch_the_same(negativ
     caption = "a small blue car on a street"
     assert negatives(caption, epoch=4) == negatives(caption, epoch=4)
     assert len({negatives(caption, epoch=epoch)["replace-object"] for epoch in range(12)}) > 1
+
+
+def test_relations_are_denied_only_where_that_is_wanted(negatives: OnlineNegatives) -> None:
+    plain = replace(negatives, types=("replace-relation",), last_resorts=False)
+    texts = [plain(caption, epoch=epoch) for caption in CAPTIONS for epoch in range(4)]
+    assert any(each["replace-relation"] for each in texts)
+    assert not any("without" in text or "far from" in text for each in texts for text in each["replace-relation"])
 
 
 def test_tokens_made_before_give_the_same(negatives: OnlineNegatives) -> None:
