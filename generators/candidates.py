@@ -111,7 +111,7 @@ _LIKENESSES = frozenset(
     )
 )
 _OF_ANYTHING = frozenset({"colour", "size"})
-_OF_THINGS = frozenset({"old", "new", "modern"})  # whatever is made; not of a baby
+_OF_THINGS = frozenset({"old", "new", "modern"})  # said of whatever is made
 _OF_THE_LIVING = frozenset({"young", "elderly"})  # motorcycles are not young again
 _BESIDES = frozenset({"next to", "beside", "behind", "in front of"})  # whatever can be seen
 _NEEDS_A_BODY = frozenset({"under", "underneath", "beneath", "outside"})
@@ -294,7 +294,7 @@ class Candidates:
             return candidate in _DOUBLE_DECKERS
         if before in UNTOUCHED or any(found.group in _OF_ANYTHING for found in PLACES.get(before, ())):
             return True
-        if before in _OF_THINGS and not self.is_alive(candidate):
+        if before in _OF_THINGS and self.is_of(candidate, "artifact"):
             return True
         if self._pool.frequency(before, "NOUN") > self._pool.frequency(before, "ADJ"):
             return self._pool.cooccurrence(before, word) >= OFTEN and self._beside(candidate, before) >= SLACK

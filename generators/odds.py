@@ -85,9 +85,12 @@ class Odds:
     def _of_runs(self, before: str, old: str, news: tuple[str, ...], after: str) -> tuple[float, ...]:
         """Return how much likelier captions run on, word by word, with other words than the ``old`` ones between two.
 
-        All are forms in lower case; ``before`` and ``after`` are empty at the ends of a caption.
+        All are forms in lower case; ``before`` and ``after`` are empty at the ends of a caption. Where captions have the
+        old words on neither side so, or their runs were not counted, nothing is known and all are as likely.
         """
         run, end = self._pool.run, self._share(self._pool.form_frequency(after) if after else self._whole)
+        if not run(before, self._within(old)[0]) and not run(self._within(old)[3], after):
+            return (1.0,) * len(news)
         each = [
             (run(before, first) + often) * within * (run(last, after) + end)
             for first, often, within, last in map(self._within, (old, *news))

@@ -227,13 +227,15 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
     wide = _is_wide(caption, before, noun)
     if before is not None and caption.head(before) in _ON_THE_SHORE and noun in WATERS:
         return "true_of_image"
+    laid = wording == "at" and not (before is not None and candidates.is_alive(caption.head(before)))
     if wording == "out of" and not _TAKEN_IN.isdisjoint(caption.lemmas[: slot.start]):
         return "not_grammatical"  # "eating straw into a container"
     reason = "no_edit"
     for new in news:
         if not ((turned and new in opposites) or (moved and new in others)):
             continue
-        if not ((turned and told_apart and new in opposites) or (moved and alone and new in others)):
+        may_hold = laid and new in _ON  # "a plate at a table"
+        if may_hold or not ((turned and told_apart and new in opposites) or (moved and alone and new in others)):
             reason = "true_of_image"
             continue
         if (

@@ -90,6 +90,12 @@ def lemma(word: str, tag: str) -> str:
     return str(forms[0]).lower() if forms and forms[0] else lower
 
 
+@lru_cache(maxsize=4096)
+def is_common_noun(word: str) -> bool:
+    """Whether a word in lower case is a noun of lemminflect's dictionary, which has no names."""
+    return "NOUN" in import_lemminflect().getAllLemmas(word)
+
+
 def universal_tags(lemmas: Sequence[str], tags: Sequence[str]) -> list[str]:
     """Return the universal tag of each token of a text, given lemmas and Penn Treebank tags of equal length."""
     result = [_UNIVERSAL.get(tag, "X") for tag in tags]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.errors import MissingResource, UsageError
 from pairwright.generators.language.import_spacy import import_spacy
-from pairwright.generators.language.lemmas import with_lemmas
+from pairwright.generators.language.lemmas import is_common_noun, with_lemmas
 from pairwright.generators.language.one_thread import one_thread
 from pairwright.generators.language.tokens import Tagger, Token
 
@@ -38,7 +38,7 @@ _FEW: Final = 5  # letters
 _MOSTLY: Final = 0.8  # share of the letters in capitals
 _NAMES_TO_NOUNS: Final = {"NNP": "NN", "NNPS": "NNS"}
 _NAMES: Final = frozenset(_NAMES_TO_NOUNS)
-_LOWER_NAMES: Final = frozenset(("wii", "nintendo", "xbox", "playstation", "christmas", "ipad", "iphone", "mac"))
+_NAMES_AS_WELL: Final = frozenset(("china", "turkey", "mac"))
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -92,13 +92,17 @@ def _tokens(source: str, doc: "Doc") -> list[Token]:
 
 
 def _without_false_names(words: Sequence[str], tags: list[str]) -> list[str]:
-    """Return tags by which no word in lower case is a name ("a snow covered | slope"), where a text writes capitals."""
+    """Return tags by which no noun in lower case is a name ("a snow covered | slope"), where a text writes capitals."""
     if not _NAMES.isdisjoint(tags) and words[0][:1].isupper():
         return [
-            _NAMES_TO_NOUNS[tag] if tag in _NAMES and word.islower() and word not in _LOWER_NAMES else tag
+            _NAMES_TO_NOUNS[tag] if tag in _NAMES and word.islower() and _is_a_thing(word) else tag
             for word, tag in zip(words, tags, strict=True)
         ]
     return tags
+
+
+def _is_a_thing(word: str) -> bool:
+    return is_common_noun(word) and word not in _NAMES_AS_WELL
 
 
 def choose_pipeline(name: str = "") -> str:

@@ -62,7 +62,8 @@ def test_a_text_that_runs_on_as_captions_do_has_the_better_odds(odds: Odds) -> N
     assert there * back == pytest.approx(1.0)
     first, last = odds.of_runs("", "two", ("a", "man"), "")
     assert first > last  # captions begin with "a", not with "man"
-    assert min(odds.of_runs("unheard", "of", ("words", "of words"), "here")) > 0
+    assert min(odds.of_runs("dog", "on", ("words", "of words"), "here")) > 0
+    assert odds.of_runs("unheard", "of", ("words", "of words"), "here") == (1.0, 1.0), "nothing is known"
 
 
 def test_odds_of_words_that_captions_lack_are_small_and_never_nothing(odds: Odds) -> None:

@@ -507,6 +507,18 @@ def test_who_poses_for_a_picture_may_look_at_one_and_who_waits_for_a_bus_may_wal
     )
 
 
+def test_somebody_at_a_table_may_be_said_to_be_on_it_and_a_plate_may_not() -> None:
+    said = (
+        "a man at a table",
+        "a man on a table",
+        "a plate on a table",
+        "a plate at a table",
+        "a man sitting on top of a table",
+    )
+    assert not any(" on " in text for text in relations("a plate at a table", *said))
+    assert any(" on " in text for text in relations("a man at a table", *said))
+
+
 def test_what_one_rides_is_no_deed() -> None:
     said = ("people riding skis on a hill", "people riding snowboards on a hill", "people ski on a hill")
     found = relations("people riding skis on a hill", *said, "a man snowboards on a hill", "a man drives on a hill")

@@ -169,4 +169,5 @@ def test_a_word_in_small_letters_is_no_name_where_a_caption_writes_capitals() ->
 
     assert tags("A man riding skis down a snow covered slope.")["slope"] == "NN"
     assert tags("A man in Paris playing wii.")["Paris"] == "NNP"
+    assert tags("A bridge in london on a cold day.")["london"] == "NNP"
     assert tags("a man riding a bus in new york")["york"] == "NNP", "no capitals, no telling"
