@@ -121,6 +121,14 @@ def _top(counts: dict[_Key, int], most: int) -> list[tuple[_Key, int]]:
     return sorted(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most])
 
 
+def _by_first(counts: dict[Pair, int]) -> dict[str, dict[str, int]]:
+    """Return counts of pairs by their first word: small tables are found sooner than pairs in a large one."""
+    table: dict[str, dict[str, int]] = {}
+    for (a, b), count in counts.items():
+        table.setdefault(a, {})[b] = count
+    return table
+
+
 def _information(one: float, other: float, both: float) -> float:
     """Return the normalised pointwise mutual information of three log shares, within [-1, 1]."""
     return max(-1.0, min(1.0, (one + other - both) / both))
@@ -298,17 +306,11 @@ class PoolStatistics:
 
     @cached_property
     def _following(self) -> dict[str, dict[str, int]]:
-        table: dict[str, dict[str, int]] = {}
-        for (a, b), count in self.adjacent.items():
-            table.setdefault(a, {})[b] = count
-        return table
+        return _by_first(self.adjacent)
 
     @cached_property
     def _running(self) -> dict[str, dict[str, int]]:
-        table: dict[str, dict[str, int]] = {}
-        for (a, b), count in self.runs.items():
-            table.setdefault(a, {})[b] = count
-        return table
+        return _by_first(self.runs)
 
     @cached_property
     def _by_pos(self) -> dict[str, list[tuple[str, int]]]:
