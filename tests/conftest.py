@@ -16,11 +16,6 @@ settings.register_profile("pairwright", deadline=None)
 settings.load_profile("pairwright")
 
 
-def examples(few: int) -> int:
-    """Return how many examples a costly property is tried on: these few, or ten times as many by PAIRWRIGHT_THOROUGH=1."""
-    return few * (10 if os.environ.get("PAIRWRIGHT_THOROUGH") else 1)
-
-
 # A `CliRunner` makes the tree of all commands anew for each call, which takes longer than most of the calls.
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
 

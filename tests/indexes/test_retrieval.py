@@ -22,7 +22,6 @@ from pairwright.indexes.queries import Query, class_queries, text_queries
 from pairwright.indexes.retrieval import Modes, Per, Retrieval, RetrieveOptions, retrieve
 from pairwright.indexes.search import Index, open_index
 from pairwright.indexes.sidecar import IndexOptions
-from tests.conftest import examples
 from tests.indexes.corpus import ANIMALS, Given, batches, captions, keys, mixture, numbered, pairs, unit
 
 POOL = pairs()
@@ -121,7 +120,7 @@ def expected(
     return sorted(left, key=lambda hit: (hit[0], modes.index(hit[1]), hit[2]))
 
 
-@settings(max_examples=examples(10))
+@settings(max_examples=25)
 @given(
     st.sampled_from(["t2t", "t2i", "both"]),
     st.sampled_from(["query", "concept"]),
