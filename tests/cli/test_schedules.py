@@ -40,8 +40,7 @@ def test_a_build_can_end_after_one_stage_and_go_on(run: Run, captions: Path) -> 
         (["--interval", "often"], "such as 30m"),
         (["--interval", "0m"], "such as 30m"),
         ([], "either --cron or --interval"),
-        # Slow, since Prefect reads the cron: `tests/flows/test_serving.py` has it without a process of its own.
-        pytest.param(["--cron", "0 25 * * *"], "not five fields", marks=pytest.mark.slow),
+        (["--cron", "0 25 * * *"], "not five fields"),
     ],
 )
 def test_a_wrong_schedule_is_told_in_one_line(run: Run, captions: Path, options: list[str], said: str) -> None:
