@@ -14,7 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pairwright.datasets.errors import PairwrightError
+
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+_TRIAL = bytes(1 << 16)  # more than what is left of a last block
 _HERE = "@" + re.sub(r"[^A-Za-z0-9.-]", "_", platform.node())[:60]
 
 
@@ -40,7 +43,7 @@ def replacing(path: Path) -> Iterator[Path]:
             os.fsync(handle.fileno())
         temporary.replace(path)
     except Exception as error:
-        number = _of_the_disk(error)
+        number = _of_the_disk(error) or _asked_of_the_disk(error, temporary)
         if number is None and isinstance(error, OSError) and error.filename == str(temporary):
             number = error.errno  # such as a folder that may not be written into: the user knows `path` alone
         if number is None or (isinstance(error, OSError) and error.filename not in {None, str(temporary)}):
@@ -60,6 +63,21 @@ def _of_the_disk(error: Exception) -> int | None:
         return error.errno if error.errno in _OF_THE_DISK else None
     said = str(error)
     return next((no for no in _OF_THE_DISK if f"(os error {no})" in said or os.strerror(no) in said), None)
+
+
+def _asked_of_the_disk(error: Exception, temporary: Path) -> int | None:
+    """Return what is wrong with the disk, by writing more, where a library's error leaves out its cause.
+
+    So does polars' about the end of a Parquet file: "Invalid thrift: transport error".
+    """
+    if isinstance(error, OSError | PairwrightError):
+        return None
+    try:
+        with temporary.open("ab") as handle:
+            handle.write(_TRIAL)
+    except OSError as refused:
+        return _of_the_disk(refused)
+    return None
 
 
 def remove_left_behind(*paths: Path) -> None:

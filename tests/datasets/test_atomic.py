@@ -54,6 +54,31 @@ def test_a_full_disk_is_told_with_the_file_whoever_wrote_it(tmp_path: Path, erro
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("part", [0.1, 0.4, 0.7, 0.99])
+def test_a_disk_that_takes_no_more_is_told_wherever_in_a_table_it_is_full(tmp_path: Path, part: float) -> None:
+    """Most of this table is its footer, of whose writing polars says "Invalid thrift: transport error"."""
+    resource = pytest.importorskip("resource", reason="the system has no limits of files' sizes")
+    path = tmp_path / "a.parquet"
+    frame = pl.DataFrame({f"column {number} of a wide table": ["a"] for number in range(500)})
+    write_frame(frame, path)
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(len(before) * part), hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            write_frame(frame, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(path))
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == before
+
+
+def write_frame(frame: pl.DataFrame, path: Path) -> None:
+    with replacing(path) as temporary:
+        frame.write_parquet(temporary)
+
+
 def test_an_error_about_another_file_keeps_its_name(tmp_path: Path) -> None:
     other = OSError(errno.EIO, "Input/output error", "input.tar")
     with pytest.raises(OSError, match=r"input\.tar"):

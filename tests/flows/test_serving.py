@@ -33,7 +33,9 @@ PATIENCE = 300.0  # seconds
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Path:
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A build of nine pairs, and a home of its own for Prefect: a server knows the runs of all before it there."""
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path / "prefect"))
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"caption": f"a dog and {n} cats"}) + "\n" for n in range(9)))
     settings = {"name": "night", "input": {"path": "in.jsonl"}, "shards": {"images": False}, "workers": 1}
     (tmp_path / "build.yaml").write_text(yaml.safe_dump(settings))
