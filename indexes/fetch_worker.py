@@ -5,15 +5,18 @@ it does not always end. Those are spawned, and a spawned process begins with the
 started it, which is this one. So what is prepared here holds in each of them:
 
 - the opener that guards addresses and time (`fetch_opener.py`);
-- no torch: webdataset would load it, 1.7 s and 200 MB a process, for its data loaders, which nobody uses here;
+- no torch, Ray or Hugging Face hub: packages that img2dataset imports would load them, 1.7 s and 200 MB a process for
+  torch alone, for data loaders and clusters that nobody uses here;
 - an empty module under the name of ``wandb``, which img2dataset imports and, with ``enable_wandb`` off, never uses:
   what is not loaded does not call home, and a second of every start is saved;
+- albumentations is imported when an image is resized, and so not by the two processes that resize none;
 - an end when the starter ends: this process is the head of a process group, and ends the group when its standard input
   closes, which happens whatever way the starter dies; the spawned ones end when this one does.
 
 The job comes in the environment variable `JOB`, as JSON: ``arguments`` of ``img2dataset.download`` and ``manners``.
 """
 
+import importlib
 import json
 import os
 import signal
@@ -27,14 +30,26 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 JOB = "PAIRWRIGHT_FETCH_JOB"
+_NOT_NEEDED = ("torch", "ray", "huggingface_hub")
 
 
 class _Without(MetaPathFinder):
-    """Says that torch is not installed."""
+    """Says that what a downloader does not need is not installed."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002 - as the protocol has it
-        if fullname == "torch":
-            raise ModuleNotFoundError("torch is not loaded in a downloader", name="torch")
+        if fullname in _NOT_NEEDED:
+            raise ModuleNotFoundError(f"{fullname} is not loaded in a downloader", name=fullname)
+
+
+class _Later(types.ModuleType):
+    """Stands for a module, which is imported when something of it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked by who imports, not by who uses
+            raise AttributeError(name)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        return getattr(importlib.import_module(self.__name__), name)
 
 
 def prepare(job: dict[str, Any]) -> None:
@@ -42,9 +57,9 @@ def prepare(job: dict[str, Any]) -> None:
     from pairwright.indexes.fetch_opener import FetchOpener, Manners
 
     sys.meta_path.insert(0, _Without())
-    nothing = types.ModuleType("wandb")
-    nothing.__spec__ = ModuleSpec("wandb", None)  # who asks whether it is there shall get an answer
-    sys.modules["wandb"] = nothing
+    for module in (types.ModuleType("wandb"), _Later("albumentations")):
+        module.__spec__ = ModuleSpec(module.__name__, None)  # who asks whether it is there shall get an answer
+        sys.modules[module.__name__] = module
     urllib.request.install_opener(FetchOpener(Manners(**job["manners"])))
 
 
