@@ -10,6 +10,7 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Coroutine
+from contextlib import nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,6 @@ from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.engine import engine
 from pairwright.flows.generations import generations, limited_section
-from pairwright.flows.in_flow import own_server
 from pairwright.flows.increment import (
     Base,
     Increment,
@@ -35,6 +35,7 @@ from pairwright.flows.increment import (
 from pairwright.flows.inputs import input_state, named_state, read_options, with_local_inputs
 from pairwright.flows.layout import COPIES, part_name
 from pairwright.flows.lock import exclusive
+from pairwright.flows.prefect_server import server_of_a_build
 from pairwright.flows.preflight import refuse_broken_prefect
 from pairwright.flows.progress import Progress, Silence
 from pairwright.flows.publishing import publish
@@ -54,7 +55,6 @@ from pairwright.flows.story import Story
 from pairwright.flows.summary import Truth, finish_build, stages_told, sweep, sweep_receipts
 from pairwright.flows.versions import NEXT, discard, forget_increments, newest, recover
 from pairwright.flows.vocabularies import config_with_vocabulary
-from pairwright.flows.watchdog import ends_with_us
 from pairwright.generators.language.wordnet import load_wordnet
 
 
@@ -104,7 +104,8 @@ def build(  # noqa: PLR0913 - keywords, each told of below
     this = _RUN.set(_Run(progress or Silence(), truth, retry_failed, scope or Scope()))
     run = _as_flow(run_build) if prefect else _heeding_sigterm(run_build)
     try:
-        return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
+        with server_of_a_build() if prefect else nullcontext():
+            return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
     except _ends(prefect=prefect):
         raise PairwrightError("ended by a signal. What is done is kept: start the same build again to go on.") from None
     finally:
@@ -165,7 +166,7 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
         this.progress.note(told)
     if checked.publish:
         open_store(checked.publish)  # as above: before the work
-    with exclusive(folder), ends_with_us(own_server()):
+    with exclusive(folder):
         recover(folder)
         base = _base(checked, folder, this) if checked.incremental else None
         manifest = await (_incremental(checked, base, this) if base else _full(checked, folder, this))

@@ -1,8 +1,13 @@
-"""The Prefect server that a schedule needs: the user's, or one of our own that ends with us.
+"""The Prefect server that a build or a schedule needs: the user's, or one of our own that ends with us.
 
-A schedule is kept by a service of Prefect's server. The ephemeral server that a single flow gets does not run that
-service, so `serve` starts a whole one, on loopback, with its web page; its database stands in PREFECT_HOME, so that the
-next one knows the runs of this one.
+Both have their database in PREFECT_HOME, so that the next one knows the runs of this one.
+
+- A build gets a temporary one without services and page, started as Prefect starts its own. Prefect's way would import
+  the whole server into the build as well, and then wait for the other: twice the seconds.
+- A schedule is kept by a service, so `serve` starts a whole one, with its web page.
+
+Each is in a session of its own: a terminal's Ctrl-C goes to all processes of a session, and a build whose server is
+gone would try for minutes to report its end.
 """
 
 import os
@@ -12,12 +17,12 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 
 from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.flows.preflight import prepare_prefect
+from pairwright.flows.preflight import prefect_home, prepare_prefect
 from pairwright.flows.watchdog import ends_with_us
 
 HOST = "127.0.0.1"
@@ -37,23 +42,44 @@ def server_of_our_own(port: int) -> Iterator[str]:
         UsageError: when the port is taken.
         PairwrightError: when the server does not come up.
     """
+    # Leases of the one place that a run holds outlive the server: in memory they would be forgotten, the place not.
+    with _running(["prefect", "server", "start"], port, {"PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": _LEASES}) as url:
+        yield url
+
+
+@contextmanager
+def server_of_a_build() -> Iterator[None]:
+    """Have Prefect use the server that its settings name, or a temporary one for the block.
+
+    Raises:
+        PairwrightError: when the server does not come up.
+    """
+    from pairwright.flows.prefect_api import PREFECT_API_URL, temporary_settings
+
+    if PREFECT_API_URL.value():
+        yield
+        return
+    settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
+    nothing_to_import = str(prefect_home())  # without it the working directory comes first on the server's path
+    server = ["uvicorn", "--factory", "prefect.server.api.server:create_app", "--app-dir", nothing_to_import]
+    with (
+        _running([*server, "--log-level", "error", "--lifespan", "on"], 0, settings) as url,
+        temporary_settings({PREFECT_API_URL: url}),
+    ):
+        yield
+
+
+@contextmanager
+def _running(module: Sequence[str], port: int, settings: Mapping[str, str]) -> Iterator[str]:
+    """Run a Python module that is a Prefect server, with settings that the user's go before."""
     port = _free(port)
     prepare_prefect()
-    # Leases of the one place that a run holds outlive the server: in memory they would be forgotten, the place not.
-    environment = {"PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": _LEASES, **os.environ}
-    command = [
-        sys.executable,
-        "-m",
-        "prefect",
-        "server",
-        "start",
-        "--host",
-        HOST,
-        "--port",
-        str(port),
-    ]
     process = subprocess.Popen(  # noqa: S603 - our own Python and a number
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        [sys.executable, "-P", "-m", *module, "--host", HOST, "--port", str(port)],
+        env={**settings, **os.environ},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         with ends_with_us(process.pid):

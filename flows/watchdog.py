@@ -1,7 +1,6 @@
 """A process that shall not outlive this one, even when this one is killed outright.
 
-Prefect ends its ephemeral server when Python exits; a process that is killed does not exit in order, and its
-server would run on for ever. So a shell waits on a pipe that only this process holds open: when the pipe closes,
+A process that is killed does not exit in order, and the Prefect server that it started would run on for ever. So a shell waits on a pipe that only this process holds open: when the pipe closes,
 for whatever reason, it ends the server.
 """
 
@@ -13,11 +12,8 @@ _WATCHING: list[subprocess.Popen[bytes]] = []
 
 
 @contextmanager
-def ends_with_us(pid: int | None) -> Iterator[None]:
-    """End the process ``pid`` when this process dies inside the block; do nothing for None."""
-    if pid is None:
-        yield
-        return
+def ends_with_us(pid: int) -> Iterator[None]:
+    """End the process ``pid`` when this process dies inside the block."""
     command = ["/bin/sh", "-c", 'read _; kill "$1"', "watchdog", str(pid)]
     quiet = subprocess.DEVNULL
     watchdog = subprocess.Popen(  # noqa: S603 - a fixed command and a number

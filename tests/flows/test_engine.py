@@ -1,20 +1,21 @@
 """What the engine promises about its processes: none is in the way when a build is ended, and none stays."""
 
-import importlib
 import multiprocessing
 import os
 import signal
-import subprocess
 import time
+import urllib.request
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from urllib.error import URLError
 
 import pytest
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
+from pairwright.flows.prefect_server import _running
 from pairwright.flows.processes import end_with_the_build
 from pairwright.flows.progress import Silence
 
@@ -29,17 +30,31 @@ def test_a_worker_ends_at_ctrl_c_at_once_and_without_a_traceback(capfd: pytest.C
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_prefects_server_does_not_hear_the_ctrl_c_of_a_terminal() -> None:
-    importlib.import_module("pairwright.flows.prefect_api")  # sees to it
-    from prefect.server.api.server import SubprocessASGIServer
+SERVER = """
+import os, sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
-    popen = subprocess.Popen
-    with SubprocessASGIServer()._run_uvicorn_command() as server:
-        try:
-            assert os.getsid(server.pid) == server.pid
-        finally:
-            server.kill()
-    assert subprocess.Popen is popen
+class Health(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(str(os.getsid(0)).encode())
+
+HTTPServer(("127.0.0.1", int(sys.argv[-1])), Health).serve_forever()
+"""
+
+
+def test_a_server_of_our_own_does_not_hear_the_ctrl_c_of_a_terminal_and_ends_with_its_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a_server.py").write_text(SERVER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    with _running(["a_server"], 0, {}) as url:
+        with urllib.request.urlopen(f"{url}/health") as reply:  # noqa: S310 - loopback
+            session = int(reply.read())
+        assert session != os.getsid(0)
+    with pytest.raises(URLError):
+        urllib.request.urlopen(f"{url}/health")  # noqa: S310 - loopback
 
 
 class Ended(Silence):
