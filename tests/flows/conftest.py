@@ -1,6 +1,7 @@
 """A small corpus of ColorShape texts, a config over it, and a Prefect server."""
 
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,8 +30,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def with_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """An environment that names a Prefect server, for processes that need not start one of their own: seconds each."""
+    home = tmp_path_factory.mktemp("server")
+    shutil.copytree(os.environ["PREFECT_HOME"], home, dirs_exist_ok=True)  # with its database, if a test has made one
     with ExitStack() as ending:
-        with patch.dict(os.environ, {"PREFECT_HOME": str(tmp_path_factory.mktemp("server"))}):
+        with patch.dict(os.environ, {"PREFECT_HOME": str(home)}):
             url = ending.enter_context(server_of_our_own(0))
             environment = {**os.environ, "PREFECT_API_URL": url}
         yield environment

@@ -201,9 +201,7 @@ def test_a_second_build_in_the_same_folder_is_refused(corpus: Path, tmp_path: Pa
         build(checked(settings(corpus)), tmp_path / "build")
 
 
-def by_prefect(
-    folder: Path, config: dict[str, Any], environment: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def by_prefect(folder: Path, config: dict[str, Any], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Build in a process of its own: whoever has run a flow cannot fork any more, and loaders in other tests do."""
     (folder / "build.yaml").write_text(yaml.safe_dump(config))
     command = [sys.executable, "-m", "pairwright", "build", str(folder / "build.yaml"), "--out", str(folder / "build")]
@@ -216,10 +214,10 @@ def test_prefect_runs_the_same_build(corpus: Path, built: Path, tmp_path: Path, 
     assert contents(tmp_path / "build") == contents(built)
 
 
-def test_a_failure_in_a_prefect_task_is_still_our_error(tmp_path: Path) -> None:
-    """Through a temporary server of Prefect, which the builds of other tests are spared."""
+def test_a_failure_in_a_prefect_task_is_still_our_error(tmp_path: Path, with_server: dict[str, str]) -> None:
     (tmp_path / "in.jsonl").write_text('{"caption": ""}\n{"caption": "a"}')
-    done = by_prefect(tmp_path, {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1})
+    config = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}
+    done = by_prefect(tmp_path, config, with_server)
     assert done.returncode == 1
     assert "empty_caption" in done.stderr
     assert "Traceback" not in done.stderr

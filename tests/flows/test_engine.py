@@ -55,6 +55,10 @@ def test_a_server_of_our_own_does_not_hear_the_ctrl_c_of_a_terminal_and_ends_wit
         assert session != os.getsid(0)
     with pytest.raises(URLError):
         urllib.request.urlopen(f"{url}/health")  # noqa: S310 - loopback
+    with pytest.raises(ZeroDivisionError), _running(["a_server"], 0, {}) as url:
+        raise ZeroDivisionError
+    with pytest.raises(URLError):
+        urllib.request.urlopen(f"{url}/health")  # noqa: S310 - loopback
 
 
 class Ended(Silence):
