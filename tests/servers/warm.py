@@ -30,7 +30,8 @@ from pairwright.generators.language.wordnet import load_wordnet
 ROOT = Path(__file__).parents[2]
 # What most commands import; Prefect and what asks models are left to those who use them.
 IMPORTED = ("pairwright.cli.main", "pairwright.flows.build", "pairwright.filters.audit", "pairwright.indexes.retrieval")
-OF_MODELS = ("torch", "transformers.modeling_utils")  # what those of models import, where it is installed
+# What those of models import, where it is installed.
+OF_MODELS = ("torch", "transformers.models.llama.modeling_llama", "pairwright.training.attention.ranking")
 _LONGEST = 1 << 20
 
 
