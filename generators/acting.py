@@ -10,16 +10,17 @@ from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import FRAMES, GATHERINGS, OF_PEOPLE, WORN
+from pairwright.generators.nouns import FLYING, FRAMES, GATHERINGS, OF_PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import VERBS, Slot, before_it, change_of, meant
-from pairwright.generators.relations import ROOMS, WATERS
+from pairwright.generators.relations import CARRIERS, RIDDEN, ROOMS, WATERS
 from pairwright.generators.verbs import (
     ALWAYS,
     ALWAYS_WITH,
     GROUNDED,
     INSTEAD,
     INSTEAD_OF_THINGS,
+    ON_FOOT,
     ON_LAND,
     ON_SCREEN,
     PARTICIPLES,
@@ -46,9 +47,15 @@ _OWN_SIDES = frozenset({"back", "side", "sides", "stomach", "belly", "backs"})
 _PARTICLES = frozenset({"up", "down", "off", "out", "over", "away", "back"})
 _GAZES = frozenset({"look", "stare", "gaze"})
 _MOVING = frozenset({"push", "pull", "throw", "kick", "carry"})
-_RIDING = frozenset({"ride", "drive"})  # something: "people riding" alone is rarely said
+RIDING = frozenset({"ride", "drive"})  # something: "people riding" alone is rarely said
+_WAYS_ON = frozenset({"down", "up", "across", "past"})
+_UPON = frozenset({"on", "in"})
+_CARRYING = CARRIERS | frozenset(RIDDEN)
+AFOOT = word_set("stand walk run lie lay sleep kneel")  # what nobody does who rides or drives
 _BEFORE_A_DEED = frozenset({"refuse", "wait", "stop"})
 _AUXILIARIES = frozenset({"be", "have", "do", "get", "can", "will"})
+_OF_SOME_BEASTS = frozenset({"graze", "race", "travel"})
+_BOATS = word_set("boat ship ferry canoe kayak yacht sailboat raft")
 _ASTRIDE = word_set("ride wear carry hold use put")
 _OVERHEAD = word_set("over above")
 _ACROSS = word_set("through across past into toward towards around")
@@ -72,6 +79,7 @@ def verbs_of(caption: Caption) -> list[int]:
         for at, token in enumerate(caption.tokens)
         if token.tag in VERBS
         and (token.lemma not in _AUXILIARIES or (token.lemma == "do" and token.tag == "VBG"))
+        and caption.word(at + 1) not in {"utensil", "utensils"}  # "eating utensils"
         and not (token.lemma in SPORTS and token.tag != "VBG" and at and caption.lemmas[at - 1] in _ASTRIDE)
     ]
 
@@ -80,10 +88,16 @@ def deeds(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
     """Yield the verbs that others may replace, whatever else stands in the way."""
     for at in verbs_of(caption):
         tag, lemma = caption.tag(at), caption.tokens[at].lemma
+        if (
+            lemma == "take"
+            and not _has_particle(caption, at)
+            and not lives(caption, candidates, doer_of(caption, candidates, at))
+        ):
+            continue  # only what takes off
         if lemma not in INSTEAD and lemma not in INSTEAD_OF_THINGS and caption.word(at) not in PARTICIPLES:
             continue
         doer = doer_of(caption, candidates, at)
-        participle = tag in {"VBN", "VBG"} and doer is not None
+        participle = tag in {"VBN", "VBG"} and doer is not None and caption.word(at - 1) not in {"has", "have", "had"}
         as_written = PARTICIPLES.get(caption.word(at), ()) if participle else ()
         wanted = [] if tag == "VBN" else [(verb, inflect(verb, tag)) for verb in _verbs(caption, candidates, doer, at)]
         wanted += [(candidates.lemma_of(form), form) for form in as_written if caption.word(at + 1) not in {"a", "the"}]
@@ -183,6 +197,12 @@ def lives(caption: Caption, candidates: Candidates, doer: NounPhrase | None) -> 
     return doer is None or candidates.is_alive(caption.head(doer)) or caption.head(doer) in GATHERINGS
 
 
+def is_carried(caption: Caption) -> bool:
+    """Whether somebody is told to be on or in what carries him: on a horse, on skis, in a truck."""
+    places = (caption.starting_at(found.end) for found in caption.relations if caption.word(found.end - 1) in _UPON)
+    return any(place is not None and caption.head(place) in _CARRYING for place in places)
+
+
 def others_may(caption: Caption, doer: NounPhrase | None) -> bool:
     """Whether others of that name may be there, who stand where these sit."""
     if doer is None or caption.plural(doer) or caption.head(doer) in GATHERINGS:
@@ -196,6 +216,8 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, new: tuple[str,
     return (
         candidates.is_written(form)
         and (verb not in GROUNDED or AIR.isdisjoint(caption.lower[slot.end :]))
+        and (verb not in ON_FOOT or not is_carried(caption))
+        and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
         and _fits_after(caption, candidates, slot, verb, form)
         and (doer is None or _may_do(caption, candidates, doer, verb))
         and candidates.makes_sense(verb, caption.lemmas[slot.start], caption.contents)
@@ -207,6 +229,10 @@ def _may_do(caption: Caption, candidates: Candidates, doer: NounPhrase, verb: st
     who, living = caption.head(doer), lives(caption, candidates, doer)
     if verb == "hang" and not living and who not in _HANGS:
         return False
+    if verb == "fall" and not living and who in FLYING:
+        return True
+    if (verb in _OF_SOME_BEASTS and who not in OF_PEOPLE | GATHERINGS) or (verb == "drive" and who in _BOATS):
+        return candidates.does(who, verb)
     if living and verb in STEERED and who not in OF_PEOPLE | GATHERINGS and candidates.is_of(who, "living"):
         return candidates.does(who, verb)
     return candidates.acts(who, verb, alone=living)
@@ -226,9 +252,9 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str,
     grounded = old == "fly" and verb in (GROUNDED if word in _OVERHEAD else _IN_PLACE if word in _ACROSS else ())
     if flies or grounded or (verb in WITH_OBJECT and not form.endswith("ed")):
         return False  # "people flying in the sea", "jets sitting over a beach"
-    if word in _ADVERBS or word in _ENDS:
-        return verb not in _RIDING
-    return tag.startswith("RB") or (tag in {"IN", "RP", "TO"} and _goes_before(caption, candidates, verb, at))
+    if word in _ADVERBS or word in _ENDS or tag.startswith("RB"):
+        return verb not in RIDING and word != "apart"
+    return tag in {"IN", "RP", "TO"} and _goes_before(caption, candidates, verb, at)
 
 
 def _takes(caption: Caption, candidates: Candidates, slot: Slot, verb: str, after: NounPhrase) -> bool:
@@ -239,6 +265,7 @@ def _takes(caption: Caption, candidates: Candidates, slot: Slot, verb: str, afte
         (verb != "wear" or not WORN.isdisjoint(names))
         and keeps_its_way(caption.lemmas[slot.start], verb, caption.word(after.end))
         and (caption.tag(after.end) != "RP" or verb in _MOVING)  # "holding a phone | up"
+        and not (caption.lemmas[slot.start] == "watch" and caption.tag(after.end) in VERBS)  # "watching kites | fly"
         and all((verb, name) not in TOGETHER for name in names)
         and not (verb == "watch" and "game" in names and caption.words.has_any(ON_SCREEN))
         and (
@@ -254,9 +281,11 @@ def _goes_before(caption: Caption, candidates: Candidates, verb: str, at: int) -
     word, beyond = caption.word(at), caption.starting_at(at + 1)
     if word == "to" and caption.tag(at + 1) == "VB":
         return verb in _BEFORE_A_DEED
-    if word == "to" and verb in _RIDING:
-        return False
+    if (word in {"to", "with"} and verb in RIDING) or (word in _WAYS_ON and verb in STANDING):
+        return False  # "riding with ski poles", "sitting down a trail"
     noun = caption.head(beyond) if beyond is not None else ""
+    if verb == "fall" and noun in AIR:
+        return word == "through"
     if verb in ON_LAND and (noun in WATERS or noun == "body"):
         return False
     if verb == "hang" and ((word == "on" and noun not in _HUNG_ON) or (word == "in" and noun not in ROOMS)):

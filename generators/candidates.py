@@ -31,7 +31,7 @@ from pairwright.generators.draws import Draws, Urn
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.lemmas import lemma
-from pairwright.generators.language.pool import WORDINGS
+from pairwright.generators.language.links import WORDINGS
 from pairwright.generators.nouns import (
     ADDABLE,
     EVERYWHERE,
@@ -50,6 +50,7 @@ from pairwright.generators.nouns import (
 )
 from pairwright.generators.odds import Odds
 from pairwright.generators.relations import ENCLOSED
+from pairwright.generators.scenes import Scenes
 from pairwright.generators.synonyms import reword_each_other
 from pairwright.generators.wordlists import word_set
 
@@ -67,7 +68,7 @@ UNSAID = 0.02  # share of a word's captions in which a thing is, above which it 
 KNOWN = 100  # captions that have a thing, for what is not said of it to tell anything
 _LIVELY = ("walk", "eat", "look", "run", "graze", "swim")
 _EVERY_PLACE, _MAINLY = frozenset({"on", "in", "at", "under", "through", "along", "down"}), 5
-TRIED = 12  # candidates looked at in one place
+TRIED = 24  # candidates looked at in one place
 
 _PEOPLE = OF_PEOPLE | GATHERINGS
 _ANYBODY = ("man", "woman", "person")  # what one of them does, another may do
@@ -148,6 +149,8 @@ class Slot(NamedTuple):
         described: words that stay before it, adjectives and nouns.
         airborne: the caption speaks of the air.
         whole: what it fills, or is a part or a number of: the lemma before "of", or empty.
+        placed: lemmas of what is said to be at it, things and deeds, each with the preposition.
+        place: the preposition and the noun by which it is said where it is, or empty.
     """
 
     noun: str
@@ -158,8 +161,12 @@ class Slot(NamedTuple):
     described: tuple[str, ...] = ()
     airborne: bool = False
     whole: str = ""
+    placed: tuple[tuple[str, str], ...] = ()
+    place: tuple[str, str] = ("", "")
 
 
+_STUFFED = frozenset({"stuffed", "plush", "teddy"})
+_STILL = frozenset({"sit", "stand", "lie", "lay", "rest", "lean"})  # what things do as well as the living
 _DOUBLE_DECKERS = frozenset({"bus", "train", "tram", "trolley", "boat", "ship", "ferry", "plane", "airplane", "truck"})
 
 
@@ -177,6 +184,7 @@ class Candidates:
         self._thesaurus, self._pool = thesaurus, pool
         self._minimum, self._least = minimum, least
         self.odds = Odds(pool)
+        self.scenes = Scenes(pool, self._is_alive)
         self.adjectives = lru_cache(maxsize=20_000)(self._adjectives)
         self.attributes_of = lru_cache(maxsize=20_000)(self._find_attributes_of)
         self._urn = lru_cache(maxsize=20_000)(self._urn_for)
@@ -249,9 +257,20 @@ class Candidates:
                 continue
             if self.is_said(candidate, slot.noun, words):
                 reason = "true_of_image"
-            elif self.fits(candidate, slot.noun, slot.context):
+            elif self._is_in_place(candidate, slot) and self.fits(candidate, slot.noun, slot.context):
                 return candidate, ""
         return "", reason
+
+    def _is_in_place(self, candidate: str, slot: Slot) -> bool:
+        """Whether captions put such things as are told at the candidate, and the candidate where it is told to be."""
+        word, scenes = candidate.rsplit(maxsplit=1)[-1], self.scenes
+        for left, preposition in slot.placed:
+            if scenes.is_strange(left, preposition, word) or not scenes.is_seen(left, preposition, word):
+                return False
+        preposition, noun = slot.place
+        if not noun:
+            return True
+        return not scenes.is_strange(word, preposition, noun) and scenes.is_seen(word, preposition, noun)
 
     def _fits_after(self, candidate: str, slot: Slot) -> bool:
         """Whether the pool has the candidate after the verb or preposition; not asked where it hardly has any."""
@@ -275,6 +294,8 @@ class Candidates:
             return False
         somebody = slot.noun in OF_PEOPLE and candidate not in _ANIMALS
         acts = not slot.act or somebody or self._pool.adjacency(old, slot.act) < OFTEN
+        if self.is_alive(slot.noun) and not self.is_alive(candidate):
+            acts = slot.act in _STILL or not slot.act  # no plane swims
         least = 1 if candidate in KINDS.get(slot.noun, ()) else SEEN
         if not acts and self._pool.adjacency(word, slot.act) < least:
             return False
@@ -292,9 +313,11 @@ class Candidates:
         word = candidate.rsplit(maxsplit=1)[-1]
         if before == "decker":
             return candidate in _DOUBLE_DECKERS
+        if before in _STUFFED and not (self.is_alive(candidate) or candidate in _LIKENESSES):
+            return False
         if before in UNTOUCHED or any(found.group in _OF_ANYTHING for found in PLACES.get(before, ())):
             return True
-        if before in _OF_THINGS and self.is_of(candidate, "artifact"):
+        if before in _OF_THINGS and self.is_of(candidate, "made"):
             return True
         if self._pool.frequency(before, "NOUN") > self._pool.frequency(before, "ADJ"):
             return self._pool.cooccurrence(before, word) >= OFTEN and self._beside(candidate, before) >= SLACK

@@ -56,7 +56,11 @@ _MOUNTED = word_set("bike bicycle motorcycle horse elephant surfboard scooter mo
 _RIDES = (
     frozenset().union(*map(forms_of, ("ride", "surf", "sit", "jump", "drive"))) | word_set("on trick wave rider race")
 ) - {"bike", "bikes", "bicycle"}  # the thing itself
+_ON_FOOD = frozenset(
+    f"{done} with" for done in ("topped", "covered", "filled", "loaded", "garnished", "stuffed", "decorated")
+)
 _TOUCHED = frozenset({"tie", "hat", "cap"})  # one may hold what one wears
+_BUSY = frozenset(DONE_TO_WORN) - {"holding", "carrying"}  # what nobody does who does something else
 _TAKEN = frozenset({"hold", "carry"})
 _SURROUNDED = ("surrounded", "by")
 _HELD = frozenset({("holding",), ("carrying",), _SURROUNDED})
@@ -100,8 +104,9 @@ def _beside(
 def _beside_whole(candidates: Candidates, wording: str, things: tuple[str, str]) -> tuple[str, ...]:
     """Return what excludes that a thing is a part of another, in it or in somebody's hand."""
     one, other = things
+    upon = wording in _ON_FOOD and one in FOODS and candidates.is_of(other, "food")
     wholes = ((FOODS, TOPPINGS), (BEDS, BEDDING), (WITH_PARTS, PARTS_OF_BUILDINGS))
-    if any(one in whole and other in parts for whole, parts in wholes):
+    if upon or any(one in whole and other in parts for whole, parts in wholes):
         return BESIDE_IT
     if wording == "with" and one in OF_PEOPLE and other in _MOUNTED:
         return (*HANDLED, "on")
@@ -125,6 +130,7 @@ def beside_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) 
     ):
         return "true_of_image"
     rides = noun in _MOUNTED and caption.words.has_any(_RIDES)
+    acts = caption.tag(owned.end) == "VBG"
     reason = "no_candidate"
     for new in rng.by_weight(slot.news, slot.weights):
         if new == "on" and rides:
@@ -132,7 +138,7 @@ def beside_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) 
             continue
         words = new.removeprefix("is ").removeprefix("are ")
         verb = candidates.lemma_of(words.split()[0]) if words.split()[0].endswith("ing") else ""
-        if not _suits(caption, candidates, owned, (verb, words)):
+        if not _suits(caption, candidates, owned, (verb, words)) or (acts and words in _BUSY):
             continue
         if not (caption.words.has_any(forms_of(verb)) if verb else caption.words.said_of(words, noun)):
             return (change_of(caption, slot.start, slot.end, new),)

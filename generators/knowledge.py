@@ -31,6 +31,10 @@ class Pool(Protocol):
         """Return the number of captions with the word ``first`` right before ``second``; "" is a caption's end."""
         ...
 
+    def linked(self, left: str, preposition: str, noun: str) -> int:
+        """Return the number of captions that put a noun or verb so at a noun; "" stands for whatever is there."""
+        ...
+
     def plausibility(self, word: str, context: Iterable[str]) -> float:
         """Return how well a word goes with others, in [-1, 1]; above 0 better than by chance."""
         ...

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from pairwright.generators.knowledge import Pool
 from pairwright.generators.language.lemmas import lemma
-from pairwright.generators.language.pool import WORDINGS
+from pairwright.generators.language.links import WORDINGS
 
 SMOOTHING = 3.0  # captions' worth of what is known of a word whatever stands beside it
 LEAST, MOST = 1e-3, 30.0

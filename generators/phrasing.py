@@ -9,14 +9,24 @@ tells which phrases exclude it, and `WITH_IT` tells what whoever has a thing wit
 from collections.abc import Iterator
 from functools import lru_cache
 
-from pairwright.generators.acting import AIR, doer_of, lives, opens_act, others_may, verbs_of
-from pairwright.generators.candidates import Candidates
+from pairwright.generators.acting import (
+    AFOOT,
+    AIR,
+    RIDING,
+    doer_of,
+    is_carried,
+    lives,
+    opens_act,
+    others_may,
+    verbs_of,
+)
+from pairwright.generators.candidates import Candidates, is_colour
 from pairwright.generators.captions import ANAPHORS, OWN, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import GATHERINGS, OF_PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.placing import Slot, change_of, is_named, others_there
+from pairwright.generators.placing import VEHICLES, VERBS, Slot, change_of, is_named, meant, others_there
 from pairwright.generators.relations import NO_PLACE, WATERS
 from pairwright.generators.verbs import (
     ALWAYS_IN_WORDS,
@@ -26,6 +36,8 @@ from pairwright.generators.verbs import (
     INSTEAD,
     INSTEAD_OF_PHRASES,
     INSTEAD_OF_PHRASES_OF_THINGS,
+    INSTEAD_OF_PHRASES_OF_VEHICLES,
+    ON_FOOT,
     ON_LAND,
     OUT_OF_WORDS,
     STANDING,
@@ -51,13 +63,20 @@ _LISTED = frozenset({"to", "from", "for"})  # only with the verbs that our table
 _NO_WAYS = word_set("snow sand water grass ice mud dirt rain surf ocean sea")  # "walking down the snow"
 _PLAYED = word_set("game wii nintendo guitar instrument piano frisbee xbox")
 _GAMES = word_set("game match tournament competition")
+_SOUGHT = ("looking for", "looks for", "look for", "looked for", "searching", "search", "searches", "seeking")
+_SHOWN_ONE = (("look", "at"), ("point", "at"))
 _LOOKING_ON = (("watch", ""), ("wait", "for"))
 _ON_WAVES = word_set("ride surf catch")
 _BEFORE_A_WAVE = (("wait", "for"), ("look", "at"), ("point", "at"))
 _SHIFTS = frozenset({"push", "pull", "carry", "hold"})
 _PHONES = word_set("phone cellphone telephone cell smartphone iphone")
 _HANDS = word_set("hand hands lap arm arms mouth ear head face mouths heads")
+_NO_STOPS = word_set("water sea ocean river lake air sky")  # where nothing is parked
+_LIMBS = _HANDS | word_set("trunk trunks tail tails tongue paw paws leg legs foot feet neck horn horns tooth teeth")
 _POSING = ("pose", "for")
+_OF_PICTURES = frozenset({_POSING, ("take", "")})
+_DRESSED, _HELD_UP = ("dress", "in"), ("hold", "up")
+_BITTEN = (("out", "of"), ("of",), ("from",))
 _PICTURES = frozenset({"picture", "photo", "photograph"})
 _BOUND = word_set(
     "body camera other wing each picture photo photograph air way trick jump move right left back side front top"
@@ -67,17 +86,22 @@ _BOUND = word_set(
 def phrasings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
     """Yield the verbs, each with its preposition, that others may replace, whatever else stands in the way."""
     for at in verbs_of(caption):
-        lemma, tag = caption.lemmas[at], caption.tag(at)
-        end = _preposition_end(caption, at + 1) if caption.starting_at(at + 1) is None else at + 1
+        tag, end = caption.tag(at), _end(caption, at)
         after = caption.starting_at(end)
         if after is None or caption.tag(after.head) not in {"NN", "NNS"}:
             continue
-        old, noun = (lemma, " ".join(caption.lower[at + 1 : end])), caption.head(after)
-        if (noun in _BOUND and (old != _POSING or noun not in _PICTURES)) or (noun in NO_PLACE and noun not in _BOARDS):
+        old, noun = _said(caption, at, end), caption.head(after)
+        if (noun in _BOUND and not (old in _OF_PICTURES and noun in _PICTURES)) or (
+            noun in NO_PLACE and noun not in _BOARDS
+        ):
             continue
         of_things = INSTEAD_OF_PHRASES_OF_THINGS.get(old, ())
+        if not of_things and noun not in _NO_STOPS:
+            of_things = INSTEAD_OF_PHRASES_OF_VEHICLES.get(old, ())
         if of_things and caption.word(at - 1) != "being":
             yield from _of_things(caption, candidates, (at, end), of_things)
+        if tag == "VBN" and old == _DRESSED:
+            tag = "VBG"
         if tag == "VBN":
             continue
         wanted = _phrases_for(*old) if (tag != "VB" or old[1]) and old[1] not in _LISTED else ()
@@ -108,12 +132,35 @@ def _of_things(
     if doer is None or after is None or not is_named(caption, doer) or lives(caption, candidates, doer):
         return
     noun = caption.head(after)
+    if wanted[0][0] == "park" and caption.head(doer) not in VEHICLES:
+        return
     known = tuple(each for each in wanted if candidates.stands_before(each[1], noun) and candidates.goes_with(*each))
     if known:
         forms = tuple(_phrase(verb, new, "VBG" if tag in {"VBN", "VBD"} else tag) for verb, new in known)
         old = (caption.lemmas[at], " ".join(caption.lower[at + 1 : end]))
         weights = candidates.odds.of_phrases(old, known, noun)
         yield Slot(at, end, forms, weights, tuple(verb for verb, _ in known), doer)
+
+
+def _end(caption: Caption, at: int) -> int:
+    """Return where a verb with its preposition ends, or what is said for it in several words ("taking a bite of")."""
+    if caption.lemmas[at] == "take" and caption.lower[at + 1 : at + 3] == ("a", "bite"):
+        return (
+            at + 3 + next((len(words) for words in _BITTEN if caption.lower[at + 3 : at + 3 + len(words)] == words), 0)
+        )
+    if caption.starting_at(at + 1) is not None:
+        return at + 1
+    if (caption.lemmas[at], caption.word(at + 1)) == _HELD_UP:
+        return at + 2
+    return _preposition_end(caption, at + 1)
+
+
+def _said(caption: Caption, at: int, end: int) -> tuple[str, str]:
+    """Return a verb and its preposition, as our tables have them."""
+    if end > at + 3 and caption.word(at + 2) == "bite":
+        return "eat", ""
+    old = (caption.lemmas[at], " ".join(caption.lower[at + 1 : end]))
+    return (old[0], "") if old == _HELD_UP else old
 
 
 def _preposition_end(caption: Caption, at: int) -> int:
@@ -143,6 +190,8 @@ def _always(verb: str, preposition: str, noun: str) -> tuple[tuple[str, str], ..
         return _BEFORE_A_WAVE
     if verb == "play" and preposition == "in" and noun in _GAMES:
         return _LOOKING_ON
+    if verb == "take" and noun in _PICTURES:
+        return _SHOWN_ONE
     if preposition:
         may = (verb, preposition) != _POSING or noun in _PICTURES  # and not "at a camera", where those who pose look
         return INSTEAD_OF_PHRASES.get((verb, preposition), ()) if may else ()
@@ -161,6 +210,7 @@ def _is_said(verb: str, preposition: str) -> bool:
 
 @lru_cache(maxsize=20_000)
 def _phrase(verb: str, preposition: str, tag: str) -> str:
+    tag = "VBN" if tag == "VBG" and verb in {"park", "stop"} else tag  # "parked by", as captions say it
     return f"{inflect(verb, tag)} {preposition}".rstrip()
 
 
@@ -180,15 +230,22 @@ def other_phrase(caption: Caption, candidates: Candidates, slot: Slot, rng: Draw
         verb, form = slot.lemmas[which], slot.news[which]
         if not _suits(caption, candidates, slot, verb, form):
             continue
-        if not caption.words.has_any(forms_of(verb)):
+        if not caption.words.has_any(_SOUGHT if form.endswith(" for") and verb == "look" else forms_of(verb)):
             return (change_of(caption, slot.start, slot.end, form),)
         reason = "true_of_image"
     return reason
 
 
+def _goes_on(caption: Caption, after: NounPhrase | None) -> bool:
+    """Whether a deed follows a phrase: whoever is "wearing a helmet | doing a trick" does not look for it meanwhile."""
+    return after is not None and caption.tag(after.end) == "VBG"
+
+
 def _is_held(caption: Caption, after: NounPhrase | None) -> bool:
     """Whether a phrase is no thing, or goes on to say that somebody has it in his hands: "a phone | to her ear"."""
-    return after is not None and not (is_named(caption, after) and _HANDS.isdisjoint(caption.lower[after.end :]))
+    return after is not None and not (
+        is_named(caption, meant(caption, after)) and _HANDS.isdisjoint(caption.lower[after.end :])
+    )
 
 
 def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form: str) -> bool:
@@ -201,9 +258,14 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form
     return (
         (verb != "wear" or noun in WORN)
         and (verb not in GROUNDED or AIR.isdisjoint(caption.lower[slot.end :]))
+        and (verb not in ON_FOOT or not is_carried(caption))
+        and (verb != "fly" or who not in _PEOPLE)
+        and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
+        and not (form.endswith(" for") and (noun in _LIMBS or is_colour(noun) or _goes_on(caption, after)))
         and (verb not in STANDING or beyond not in WAYS)
         and keeps_its_way(old, verb, beyond)
         and not (old == "drink" and beyond == "from" and form.endswith(" in"))  # "swimming in water from a pond"
+        and not (old == "watch" and after is not None and caption.tag(after.end) in VERBS)  # "watching kites | fly"
         and not (verb in ON_LAND and noun in WATERS)
         and not (is_own and caption.word(slot.end - 1) == "with" and not form.endswith(" with"))
         and not (form.endswith(" down") and noun in _NO_WAYS)

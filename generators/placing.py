@@ -101,11 +101,14 @@ _ON_THE_SHORE = word_set(
 _LANDS = word_set(
     "field street road beach park yard city town lot plaza area court runway forest hill mountain sidewalk"
 )
-_VEHICLES = word_set("car truck bus van taxi cab train suv airplane plane jet boat ship")
+VEHICLES = word_set(
+    "car truck bus van taxi cab train suv airplane plane jet boat ship motorcycle scooter jeep tram trolley locomotive"
+)
 _LOADED, _LOADING = word_set("bike bicycle motorcycle motorbike scooter car"), word_set("truck boat ship train")
 _LARGER = SURROUNDINGS | word_set(
     "bridge tunnel building house barn store shop hangar warehouse church dock water tree"
 )
+_LIMBS = word_set("arm hand leg lap head back shoulder neck face foot knee wrist chest")  # nothing is under his arm
 _IN_BOWLS = word_set("soup salad water milk cereal sauce")
 _LARGE_BEASTS = word_set("zebra giraffe elephant horse cow bull sheep camel donkey pony rhino buffalo bison moose ox")
 _CLIMBED = word_set("fence tree pole post wall bush")
@@ -140,7 +143,8 @@ def places(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
     """Yield the relations that others may replace, whatever else stands in the way."""
     for found in caption.relations:
         wording, after = " ".join(caption.lower[found.start : found.end]), caption.starting_at(found.end)
-        if wording in _GAZED and after is not None and caption.tokens[found.start - 1].lemma in _GAZING:
+        gazing = caption.tokens[found.start - 1].lemma in _GAZING and caption.tag(found.start - 1) in VERBS
+        if wording in _GAZED and after is not None and gazing:
             yield Slot(found.start, found.end, _AWAY_FROM, (_AWAY,))
         elif after is not None and wording in _ON and caption.head(after) in RIDDEN:
             if _rides(caption, candidates, found):
@@ -239,7 +243,8 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
             reason = "true_of_image"
             continue
         if (
-            (new in _IN and (solid or wide))
+            (new in _IN and (solid or wide or noun in TABLES))
+            or (new in _ON_AND_UNDER and noun in _LIMBS)
             or (new in _ON_AND_UNDER and (small or wide))
             or not candidates.stands_before(new, noun)
         ):
@@ -263,9 +268,9 @@ def _is_under_nobody(caption: Caption, candidates: Candidates, before: NounPhras
 def _is_wide(caption: Caption, before: NounPhrase | None, noun: str) -> bool:
     """Whether something is told of that is too large to be on, in or under a thing: a field, a car beside a hydrant."""
     one = caption.head(before) if before is not None else ""
-    if one in _VEHICLES:
+    if one in VEHICLES:
         return noun not in _LARGER and not (one in _LOADED and noun in _LOADING)
-    return one in _LANDS or (one in _LOADED and noun in _VEHICLES) or (one in _LARGE_BEASTS and noun in _CLIMBED)
+    return one in _LANDS or (one in _LOADED and noun in VEHICLES) or (one in _LARGE_BEASTS and noun in _CLIMBED)
 
 
 def _holds_nothing(caption: Caption, candidates: Candidates, after: NounPhrase) -> bool:

@@ -15,7 +15,7 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import GATHERINGS, OPEN_PLACES, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import Slot, before_it, change_of, is_bound, is_named, may_be_others
-from pairwright.generators.relations import BESIDE_ROOMS, EVENTS, ROOMS, SURFACES
+from pairwright.generators.relations import BESIDE_ROOMS, EVENTS, ROOMS, SURFACES, TOPPINGS
 from pairwright.generators.verbs import ON_SCREEN
 from pairwright.generators.wordlists import word_set
 
@@ -59,9 +59,13 @@ _BACK_AND_FRONT = {"background": "foreground", "foreground": "background"}
 # What stands behind a thing as a wall does: it may be in front of it, and on or under it never.
 _NEVER_ON_IT = OPEN_PLACES | SURROUNDINGS | SURFACES | word_set("building fence house window door people person crowd")
 _RUN_AFTER = word_set("run go chase look race walk one")
-_PLANES = word_set("plane airplane jet helicopter jetliner airliner aircraft biplane")
+_FLYING = word_set(
+    "plane airplane jet helicopter jetliner airliner aircraft biplane bird seagull gull eagle hawk pigeon"
+)
 _THROUGH = word_set("in through across against on")
-_GROUNDED = word_set("parked sitting sits landed landing ground runway tarmac airport taxiing")
+_GROUNDED = word_set(
+    "perched perches perch standing parked sitting sits landed landing ground runway tarmac airport taxiing"
+)
 _TIMES = {"during": ("after", "before"), "after": ("before",), "before": ("after",)}
 _AT_A_TIME = _TIMES | {"in": ("after", "before"), "at": ("after", "before")}
 _TIMED = EVENTS | word_set(
@@ -150,6 +154,8 @@ def _may_be(candidates: Candidates, one: str, new: str, other: str) -> bool:
         return False
     if new in _UPON and (one in _NEVER_ON_IT or candidates.is_alive(other)):
         return False
+    if one in TOPPINGS and new not in _SIDE_BY_SIDE:
+        return False  # cream that is behind a cake
     return candidates.stands_before(new, other)
 
 
@@ -196,7 +202,7 @@ def landed(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
         who = before_it(caption, at)
         there = at + 1 + (caption.tag(at + 1) in {"RB", "RP"})
         sky = caption.starting_at(there + 1)
-        flies = who is not None and caption.head(who) in _PLANES and caption.word(there) in _THROUGH
+        flies = who is not None and caption.head(who) in _FLYING and caption.word(there) in _THROUGH
         if not flies or sky is None or caption.head(sky) != "sky" or not (sky.adjectives and caption.is_whole(sky)):
             yield "no_edit"
         elif caption.words.has_any(_GROUNDED) or not candidates.goes_with("sit", "under"):

@@ -22,6 +22,7 @@ from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.phrasing import other_phrase, phrasings
 from pairwright.generators.placing import (
     MEDIA,
+    VERBS,
     Slot,
     before_it,
     change_of,
@@ -29,18 +30,21 @@ from pairwright.generators.placing import (
     is_named,
     is_place,
     is_worn,
+    meant,
     other_place,
     others_there,
     places,
 )
 from pairwright.generators.pronouns import EACH_OTHER, grounds, landed, other_side, pointed_at, times
 from pairwright.generators.relations import EVENTS, FAR, NO_PLACE, NOT_FAR, Found
+from pairwright.generators.scenes import Scene
 from pairwright.generators.wordlists import word_set
 
 _NEVER_FAR = MEDIA | FIGURES | NO_PLACE | EVENTS | {"floor"}
 _WITH_A_WAY = word_set("look stare gaze glance climb crawl")
 _HAVING = {"with": ("without",), "has": ("lacks", "is without"), "have": ("lack", "are without")}
 _SOME = word_set("some several many various multiple numerous")  # "without any", and not "without some"
+_AMOUNTS = word_set("lot lots bunch plenty")
 _HAVING_LONGER_BEGINS = frozenset(words[0] for words in HAVING_LONGER)
 _LOOKING = frozenset({"look", "stare", "gaze", "peer"})
 _FACES = word_set("ear ears mouth face eye eyes head chest lip lips cheek")
@@ -67,14 +71,19 @@ def replace_relation(
         *((slot, other_side) for slot in pointed_at(caption, candidates)),
     ]
     offers = [(_weighed(caption, candidates, slot), maker) for slot, maker in offers]
+    unseen = []
     for slot, maker in rng.by_weight(offers, [sum(slot.weights) for slot, _ in offers]):
-        yield maker(caption, candidates, slot, rng)
+        seen, rest = _scenes(caption, candidates, slot)
+        unseen.append((rest, maker))
+        if seen.news:
+            yield maker(caption, candidates, seen, rng)
     yield from (_other_way(caption, at) for at in verbs_of(caption))
     yield from _away(caption)
     yield from _apart(caption)
     yield from times(caption, rng)
     yield from landed(caption, candidates)
     yield from grounds(caption)
+    yield from (maker(caption, candidates, rest, rng) for rest, maker in unseen if rest.news)
     if last_resorts:
         yield from _last_resorts(caption, candidates, rng)
 
@@ -85,6 +94,37 @@ def _weighed(caption: Caption, candidates: Candidates, slot: Slot) -> Slot:
     runs = candidates.odds.of_runs(before, old, slot.news, caption.word(slot.end))
     # Squared, since what reads oddly is to be avoided more than evened out.
     return slot._replace(weights=tuple(weight * run * run for weight, run in zip(slot.weights, runs, strict=True)))
+
+
+def _scenes(caption: Caption, candidates: Candidates, slot: Slot) -> tuple[Slot, Slot]:
+    """Return what of a slot captions have of such things, or deeds, at such a place, and what they do not have."""
+    doer, after = slot.doer or before_it(caption, slot.start), caption.starting_at(slot.end)
+    following = next((found for found in caption.relations if found.start == slot.end), None)
+    beyond = caption.starting_at(following.end) if following is not None else None
+    told = candidates.scenes.are_told(
+        slot.news,
+        slot.lemmas,
+        Scene(
+            who=caption.head(doer) if doer is not None else "",
+            act=caption.lemmas[slot.start - 1] if caption.tag(slot.start - 1) in VERBS else "",
+            noun=caption.head(after) if after is not None else "",
+            following=" ".join(caption.lower[following.start : following.end]) if following is not None else "",
+            beyond=caption.head(beyond) if beyond is not None else "",
+        ),
+    )
+    if all(told):
+        return slot, slot._replace(news=())
+    seen, unseen = ([at for at, each in enumerate(told) if each is wanted] for wanted in (True, False))
+    return _of_them(slot, seen), _of_them(slot, unseen)
+
+
+def _of_them(slot: Slot, kept: Sequence[int]) -> Slot:
+    """Return a slot of which only some may be written."""
+    return slot._replace(
+        news=tuple([slot.news[at] for at in kept]),
+        weights=tuple([slot.weights[at] for at in kept]),
+        lemmas=tuple([slot.lemmas[at] for at in kept]) if slot.lemmas else (),
+    )
 
 
 def _last_resorts(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
@@ -131,6 +171,9 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
     new = next((new for new in news if all(map(candidates.is_written, new.split()))), "")
     if after is None or not said or not new:
         return "no_edit"
+    thing, amount = meant(caption, after), caption.head(after) in _AMOUNTS
+    if amount and thing is not after:
+        return _without_any(caption, candidates, (at, thing))
     some = caption.word(after.start) in _SOME
     inside = caption.lower[after.start + some : after.end]
     if (
@@ -138,6 +181,8 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
         or not caption.is_whole(after)
         or not (_SOME | UNCERTAIN).isdisjoint(inside)
         or caption.tag(after.end)[:2] in {"JJ", "RB", "RP"}
+        or (caption.word(after.end) == "and" and caption.tag(after.end + 1) == "VBG")  # "with a hat and wearing a tie"
+        or (some and _goes_on_with_one(caption, after))
         or (caption.word(after.end) == "with" and caption.tag(after.end + 1) == "PRP$")  # "with his left hand"
         or (caption.tag(after.start) == "PRP$" and caption.head(after) in NO_PLACE)  # "with his head in his hands"
     ):
@@ -145,6 +190,25 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
     if caption.words.has_any(_GONE):
         return "true_of_image"
     return (change_of(caption, at, at + size + some, f"{new} any" if some else new),)
+
+
+def _without_any(caption: Caption, candidates: Candidates, place: tuple[int, NounPhrase]) -> Outcome:
+    """Take away what there is a lot of ("with lots of | toys")."""
+    at, thing = place
+    alone = thing.determiner < 0 and thing.count < 0 and caption.is_whole(thing) and is_named(caption, thing)
+    alone = alone and not _goes_on_with_one(caption, thing)
+    many = caption.plural(thing) or caption.head(thing) in MASS
+    if not (alone and many and caption.word(at) == "with" and caption.tag(at - 1).startswith("NN")):
+        return "not_grammatical"
+    if caption.words.has_any(_GONE):
+        return "true_of_image"
+    written = candidates.is_written("without") and candidates.is_written("any")
+    return (change_of(caption, at, thing.start, "without any"),) if written else "no_candidate"
+
+
+def _goes_on_with_one(caption: Caption, thing: NounPhrase) -> bool:
+    """Whether "any" would not go with what follows: "without any chairs | and a lamp"."""
+    return caption.word(thing.end) == "and" and caption.word(thing.end + 1) in {"a", "an", "one", "and"}
 
 
 def _stands_alone(caption: Caption, phrase: NounPhrase) -> bool:

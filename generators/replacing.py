@@ -19,6 +19,7 @@ from pairwright.generators.generality import GENERAL, meant_by, other_sex
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE, SEXED
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
+from pairwright.generators.placing import before_it
 
 _PEOPLE = OF_PEOPLE | GATHERINGS
 _CLOSES = frozenset({"", ".", ",", "and", "on", "in", "while", "at"})
@@ -63,14 +64,27 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
     named = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
     # A room is any room, a living room is none of the others.
     nouns = [each for each in named if each[2] not in FRAMES and (caption.is_thing(each[0]) or each[2] in KINDS)]
+    yield from _others(caption, candidates, nouns, rng, anywhere=False)
+    yield from _others(caption, candidates, nouns, rng, anywhere=True)
+    yield from _for_want_of_others(caption, candidates, phrases, nouns, rng)
+
+
+def _others(
+    caption: Caption,
+    candidates: Candidates,
+    nouns: Sequence[tuple[NounPhrase, int, str]],
+    rng: Draws,
+    *,
+    anywhere: bool,
+) -> Iterator[Outcome]:
+    """Exchange nouns for others that captions put at such places, or ``anywhere``."""
     for ours in (True, False):
         for phrase, start, noun in nouns:
             if candidates.has_kinds(noun) is ours:
-                yield _other_noun(caption, candidates, (phrase, start, noun), rng)
+                yield _other_noun(caption, candidates, (phrase, start, noun), rng, anywhere=anywhere)
     for phrase, start, noun in nouns:
         if start == phrase.head and len(phrase.nouns) > 1 and not phrase.adjectives and not phrase.joined:
-            yield _other_noun(caption, candidates, (phrase, phrase.nouns[0], noun), rng)
-    yield from _for_want_of_others(caption, candidates, phrases, nouns, rng)
+            yield _other_noun(caption, candidates, (phrase, phrase.nouns[0], noun), rng, anywhere=anywhere)
 
 
 def _is_in_colours(caption: Caption, phrase: NounPhrase) -> bool:
@@ -133,11 +147,16 @@ def _is_longer(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> 
     return candidates.has_kinds(compound) or candidates.is_word(compound)
 
 
-def _other_noun(caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: Draws) -> Outcome:
+def _other_noun(
+    caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: Draws, *, anywhere: bool
+) -> Outcome:
     phrase, start, noun = place
     if noun in SEXED and not GENDERED.isdisjoint(caption.lower):
         return "not_grammatical"
-    new, reason = candidates.for_noun(_slot(caption, phrase, start, noun), caption.words, rng)
+    slot = _slot(caption, phrase, start, noun)
+    if anywhere:
+        slot = slot._replace(placed=(), place=("", ""))
+    new, reason = candidates.for_noun(slot, caption.words, rng)
     return (_change(caption, start, phrase.end, inflect(new, _form_after(caption, phrase))),) if new else reason
 
 
@@ -181,7 +200,31 @@ def _slot(caption: Caption, phrase: NounPhrase, start: int, noun: str) -> Slot:
         described=tuple(caption.word(at) for at in staying),
         airborne=not _AIR.isdisjoint(caption.lower),
         whole=caption.lemmas[phrase.start - 2] if phrase.start > 1 and caption.word(phrase.start - 1) == "of" else "",
+        placed=_placed(caption, phrase),
+        place=_place(caption, phrase),
     )
+
+
+def _placed(caption: Caption, phrase: NounPhrase) -> tuple[tuple[str, str], ...]:
+    """Return what is said to be at a phrase, things and deeds, each with the preposition."""
+    found = next((found for found in caption.relations if found.end == phrase.start), None)
+    if found is None:
+        return ()
+    thing, preposition = before_it(caption, found.start), " ".join(caption.lower[found.start : found.end])
+    deeds = [caption.lemmas[found.start - 1]] if caption.tag(found.start - 1) in _VERBS else []
+    return tuple((left, preposition) for left in (*deeds, *([caption.head(thing)] if thing is not None else [])))
+
+
+def _place(caption: Caption, phrase: NounPhrase) -> tuple[str, str]:
+    """Return by which preposition, and at what, a phrase is said to be, verbs between; empty when it is not."""
+    at = phrase.end
+    while caption.tag(at)[:2] in {"VB", "RB"} or caption.word(at) in {"that", "which", "who"}:
+        at += 1
+    found = next((found for found in caption.relations if found.start == at), None)
+    after = caption.starting_at(found.end) if found is not None else None
+    if found is None or after is None:
+        return "", ""
+    return " ".join(caption.lower[found.start : found.end]), caption.head(after)
 
 
 def _act(caption: Caption, phrase: NounPhrase) -> str:

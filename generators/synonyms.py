@@ -449,7 +449,7 @@ LOOSELY_SAME = tuple(
         "rug carpet mat blanket towel", "fork knife spoon utensil silverware",
         "oven stove microwave range", "toilet urinal bathroom restroom", "sink tub faucet basin bathtub",
         "tree bush plant flower branch shrub forest wood", "fence gate wall railing",
-        "box crate carton container", "basket container bin", "snowboard ski board", "skateboard board",
+        "box crate carton container", "carriage cart wagon buggy chariot", "basket container bin", "snowboard ski board", "skateboard board",
         "game match sport play", "bat racket racquet", "phone cellphone telephone smartphone",
         "wall floor ceiling", "window mirror", "city town village",
         "airport runway tarmac", "zoo enclosure cage pen", "day night", "rock stone boulder",

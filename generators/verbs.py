@@ -92,14 +92,14 @@ INSTEAD_OF_THINGS = _table(
     "lay: hang|stand", "rest: fall|hang", "fly: sit|park|crash|lie|drive|stand|fall",
     "hang: fall|stand|lie|sit", "float: sink|burn|crash|fly|hang", "go: wait|park|crash|stop", "land: park|sail|sit",
     "drive: park|wait|sit|stop", "travel: park|wait|crash|stop|sit|stand", "move: park|wait|stop|sit",
-    "ride: park|wait|stop", "pull: wait|stop|park", "head: park|wait|stop", "run: park|wait|sit|stop",
+    "ride: park|wait|stop", "pull: wait|stop|park", "head: park|wait|stop", "take: park|sit|wait", "run: park|wait|sit|stop",
     "come: park|wait", "turn: park|wait", "pass: park|wait|stop", "cross: block", "wait: travel|race|drive|move",
     "stop: travel|race|drive", "lean: fall|hang", "sail: dock|sink|burn",
 )  # fmt: skip
 
 # Participles, as written: both may follow "is" or a noun, so each may stand where the other stands.
 PARTICIPLES = _table(
-    "parked: driving|racing|turning|burning", "docked: sailing|sinking|racing", "moored: sailing|sinking|racing",
+    "taking: parked|stopped", "parked: driving|racing|turning|burning", "docked: sailing|sinking|racing", "moored: sailing|sinking|racing",
     "anchored: sailing|sinking|racing", "seated: standing|walking|running", "stopped: driving|racing|turning",
     "perched: flying|swimming|walking", "driving: parked|stopped", "traveling: parked|stopped|waiting",
     "travelling: parked|stopped|waiting", "moving: parked|stopped|waiting", "speeding: parked|stopped|waiting",
@@ -108,7 +108,7 @@ PARTICIPLES = _table(
     "curled: standing|running|jumping", "huddled: running|scattered", "crossing: blocking", "closed: open",
     "opened: closed", "lit: unlit|broken", "broken: repaired|intact", "crowded: empty|deserted", "filled: empty",
     "dressed: undressed", "pulling: waiting|parked|stopped", "passing: parked|stopped|waiting",
-    "suspended: lying|standing|falling", "arranged: scattered|hidden", "displayed: hidden|buried|burning",
+    "suspended: lying|standing|falling", "arranged: scattered|hidden", "spread: piled|stacked|hidden", "lined: scattered|piled|stacked", "displayed: hidden|buried|burning",
     "served: burned|thrown", "grounded: flying", "grazing: sleeping|running|fighting|lying", "flying: parked|sitting", "driven: parked|towed",
     "covered: uncovered", "painted: unpainted", "rolling: parked|stopped", "hanging: falling|lying|standing",
 )  # fmt: skip
@@ -118,7 +118,7 @@ SPORTS = word_set("ski snowboard skateboard surf skate sled surfboard bike paddl
 # Said of nobody without telling of what: "feeding on a horse" is not what was meant.
 WITH_OBJECT = word_set(
     "hold carry wear throw kick push pull wash feed lead pet chase catch hit load unload paint sell make cut use buy "
-    "steal drop photograph remove adjust milk hug kiss bite fix clean break close open follow lift burn hide decorate "
+    "steal drop photograph remove adjust reach milk hug kiss bite fix clean break close open follow lift burn hide decorate "
     "watch refuse miss block lose lock shut enter exit leave approach lick smell touch peel chop bake serve give share spill "
     "prepare"
 )
@@ -127,10 +127,10 @@ ALWAYS = _table(
     "hold: drop", "carry: drop", "swing: drop", "use: drop", "play: watch", "hit: miss|catch|drop",
     "read: burn|close", "watch: miss", "serve: drop|catch", "ride: wash", "cut: drop", "kick: catch|throw",
     "throw: drop|kick", "catch: drop|miss|kick", "pull: push", "push: pull", "drive: push|pull|wash", "fly: drop|fold",
-    "cook: sell|burn", "eat: sell|buy", "prepare: sell|drop", "enjoy: sell|refuse", "share: sell|steal",
+    "cook: sell|burn", "eat: sell|buy", "prepare: sell|drop", "share: sell|steal",
 )  # fmt: skip
 ALWAYS_WITH = frozenset(
-    {(verb, noun) for verb in ("draw", "paint") for noun in ("picture", "photo", "photograph")}
+    {(verb, noun) for verb in ("draw", "paint") for noun in ("picture",)}
     | {("watch", noun) for noun in ("trick", "stunt", "wave")}
 )
 # Said of the same deed in spite of all: one rides a skateboard by pushing it, who plays a video game watches it, a
@@ -190,6 +190,7 @@ IN_WORDS = _table(
     "cross: sit in|stand in|sit on|stand on|stand by|stand near|wait by|sit by|sit near|work on|lie in",
     "watch: play with|run with|ride on|ride in|walk with",
     "kick: sit on|sit with|pose with|wait for|stand on",
+    "enjoy: wait for|look for|walk past|reach for",
     "drink: play in|wait for|swim in|reach for|play with",
 )
 # What can be said of whatever the first verb is said of; the pool need not have seen it before such a noun.
@@ -216,9 +217,9 @@ INSTEAD_OF_PHRASES = {
         "lean against": "sit in|stand on|sit on", "lean on": "sit in|stand behind", "jump over": "stand on|sit on|stand next to",
         "dress in": "reach for|look for|point at", "look through": "sit behind",
         "chew on": "reach for|point at|look for", "nibble on": "reach for|look for", "munch on": "reach for|look for",
-        "snack on": "reach for|look for", "eat from": "walk past|sleep near", "wait for": "walk past", "pose for": "point at|look at",
+        "snack on": "reach for|look for", "eat from": "walk past|sleep near", "drink from": "walk past|sleep near|look at", "wait for": "walk past", "pose for": "point at|look at",
         "listen to": "point at|look for|reach for", "cut into": "reach for|point at", "bite into": "reach for|point at",
-        "speak into": "reach for|point at|look for",
+        "swing at": "wait for", "speak into": "reach for|point at|look for",
     }.items()
 }  # fmt: skip
 # The same of things, whose participles ("attached to") give way to what such a thing does instead.
@@ -233,6 +234,19 @@ INSTEAD_OF_PHRASES_OF_THINGS = {
     }.items()
     for old in olds.split("|")
 }
+# The same of what is driven and flown, which does not stand while it goes.
+INSTEAD_OF_PHRASES_OF_VEHICLES = {
+    (verb, preposition): tuple(
+        (new, where)
+        for new, where in (
+            ("park", "on"), ("park", "near"), ("park", "by"), ("park", "next to"), ("park", "at"), ("park", "in"),
+            ("stop", "on"), ("stop", "at"), ("stop", "by"), ("sit", "on"), ("sit", "at"), ("sit", "by"), ("wait", "at"),
+        )
+        if where not in {preposition, "on" if preposition == "in" else ""}
+    )
+    for verb in ("drive", "travel", "go", "move", "ride", "run", "head", "come", "roll", "pass", "speed", "race", "pull")
+    for preposition in ("down", "along", "through", "over", "past", "across", "up", "on", "in", "into")
+}  # fmt: skip
 # The same of verbs with a preposition, before what can be held, worn, eaten or ridden.
 OUT_OF_WORDS = _table(
     "sit on: hold|carry|push|pull",
@@ -275,8 +289,11 @@ STANDING = word_set("stand sit pose wait lean lie lay sleep kneel")
 SENDING = word_set("throw toss kick hit push pull carry lead ride drive walk run fly chase follow pass serve")
 WAYS = word_set("down up along across through over around into toward towards past onto")
 _THROWN = word_set("throw toss kick hit pass serve")
-# What only machines and people do.
-STEERED = word_set("drive ride ski snowboard skateboard surf skate sled bike row sail work read")
+# What only machines and people do, as far as captions do not say it of an animal.
+STEERED = word_set(
+    "drive ride ski snowboard skateboard surf skate sled bike row sail work read write cook bake prepare make sell buy "
+    "decorate serve"
+)
 # Words of games that those who play them watch as well.
 ON_SCREEN = word_set(
     "wii video nintendo tv television screen controller remote computer xbox playstation console monitor"
@@ -285,12 +302,14 @@ ON_SCREEN = word_set(
 GROUNDED = word_set("walk stand sit kneel lie lay run swim park perch graze sleep ride drive")
 # Done on wheels, skis or snow, and not on water.
 ON_LAND = word_set("ski skateboard snowboard skate sled bike drive")
+# Done on foot, and so by nobody who is on or in what carries him.
+ON_FOOT = word_set("walk run jump wander stroll graze")
 # Too heavy for whoever is said to sit in it to be pushed, pulled or carried by one.
 HEAVY = word_set("car truck bus van train airplane plane jet boat ship helicopter")
 # Said in two words; both give way ("lying down" is not "standing down").
 WITH_PARTICLE = {
-    "down": word_set("sit lie lay kneel crouch squat"), "up": word_set("hold stand sit lift raise"),
-    "around": word_set("walk run wander roam play stand sit lie lay"), "out": word_set("walk"),
+    "down": word_set("sit lie lay kneel crouch squat"), "up": word_set("hold stand sit lift raise line light"),
+    "around": word_set("walk run wander roam play stand sit lie lay"), "out": word_set("walk spread"), "off": word_set("take"),
 }  # fmt: skip
 
 SAME = tuple(

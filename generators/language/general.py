@@ -40,6 +40,10 @@ class GeneralEnglish:
         """Return `SEEN`: nothing is known of two words."""
         return SEEN
 
+    def linked(self, left: str, preposition: str, noun: str) -> int:  # noqa: ARG002 - the protocol's arguments
+        """Return 0: nothing is known of things and their places."""
+        return 0
+
     def plausibility(self, word: str, context: Iterable[str]) -> float:  # noqa: ARG002 - the protocol's arguments
         """Return 0, as good as chance."""
         return 0.0

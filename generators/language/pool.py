@@ -8,10 +8,11 @@ pruned (`PoolCounts.frozen`): immutable, with a digest that enters manifests and
 - *Co-occurrence* counts captions that hold both of two content words (nouns, verbs, adjectives).
 - *Runs* are two forms right after each other, as written but in lower case; the ends of a caption count as a form.
 - *Adjacency* counts, in order: adjective before its noun, verb or noun before its preposition, preposition (of one
-  word or several, `WORDINGS`) before the noun that it governs, verb before its object, and doer before what it does ("is" and "who" between).
+  word or several, `links.WORDINGS`) before the noun that it governs, verb before its object, and doer before what it does ("is" and "who" between).
+- *Links* count which thing, or deed, is said to be where (`links.py`).
 
 Memory stays bounded: frozen statistics keep the 20,000 most frequent content words, pairs seen twice or more, and
-the 100,000 most frequent lemmas and forms. While merging, pairs and runs seen once are dropped whenever there are more
+the 100,000 most frequent lemmas, forms and links. While merging, pairs, runs and links seen once are dropped whenever there are more
 than two million; below that (some 500,000 captions) the order and size of the parts change nothing.
 """
 
@@ -21,12 +22,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import StorageError
+from pairwright.generators.language.links import ENDS_OF_WORDINGS, Link, links_in, noun_after, preposition_until
 from pairwright.generators.language.tokens import Token
 
 CONTENT: Final = frozenset(("NOUN", "PROPN", "VERB", "ADJ"))
@@ -36,18 +38,9 @@ _COLUMNS: Final = ("kind", "a", "b", "count")
 _ACTS: Final = frozenset(("VBG", "VBZ", "VBP", "VBD", "VB"))
 _UNSEEN = 0.5  # added to each pair's count, so that a pair never seen has a finite, negative information
 
-WORDINGS: Final = tuple(
-    tuple(wording.split())
-    for wording in (
-        "in front of", "on top of", "in back of", "next to", "close to", "far from", "away from", "inside of",
-        "outside of", "out of", "off of", "full of", "in the middle of", "on the side of", "on the edge of",
-    )
-)  # fmt: skip
-_ENDS_OF_WORDINGS: Final = frozenset(words[-1] for words in WORDINGS)
-
 _NONE: Final[dict[str, int]] = {}
 Pair = tuple[str, str]
-_Key = TypeVar("_Key", str, Pair)
+_Key = TypeVar("_Key", str, Pair, Link)
 
 
 @dataclass(slots=True)
@@ -60,6 +53,7 @@ class PoolCounts:
     pairs: Counter[Pair] = field(default_factory=Counter)  # in alphabetical order; (a, a) counts a itself
     adjacent: Counter[Pair] = field(default_factory=Counter)  # in order of speech
     runs: Counter[Pair] = field(default_factory=Counter)  # forms right after each other; "" at both ends
+    links: Counter[Link] = field(default_factory=Counter)  # (thing or deed, preposition, where)
 
     def add(self, tokens: Sequence[Token]) -> None:
         """Count one caption."""
@@ -72,11 +66,12 @@ class PoolCounts:
         self.pairs.update(combinations(content, 2))
         self.pairs.update((word, word) for word in content)
         self.adjacent.update(set(_adjacent(tokens)))
+        self.links.update(set(links_in(tokens)))
 
     def merged(self, other: "PoolCounts") -> "PoolCounts":
         """Return the counts of both, itself changed to hold them."""
         self.captions += other.captions
-        for name in ("lemmas", "forms", "pairs", "adjacent", "runs"):
+        for name in ("lemmas", "forms", "pairs", "adjacent", "runs", "links"):
             getattr(self, name).update(getattr(other, name))
         if len(self.pairs) > _MOST_PAIRS:
             self.pairs = Counter(
@@ -84,11 +79,13 @@ class PoolCounts:
             )
         if len(self.runs) > _MOST_PAIRS:
             self.runs = Counter({run: count for run, count in self.runs.items() if count > 1})
+        if len(self.links) > _MOST_PAIRS:
+            self.links = Counter({link: count for link, count in self.links.items() if count > 1})
         return self
 
     def exact(self) -> "PoolStatistics":
         """Return all counts, nothing pruned: what a part saves until the parts are merged."""
-        return PoolStatistics(self.captions, self.lemmas, self.forms, self.pairs, self.adjacent, self.runs)
+        return PoolStatistics(self.captions, self.lemmas, self.forms, self.pairs, self.adjacent, self.runs, self.links)
 
     @classmethod
     def of(cls, part: "PoolStatistics") -> "PoolCounts":
@@ -100,6 +97,7 @@ class PoolCounts:
             Counter(part.pairs),
             Counter(part.adjacent),
             Counter(part.runs),
+            Counter(part.links),
         )
 
     def frozen(self) -> "PoolStatistics":
@@ -114,6 +112,7 @@ class PoolCounts:
             pairs=dict(sorted((pair, count) for pair, count in often if pair[0] in kept and pair[1] in kept)),
             adjacent=dict(sorted(item for item in self.adjacent.items() if item[1] >= _LEAST_PAIR)),
             runs=dict(sorted(item for item in self.runs.items() if item[1] >= _LEAST_PAIR)),
+            links=dict(_top(self.links, _MOST_TYPES)),
         )
 
 
@@ -137,11 +136,11 @@ def _information(one: float, other: float, both: float) -> float:
 def _adjacent(tokens: Sequence[Token]) -> Iterable[Pair]:
     for at, token in enumerate(tokens):
         if token.pos == "ADJ" or token.tag in {"IN", "TO"}:
-            noun = _noun_after(tokens, at + 1)
+            noun = noun_after(tokens, at + 1)
             if noun:
                 yield token.lemma, noun
-                if token.lemma in _ENDS_OF_WORDINGS:
-                    yield _wording(tokens, at), noun
+                if token.lemma in ENDS_OF_WORDINGS:
+                    yield preposition_until(tokens, at)[1], noun
         elif token.pos in {"VERB", "NOUN"}:
             following = _bound(tokens, at)
             if following:
@@ -154,17 +153,8 @@ def _bound(tokens: Sequence[Token], at: int) -> str:
     if following is not None and following.tag in {"IN", "RP"}:
         return following.lemma
     if token.tag in _ACTS:
-        return _noun_after(tokens, at + 1)
+        return noun_after(tokens, at + 1)
     return _act_after(tokens, at + 1) if token.pos == "NOUN" else ""
-
-
-def _wording(tokens: Sequence[Token], at: int) -> str:
-    """Return the preposition of several words that ends at ``at`` ("in front of"); else what it has there."""
-    for words in WORDINGS:
-        start = at + 1 - len(words)
-        if start >= 0 and tuple(token.lemma for token in tokens[start : at + 1]) == words:
-            return " ".join(words)
-    return tokens[at].lemma
 
 
 def _act_after(tokens: Sequence[Token], start: int) -> str:
@@ -175,17 +165,6 @@ def _act_after(tokens: Sequence[Token], start: int) -> str:
         if token.pos != "AUX" and token.tag not in {"WDT", "WP"}:
             break
     return ""
-
-
-def _noun_after(tokens: Sequence[Token], start: int) -> str:
-    """Return the head (the last noun) of the noun phrase that goes on at ``start``; empty when there is none."""
-    head = ""
-    for token in tokens[start:]:
-        if token.pos in {"NOUN", "PROPN"}:
-            head = token.lemma
-        elif head or token.pos not in {"DET", "ADJ", "NUM"}:
-            break
-    return head
 
 
 def count(captions: Iterable[Sequence[Token]]) -> PoolCounts:
@@ -207,6 +186,7 @@ class PoolStatistics:
         pairs: captions that hold both content words, in alphabetical order; (a, a) counts a itself.
         adjacent: captions in which the first word stands before the second, as the module tells.
         runs: captions in which the first form, in lower case, stands right before the second; "" at their ends.
+        links: captions that say of a noun or verb, by a preposition, that it is at another noun.
     """
 
     captions: int
@@ -215,6 +195,7 @@ class PoolStatistics:
     pairs: dict[Pair, int]
     adjacent: dict[Pair, int]
     runs: dict[Pair, int]
+    links: dict[Link, int]
 
     def frequency(self, lemma: str, pos: str) -> int:
         """Return how many captions hold the lemma with that universal tag."""
@@ -239,6 +220,10 @@ class PoolStatistics:
     def run(self, first: str, second: str) -> int:
         """Return in how many captions the form ``first`` stands right before ``second``; "" is a caption's end."""
         return self._running.get(first, _NONE).get(second, 0)
+
+    def linked(self, left: str, preposition: str, noun: str) -> int:
+        """Return how many captions put a noun or verb, by a preposition, at a noun; "" stands for whatever is there."""
+        return self._linked.get((left, preposition, noun), 0)
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:
         """Return how well a content word fits others: mean normalised pointwise mutual information, in [-1, 1].
@@ -313,6 +298,15 @@ class PoolStatistics:
         return _by_first(self.runs)
 
     @cached_property
+    def _linked(self) -> dict[Link, int]:
+        """The links, and the sums over each of their parts and over two of them."""
+        table: dict[Link, int] = {}
+        for (left, preposition, noun), count in self.links.items():
+            for key in product((left, ""), (preposition, ""), (noun, "")):
+                table[key] = table.get(key, 0) + count
+        return table
+
+    @cached_property
     def _by_pos(self) -> dict[str, list[tuple[str, int]]]:
         grouped: dict[str, list[tuple[str, int]]] = {}
         for (lemma, pos), frequency in self.lemmas.items():
@@ -335,6 +329,7 @@ class PoolStatistics:
             *(("pair", a, b, number) for (a, b), number in sorted(self.pairs.items())),
             *(("adjacent", a, b, number) for (a, b), number in sorted(self.adjacent.items())),
             *(("run", a, b, number) for (a, b), number in sorted(self.runs.items())),
+            *(("link", left, f"{by} {noun}", number) for (left, by, noun), number in sorted(self.links.items())),
         ]
 
     def save(self, path: Path) -> None:
@@ -369,6 +364,7 @@ class PoolStatistics:
             "pair": [],
             "adjacent": [],
             "run": [],
+            "link": [],
         }
         for kind, a, b, number in frame.iter_rows():
             kinds[kind].append(((a, b), number))
@@ -379,7 +375,14 @@ class PoolStatistics:
             pairs=dict(kinds["pair"]),
             adjacent=dict(kinds["adjacent"]),
             runs=dict(kinds["run"]),
+            links={(left, *_halves(place)): number for (left, place), number in kinds["link"]},
         )
+
+
+def _halves(place: str) -> tuple[str, str]:
+    """Return the preposition and the noun of a place as it is saved ("in front of house")."""
+    preposition, _, noun = place.rpartition(" ")
+    return preposition, noun
 
 
 def _schema() -> dict[str, Any]:

@@ -12,7 +12,17 @@ from pairwright.generators.language import pool
 from pairwright.generators.language.pool import PoolCounts, PoolStatistics, count
 from pairwright.generators.language.tokens import Token
 
-_TAGS = {"a": "DT", "the": "DT", "on": "IN", "in": "IN", "sit": "VBZ", "ride": "VBZ", "red": "JJ", "small": "JJ"}
+_TAGS = {
+    "a": "DT",
+    "the": "DT",
+    "on": "IN",
+    "in": "IN",
+    "of": "IN",
+    "sit": "VBZ",
+    "ride": "VBZ",
+    "red": "JJ",
+    "small": "JJ",
+}
 _POS = {"DT": "DET", "IN": "ADP", "VBZ": "VERB", "JJ": "ADJ", "NN": "NOUN"}
 
 
@@ -66,14 +76,35 @@ def test_runs_are_forms_right_after_each_other_and_the_ends_count() -> None:
     assert statistics.run("a", "wave") == 0, "seen once"
 
 
+def test_links_tell_what_is_put_where_by_which_preposition() -> None:
+    statistics = count(map(caption, [*HOME, "a dog in front of the couch"])).frozen()
+    assert statistics.linked("dog", "on", "couch") == statistics.linked("sit", "on", "couch") - 1 == 2
+    assert statistics.linked("cat", "", "couch") == 1
+    assert statistics.linked("dog", "in front of", "couch") == 1
+    assert statistics.linked("", "on", "couch") == sum(
+        statistics.linked(one, "on", "couch") for one in ("dog", "cat", "sit")
+    )
+    assert statistics.linked("ride", "on", "wave") == 0
+
+
+def test_links_are_saved_and_read_with_prepositions_of_several_words(tmp_path: Path) -> None:
+    statistics = count(map(caption, [*HOME, "a dog in front of the couch"])).frozen()
+    statistics.save(tmp_path / "pool.parquet")
+    loaded = PoolStatistics.load(tmp_path / "pool.parquet")
+    assert loaded.links == statistics.links
+    assert ("dog", "in front of", "couch") in loaded.links
+    assert loaded.digest == statistics.digest
+
+
 def test_a_file_of_before_runs_were_counted_is_read(tmp_path: Path) -> None:
     statistics = count(map(caption, HOME)).frozen()
     statistics.save(tmp_path / "pool.parquet")
-    frame = pl.read_parquet(tmp_path / "pool.parquet").filter(pl.col("kind") != "run")
+    frame = pl.read_parquet(tmp_path / "pool.parquet").filter(~pl.col("kind").is_in(["run", "link"]))
     frame.write_parquet(tmp_path / "old.parquet")
     old = PoolStatistics.load(tmp_path / "old.parquet")
     assert (old.pairs, old.adjacent, old.runs) == (statistics.pairs, statistics.adjacent, {})
     assert old.run("the", "couch") == 0
+    assert old.linked("dog", "on", "couch") == 0
 
 
 def test_pairs_seen_once_are_pruned() -> None:

@@ -1,0 +1,102 @@
+"""Negatives that once read badly, or may have held, and are written no more."""
+
+import pytest
+
+from pairwright.generators.language.pool import count
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.negatives import NegativeOptions, RuleNegatives
+from pairwright.generators.synonyms import reword_each_other
+from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, texts
+
+
+def made(kind: str, caption: str, *said: str) -> set[str]:
+    """Return the texts of one type that a pool gives which says these often."""
+    pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
+    generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=(kind,), minimum=2))
+    return texts(lambda seed: annotate(generator, pair_of(caption), seed), 30)
+
+
+# The caption, what is not written, and what captions say besides: with it once, to show that they could.
+@pytest.mark.parametrize(
+    ("caption", "odd", "said"),
+    [
+        ("a man riding down the street on his bike", "walking", ("a man walking down the street",)),
+        ("a man riding in a truck", "walking", ("a man walking in a field",)),
+        ("a cat sleeping in a bed", "grazing", ("a horse grazing in a field", "a cat and a horse grazing")),
+        ("two men pulling apart", "riding", ("two men riding", "a man riding")),
+        ("a man eating utensils", "selling", ("a man selling utensils",)),
+        ("people walking outside", "riding", ("people riding outside", "people riding")),
+        ("close the door when you leave", "reach", ("a man reaches a door", "you reach")),
+        ("a man holding a surfboard standing on a street", "riding", ("a man riding a surfboard",)),
+        ("a man wearing a hat doing a trick", "reaching", ("a man reaching for a hat",)),
+        ("a man shows his watch on his arm", "under his arm", ("a watch under his arm",)),
+        ("a close look at a dog", "away from", ("a man looking away from a dog",)),
+        ("a group has gathered on a street", "running", ("a group running on a street",)),
+        ("a dog is eating food", "making", ("a man making food", "a cat making food for a dog")),
+        ("a man near a bar", "in a bar", ("a man in a bar", "a dog in a bar")),
+        ("a bus driving down a street", "over a street", ("a bus driving over a street",)),
+        ("a bus driving down a street", "sitting down", ("a bus sitting on a street", "a dog sitting down a street")),
+        ("a woman watching dogs play", "chasing", ("a woman chasing dogs", "people chasing dogs")),
+        ("a woman with a dog and wearing a hat", "without", ("a dog without a bed",)),
+        (
+            "a person wearing all black is holding up a sandwich",
+            "for all black",
+            ("a person looking for a dog", "a person in black", "a person reaching for a dog"),
+        ),
+    ],
+)
+def test_what_read_badly_is_not_written(caption: str, odd: str, said: tuple[str, ...]) -> None:
+    found = made("replace-relation", caption, caption, *said)
+    assert not any(odd in text for text in found if text != caption)
+
+
+@pytest.mark.parametrize(
+    ("caption", "negative", "said"),
+    [
+        ("a bus driving down a street", "a bus parked on a street", ("a bus parked on a street",) * 3),
+        ("a plane taking off", "a plane parked", ("a plane is parked", "a plane parked on a street")),
+        ("a boy taking a bite of a pizza", "a boy reaching for a pizza", ("a boy reaching for a pizza",)),
+        ("a man swinging at a ball", "a man waiting for a ball", ("a man waiting for a ball",)),
+        ("a man holding up a cat", "a man reaching for a cat", ("a man reaching for a cat",)),
+        ("a man taking a photo of a dog", "a man looking at a photo of a dog", ("a man looking at a photo",)),
+        ("a man dressed in a suit", "a man pointing at a suit", ("a man pointing at a suit", "a man wearing a suit")),
+        ("a kite flying through the air", "a kite falling through the air", ("a ball falling",)),
+        ("bags lined up in a room", "bags scattered in a room", ("bags scattered in a room",) * 2),
+        ("a room with lots of toys", "a room without any toys", ("a room without any beds",)),
+    ],
+)
+def test_what_reads_well_is_written(caption: str, negative: str, said: tuple[str, ...]) -> None:
+    assert negative in made("replace-relation", caption, caption, *said)
+
+
+def test_what_there_is_a_lot_of_is_not_missing_beside_one_thing() -> None:
+    said = ("a room without any beds",)
+    assert not any("any" in text for text in made("replace-relation", "a room with lots of toys and a lamp", *said))
+
+
+@pytest.mark.parametrize(
+    ("caption", "odd", "said"),
+    [
+        ("birds swimming in a lake", "plane", ("planes near birds swimming in a lake", "planes in a lake")),
+        ("a stuffed teddy bear on a bed", "book", ("a stuffed book", "a book on a bed", "a bear near a book")),
+        ("a train on the train tracks", "train rivers", ("a train near rivers", "a river near train tracks")),
+        ("a man in a wetsuit", "suit", ("a man in a suit", "a wetsuit near a suit")),
+    ],
+)
+def test_no_object_comes_in_that_reads_badly_or_may_be_meant(caption: str, odd: str, said: tuple[str, ...]) -> None:
+    found = made("replace-object", caption, *[caption] * 2, *[each for each in said for _ in range(2)])
+    assert not any(odd in text.replace("wetsuit", "") for text in found)
+
+
+def test_a_carriage_may_be_called_a_cart() -> None:
+    assert reword_each_other("carriage", "cart")
+
+
+def test_old_things_give_way_to_old_things_that_are_made() -> None:
+    said = ("an old bus", "a bus near a truck", "a truck on a street", "a bus on a street", "a boat on a street")
+    pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
+    generator = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=("replace-object",), minimum=2))
+    assert "an old truck on a street" in texts(
+        lambda seed: annotate(generator, pair_of("an old bus on a street"), seed)
+    )
