@@ -132,7 +132,7 @@ _LIDS = word_set(
 _HOT = word_set(
     "drink beverage food coffee tea water soup meal pizza sandwich day weather night afternoon morning pan tub"
 )
-_YOUNG = word_set("boy girl child kid")
+_YOUNG = word_set("boy girl")
 _ALIVE = word_set("baby boy girl child kid toddler infant teenager youth")
 # Beside which nouns two words are opposites, where they have several senses. The names of each pair are in order.
 OPPOSED_OF = {

@@ -40,6 +40,7 @@ _SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
 _AMOUNTS = {"many": ("two", "few"), "numerous": ("two", "few")}
 _YOUNG = frozenset({"little", "small", "tiny"})  # of people
 _OF_BODIES = frozenset({"legged", "handed", "headed", "haired", "eyed", "eared", "faced", "tailed"})  # "cross legged"
+_ONE_WORD = frozenset({("brand", "new"), ("new", "born"), ("stained", "glass"), ("stainless", "steel")})
 _OF_THE_FRUIT = frozenset({"slice", "peel", "wedge", "half", "segment", "rind", "juice", "tree"})  # no colour of these
 
 
@@ -290,7 +291,11 @@ def _describing(caption: Caption, candidates: Candidates, phrase: NounPhrase) ->
         yield from (at for at in phrase.adjectives if is_colour(caption.word(at)) and _is_list(caption, at))
     if not phrase.joined:
         yield from (at for at in phrase.adjectives if _is_description(caption, candidates, phrase, at))
-        yield from (at for at in phrase.nouns[:-1] if class_of(caption.word(at)) and not caption.in_name(at))
+        yield from (
+            at
+            for at in phrase.nouns[:-1]
+            if class_of(caption.word(at)) and not caption.in_name(at) and not _is_half(caption, at)
+        )
 
 
 def _is_list(caption: Caption, at: int) -> bool:
@@ -305,7 +310,7 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
     of_people = noun in _PEOPLE
     if word in UNTOUCHED or caption.tag(phrase.head).startswith("NNP") or caption.in_name(at):
         return False
-    if word == "orange" and noun in _OF_THE_FRUIT:
+    if (word == "orange" and noun in _OF_THE_FRUIT) or _is_half(caption, at):
         return False
     if word in _SHADES and is_colour(caption.word(at + 1)):
         return False
@@ -314,6 +319,13 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
     if at + 1 == phrase.head and not of_people and candidates.is_word(f"{word} {noun}"):
         return False  # a dictionary has the two as one word
     return caption.tag(at) == "JJ" or class_of(word) is not None
+
+
+def _is_half(caption: Caption, at: int) -> bool:
+    """Whether a word makes one with the word beside it: "brand new", "stained glass"."""
+    return not _ONE_WORD.isdisjoint(
+        {(caption.word(at - 1), caption.word(at)), (caption.word(at), caption.word(at + 1))}
+    )
 
 
 def _predicates(caption: Caption, candidates: Candidates) -> list[tuple[NounPhrase, int]]:

@@ -123,7 +123,7 @@ def _exchange(caption: Caption, candidates: Candidates, one: NounPhrase, other: 
         return "not_grammatical"  # "a cell phone on a girl in a car"
     if not _makes_sense(caption, candidates, one, other, found):
         return "no_candidate"
-    if reword_each_other(first, second):
+    if reword_each_other(first, second) or caption.head(one) == caption.head(other):
         return "identical"
     wording = " ".join(caption.lower[found.start : found.end])
     doubted = place_in_doubt(caption.words, caption.head(other), wording, caption.head(one))
@@ -173,7 +173,9 @@ def _makes_sense(caption: Caption, candidates: Candidates, one: NounPhrase, othe
     if caption.head(other) in SURROUNDINGS:
         return False
     wording = " ".join(caption.lower[found.start : found.end])
-    return candidates.may_trade_places(first, wording, second)
+    return candidates.may_trade_places(first, wording, second) and (
+        wording not in {"in", "inside"} or candidates.scenes.is_seen(second, wording, first)
+    )
 
 
 def _is_alive(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> bool:

@@ -89,6 +89,19 @@ def test_no_object_comes_in_that_reads_badly_or_may_be_meant(caption: str, odd: 
     assert not any(odd in text.replace("wetsuit", "") for text in found)
 
 
+@pytest.mark.parametrize(
+    ("caption", "odd", "said"),
+    [
+        ("a brand new car on a street", "brand old", ("an old car", "a new car", "an old car on a street")),
+        ("a stained glass window", "stained wooden", ("a wooden window", "a glass window")),
+        ("a stainless steel sink", "stainless wooden", ("a wooden sink", "a steel sink")),
+        ("a small child on a bed", "teenage", ("a teenage child on a bed", "a teenage child")),
+    ],
+)
+def test_no_attribute_comes_in_that_reads_badly(caption: str, odd: str, said: tuple[str, ...]) -> None:
+    assert not any(odd in text for text in made("replace-attribute", caption, caption, *said))
+
+
 def test_a_carriage_may_be_called_a_cart() -> None:
     assert reword_each_other("carriage", "cart")
 
