@@ -231,7 +231,7 @@ def _may_do(caption: Caption, candidates: Candidates, doer: NounPhrase, verb: st
         return False
     if verb == "fall" and not living and who in FLYING:
         return True
-    if (verb in _OF_SOME_BEASTS and who not in OF_PEOPLE | GATHERINGS) or (verb == "drive" and who in _BOATS):
+    if (verb in _OF_SOME_BEASTS and who not in OF_PEOPLE | GATHERINGS) or (verb in {"drive", "fly"} and who in _BOATS):
         return candidates.does(who, verb)
     if living and verb in STEERED and who not in OF_PEOPLE | GATHERINGS and candidates.is_of(who, "living"):
         return candidates.does(who, verb)

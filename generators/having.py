@@ -18,6 +18,7 @@ from pairwright.generators.relations import (
     BEDDING,
     BEDS,
     BESIDE_IT,
+    BESIDE_ROOMS,
     DONE_TO_WORN,
     FOODS,
     HANDLED,
@@ -59,6 +60,7 @@ _RIDES = (
 _ON_FOOD = frozenset(
     f"{done} with" for done in ("topped", "covered", "filled", "loaded", "garnished", "stuffed", "decorated")
 )
+_WRITTEN = frozenset({"writing", "graffiti", "logo"})  # a wall is not behind it
 _TOUCHED = frozenset({"tie", "hat", "cap"})  # one may hold what one wears
 _BUSY = frozenset(DONE_TO_WORN) - {"holding", "carrying"}  # what nobody does who does something else
 _TAKEN = frozenset({"hold", "carry"})
@@ -107,7 +109,7 @@ def _beside_whole(candidates: Candidates, wording: str, things: tuple[str, str])
     upon = wording in _ON_FOOD and one in FOODS and candidates.is_of(other, "food")
     wholes = ((FOODS, TOPPINGS), (BEDS, BEDDING), (WITH_PARTS, PARTS_OF_BUILDINGS))
     if upon or any(one in whole and other in parts for whole, parts in wholes):
-        return BESIDE_IT
+        return BESIDE_ROOMS if other in _WRITTEN else BESIDE_IT
     if wording == "with" and one in OF_PEOPLE and other in _MOUNTED:
         return (*HANDLED, "on")
     handled = wording == "with" and one in OF_PEOPLE and other not in NO_PLACE

@@ -238,7 +238,7 @@ def other_phrase(caption: Caption, candidates: Candidates, slot: Slot, rng: Draw
 
 def _goes_on(caption: Caption, after: NounPhrase | None) -> bool:
     """Whether a deed follows a phrase: whoever is "wearing a helmet | doing a trick" does not look for it meanwhile."""
-    return after is not None and caption.tag(after.end) == "VBG"
+    return after is not None and caption.tag(after.end) in {"VBG", "RP"}  # "holding a phone | up"
 
 
 def _is_held(caption: Caption, after: NounPhrase | None) -> bool:
@@ -261,7 +261,8 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form
         and (verb not in ON_FOOT or not is_carried(caption))
         and (verb != "fly" or who not in _PEOPLE)
         and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
-        and not (form.endswith(" for") and (noun in _LIMBS or is_colour(noun) or _goes_on(caption, after)))
+        and not (form.endswith((" for", " at")) and is_colour(noun))
+        and not (form.endswith(" for") and (noun in _LIMBS or _goes_on(caption, after)))
         and (verb not in STANDING or beyond not in WAYS)
         and keeps_its_way(old, verb, beyond)
         and not (old == "drink" and beyond == "from" and form.endswith(" in"))  # "swimming in water from a pond"
