@@ -219,12 +219,12 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, new: tuple[str,
         and (verb not in ON_FOOT or not is_carried(caption))
         and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
         and _fits_after(caption, candidates, slot, verb, form)
-        and (doer is None or _may_do(caption, candidates, doer, verb))
+        and (doer is None or may_do(caption, candidates, doer, verb))
         and candidates.makes_sense(verb, caption.lemmas[slot.start], caption.contents)
     )
 
 
-def _may_do(caption: Caption, candidates: Candidates, doer: NounPhrase, verb: str) -> bool:
+def may_do(caption: Caption, candidates: Candidates, doer: NounPhrase, verb: str) -> bool:
     """Whether captions have such a doer do it; animals steer nothing."""
     who, living = caption.head(doer), lives(caption, candidates, doer)
     if verb == "hang" and not living and who not in _HANGS:
@@ -242,8 +242,12 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str,
     """Whether what follows the old verb may follow the new one."""
     at, old = slot.end, caption.lemmas[slot.start]
     after, word, tag = caption.starting_at(at), caption.word(at), caption.tag(at)
-    if (verb == "run" and word == "for") or (old in _GAZES and tag.startswith("RB")) or word in _COMPASS:
-        return False  # "running for a camera", "climbing straight ahead", "waiting south"
+    if (
+        (verb == "run" and word == "for")
+        or (old in _GAZES and (tag.startswith("RB") or word == "at"))
+        or word in _COMPASS
+    ):
+        return False  # "running for a camera", "climbing straight ahead", "sleeping at himself", "waiting south"
     if after is not None:
         return _takes(caption, candidates, slot, verb, after)
     if old in _ASTRIDE and tag in VERBS and caption.lemmas[at] in SPORTS:

@@ -16,6 +16,7 @@ from pairwright.generators.acting import (
     doer_of,
     is_carried,
     lives,
+    may_do,
     opens_act,
     others_may,
     verbs_of,
@@ -41,7 +42,6 @@ from pairwright.generators.verbs import (
     ON_LAND,
     OUT_OF_WORDS,
     STANDING,
-    STEERED,
     TOGETHER,
     WAYS,
     WITH_OBJECT,
@@ -280,7 +280,7 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form
             not who
             or who in _PEOPLE
             or not lives(caption, candidates, doer)
-            or (verb not in STEERED and candidates.moves(who) and candidates.acts(who, verb, alone=True))
+            or (doer is not None and candidates.moves(who) and may_do(caption, candidates, doer, verb))
         )
         and candidates.makes_sense(verb, old, caption.contents)
     )

@@ -15,8 +15,8 @@ from pairwright.generators.nouns import GATHERINGS, KINDS, OF_PEOPLE
 from pairwright.generators.relations import CARRIERS, SEATS, WATERS
 
 KNOWN = 20  # links to a noun, for what is not among them to tell anything
-SEEN = 2  # links that are no slip
-STRANGE = 0.25  # of what chance would have, below which captions do not put things so
+SEEN = 1  # links of a thing, or of its kind, that show that it may be there
+STRANGE = 0.2  # of what chance would have, below which captions do not put things so
 _ON = ("on", "on top of", "atop", "upon")
 _IN = ("in", "inside", "inside of", "within")
 _BENEATH = ("under", "underneath", "beneath")

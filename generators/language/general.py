@@ -1,17 +1,20 @@
 """Stands in for the statistics of a pool when there are too few captions to count.
 
 Ten captions say nothing about which words captions use. Then how common a word is comes from WordNet's sense
-counts (running text), and nothing is claimed about which words go together: every two count as seen, and fit
-as well as by chance. Fewer implausible edits are caught so; a pool of some thousand captions does better.
+counts (running text), and which words follow each other from lists of our own (`common_sense.py`). Of what these
+do not tell every two words count as seen, and fit as well as by chance. Fewer implausible edits are caught so; a pool
+of some thousand captions does better.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
+from pairwright.generators.common_sense import goes_together
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.wordnet import WordNet
 
 ENOUGH_CAPTIONS = 200
-SEEN = 2
+SEEN, USUAL = 2, 1000  # captions, of what nothing is known and of what goes together
 
 
 class GeneralEnglish:
@@ -19,6 +22,10 @@ class GeneralEnglish:
 
     def __init__(self, wordnet: WordNet) -> None:
         self._wordnet = wordnet
+        self._goes_together = lru_cache(maxsize=100_000)(self._ask)
+
+    def _ask(self, first: str, second: str) -> bool | None:
+        return goes_together(first, second, lambda noun, kind: self._wordnet.is_a(noun, kind, "NOUN"))
 
     def frequency(self, lemma: str, pos: str) -> int:
         """Return how often running text tagged with senses holds the lemma as that part of speech."""
@@ -29,12 +36,15 @@ class GeneralEnglish:
         return SEEN if form else 0
 
     def cooccurrence(self, a: str, b: str) -> int:
-        """Return `SEEN`: nothing is known of two words."""
-        return SEEN if a and b else 0
+        """Return `SEEN`, but 0 for a noun and what such a thing does not do."""
+        return SEEN if a and b and (a == b or self._goes_together(a, b) is not False) else 0
 
     def adjacency(self, first: str, second: str) -> int:
-        """Return `SEEN`: nothing is known of two words."""
-        return SEEN if first and second else 0
+        """Return `USUAL` for words that go together, 0 for words that do not, and `SEEN` where nothing is known."""
+        if not (first and second):
+            return 0
+        told = self._goes_together(first, second)
+        return SEEN if told is None else USUAL if told else 0
 
     def run(self, first: str, second: str) -> int:  # noqa: ARG002 - the protocol's arguments
         """Return `SEEN`: nothing is known of two words."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pairwright.generators.language.general import GeneralEnglish
+from pairwright.generators.common_sense import goes_together
+from pairwright.generators.language.general import SEEN, GeneralEnglish
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
@@ -57,7 +58,7 @@ def made(kind: str, caption: str, *said: str) -> set[str]:
 
 
 def test_a_relation_is_preferred_that_captions_have_of_such_things() -> None:
-    boxed = ("a ball near a box", "a dog on a box", "a dog in a box", "a cat in a box", "a bed in a box")
+    boxed = ("a ball near a box", "a ball behind a box", "a cup on a box", "a cup in a box", "a bed in a box") * 2
     assert made("replace-relation", "a ball near a box", *boxed, "a ball in a box") == {"a ball in a box"}
     assert made("replace-relation", "a ball near a box", *boxed, "a ball on a box") == {"a ball on a box"}
 
@@ -67,3 +68,51 @@ def test_an_object_is_preferred_that_captions_have_in_such_a_place() -> None:
     under, on = (["a dog under a table"] * 8, ["a dog on a table"] * 8)
     assert "a dog on a table" in made("replace-object", "a dog on a bed", *said, *on)
     assert made("replace-object", "a dog on a bed", *said, *under) == {"a cat on a bed"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "there"),
+    [
+        ("sit", "on", True),
+        ("sit", "through", False),
+        ("on", "bed", True),
+        ("under", "road", False),
+        ("atop", "table", True),
+        ("eat", "pizza", True),
+        ("eat", "bus", False),
+        ("ride", "horse", True),
+        ("man", "talk", True),
+        ("cat", "fly", False),
+        ("seagull", "fly", True),
+        ("bus", "park", True),
+        ("vase", "walk", False),
+        ("open", "door", None),
+        ("red", "bus", None),
+        ("near", "bus", None),
+    ],
+)
+def test_common_sense_tells_what_goes_together(first: str, second: str, *, there: bool | None) -> None:
+    wordnet = load_wordnet()
+    assert goes_together(first, second, lambda noun, kind: wordnet.is_a(noun, kind, "NOUN")) is there
+    general = GeneralEnglish(wordnet)
+    assert (general.adjacency(first, second) > SEEN) is (there is True)
+    assert (general.adjacency(first, second) == 0) is (there is False)
+
+
+@pytest.mark.parametrize(
+    ("caption", "odd"),
+    [
+        ("a cat sleeping with its head on a book", "flying"),
+        ("a man looking at a dog near a bench", "sleeping at"),
+        ("two dogs running on top of a hill", "grazing"),
+        ("a plate of apples sitting on a table", "moving"),
+        ("a kite flying over a field", "building"),
+        ("a boy holding a white game controller", "hitting"),
+    ],
+)
+def test_without_a_pool_nothing_is_said_to_do_what_such_things_never_do(caption: str, odd: str) -> None:
+    wordnet = load_wordnet()
+    generator = RuleNegatives(wordnet, GeneralEnglish(wordnet), NegativeOptions(types=("replace-relation",)))
+    found = texts(lambda seed: annotate(generator, pair_of(caption), seed), 30)
+    assert found
+    assert not any(odd in text for text in found)
