@@ -5,12 +5,14 @@ finds repeated keys and applies the policy. A *candidate* is what is judged on i
 was refused out of a row, a failed download. Each is kept as a pair or told as a `Reject`; a batch holds both.
 
 Policy: under ``stop`` the first flaw ends the reading with an `InputError` (file and place, what, how to
-mend); under ``skip`` it becomes a `Reject`. A flaw of a whole file (unreadable, no caption column at all, no rows)
-is an error under both.
+mend); under ``skip`` it becomes a `Reject`. A flaw of the whole (unreadable, no caption column at all, no rows, none
+that makes a pair) is an error under both.
 
 Memory: one batch, and 8 bytes a key (`seen.py`); COCO and JSON lists are held whole.
 """
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,11 +27,13 @@ from pairwright.datasets.readers.formats import FIXED_COLUMNS, READERS, Located,
 from pairwright.datasets.readers.normalise import Normaliser, Rules, Verify
 from pairwright.datasets.readers.rows import Rows
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, reject
+from pairwright.datasets.rejects import REASONS, Reject, reject
 from pairwright.datasets.seen import SeenKeys
 
 Policy = Literal["stop", "skip"]
 ABSENT = frozenset({"missing_column", "missing_caption"})
+OF_CANDIDATES = frozenset({"negative", "form", "status"})
+"""Columns that tell a file of negatives, as `flows.annotation_files` writes it, from one of pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def read_pairs(options: ReadOptions) -> Iterator[Batch]:
     """Read all pairs of the inputs, in order.
 
     Returns:
-        An iterator of batches; none is empty, and there is at least one.
+        An iterator of batches; none is empty, and at least one holds a pair.
 
     Raises:
         UsageError: at once, for options that do not fit.
@@ -114,6 +118,9 @@ class _Screen:
     policy: Policy
     seen: SeenKeys = field(default_factory=SeenKeys)
     waiting: list[tuple[str, Pair] | Reject] = field(default_factory=list)
+    kept: int = 0
+    first: Reject | None = None
+    reasons: Counter[str] = field(default_factory=Counter)
 
     def close(self) -> Batch:
         """Return the batch of what waits.
@@ -135,13 +142,26 @@ class _Screen:
             if self.policy == "stop":
                 raise flaw.error()
             batch.rejects.append(flaw)
+            self.first = self.first or flaw
+            self.reasons[flaw.reason] += 1
+        self.kept += len(batch.pairs)
         return batch
 
 
 def _repetition(place: str, pair: Pair) -> Reject:
     who = pair.source_id or pair.image
     detail = f"{who!r} came before with the same caption" if who else "the same caption came before"
-    return replace(reject(place, "duplicate_key", detail, pair.caption), source=pair.source)
+    reason = "candidate_row" if json.loads(pair.meta).keys() >= OF_CANDIDATES else "duplicate_key"
+    return replace(reject(place, reason, detail, pair.caption), source=pair.source)
+
+
+def _nothing_left(first: Reject, reasons: Counter[str]) -> InputError:
+    told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
+    return InputError(
+        f"no row makes a pair ({told}); the first is {first.reason}: {first.detail}",
+        where=first.place,
+        mend=REASONS[first.reason],
+    )
 
 
 def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
@@ -162,6 +182,8 @@ def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
         raise InputError("there are no rows", where=str(located[0].files[0]), mend="Give a file with rows.")
     if screen.waiting:
         yield screen.close()
+    if screen.first and not screen.kept:
+        raise _nothing_left(screen.first, screen.reasons)
 
 
 def _candidates(options: ReadOptions, one: Located) -> Iterator[tuple[str, Pair | Reject]]:

@@ -27,6 +27,7 @@ REASONS = {
     "broken_csv": "Quote the field as CSV asks: quotes around it, quotes inside it doubled.",
     "broken_json": "Correct the JSON.",
     "broken_tar": "Write the shard again.",
+    "candidate_row": "A file of negatives is read by refine, audit, validate and generate triples; here, give the captions themselves.",
     "common_concepts": "Nothing is wrong with it: other pairs hold its concepts already. A higher --concept-cap keeps more.",
     "download_failed": "Download it again, or go on without it.",
     "duplicate_key": "Remove the repeated row, or give rows ids of their own.",

@@ -122,6 +122,7 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
         As `Work.result`.
 
     Raises:
+        InputError: when the input cannot be read, or no row of it makes a pair; OUT stays as it is.
         UsageError: when OUT's ending names no format that holds such rows, or a benchmark's and rows are for training.
     """
     refuse_overwriting(request.out, request.read.input, request.pool)
@@ -179,8 +180,10 @@ def _chosen(request: Request, crew: Crew, note: Callable[[str], None]) -> tuple[
 
 def counted(request: Request, crew: Crew) -> tuple[PoolStatistics, dict[str, PackedTokens]]:
     """Return the statistics of a request's pool, and the tokens of its captions, which may well be asked for again."""
-    read = replace(request.read, input=request.pool, format="", columns={}) if request.pool else request.read
-    captions = islice(_captions(read_pairs(replace(read, on_error="skip"))), POOL_CAPTIONS)
+    read = request.read
+    if request.pool:
+        read = replace(read, input=request.pool, format="", columns={}, on_error="skip")
+    captions = islice(_captions(read_pairs(read)), POOL_CAPTIONS)
     counts = PoolCounts()
     known: dict[str, PackedTokens] = {}
     jobs = iter(lambda: list(islice(captions, BATCH)), [])

@@ -1,7 +1,7 @@
 """One raw row to one pair, or to one a caption, or to a rejection: the same rules for every format.
 
-- A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, or its JSON text). The first is the
-  pair's caption, the others its `captions`; with `explode` each caption makes a pair and has the others beside it.
+- A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON text, or one plain text). The first
+  is the pair's caption, the others its `captions`; with `explode` each caption makes a pair and has the others beside it.
   Captions are kept to the letter; a caption that the row repeats counts once. One that is empty or no text is
   refused on its own, and the row goes on with the others.
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
@@ -171,10 +171,18 @@ def _listed(fields: Mapping[str, Any], column: str | None, *, from_json: bool = 
         if value is None or value == "":
             return []
         if isinstance(value, str):
-            value = parse_json(value)
+            return _list_in(value, column) if value.lstrip().startswith("[") else [value]
         if not isinstance(value, list):
             raise Refused("wrong_type", f"{column} is {type_name(value)}, not a list of texts")
     return value if isinstance(value, list) else [value]
+
+
+def _list_in(text: str, column: str) -> list[Any]:
+    try:
+        return cast("list[Any]", parse_json(text))  # JSON that begins with [ is a list
+    except Refused as flaw:
+        one = f"for one caption a row: --columns caption={column}"
+        raise Refused(flaw.reason, f"{column} begins with [ and is no JSON list ({flaw.detail}); {one}") from None
 
 
 def _caption(value: Any) -> str:

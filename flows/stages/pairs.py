@@ -54,12 +54,6 @@ def read_input(root: Path, intake: Intake) -> Outcome:
         kept += len(pairs)
         bare += sum(not pair.image for pair in pairs)
         reasons.update(row.reason for row in rejects)
-    if not kept:
-        raise InputError(
-            f"no pair could be read ({_told(reasons)})",
-            where=str(options.input),
-            mend="Look at the file and at `columns`; without image files, set `verify_images: off`",
-        )
     if intake.all_pictured and 0 < bare < kept:
         if options.on_error == "stop":
             raise _mixed(bare, kept, str(options.input))
@@ -103,7 +97,3 @@ def _set_aside(outputs: Sequence[Path]) -> None:
         if bare := [without_image(pair) for pair in pairs if not pair.image]:
             PAIRS.write([pair for pair in pairs if pair.image], path)
             REJECTS.write([*REJECTS.read(rejected), *bare], rejected)
-
-
-def _told(reasons: Counter[str]) -> str:
-    return ", ".join(f"{reason}: {count}" for reason, count in reasons.most_common()) or "it is empty"

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import InputError, UsageError
 
 THINGS = ("dog", "cat", "horse", "boy", "girl", "man", "woman", "cow")
 PLACES = ("bed", "bench", "table", "chair", "boat")
@@ -101,8 +101,36 @@ def test_one_sugarcrepe_file_of_several_types_tells_them_and_refine_reads_them(p
 def test_rows_that_are_skipped_are_told(tmp_path: Path) -> None:
     (tmp_path / "some.jsonl").write_text('{"caption": "A dog on a bed."}\n{"caption": ""}\n{"capt')
     said = call("generate", "positives", "some.jsonl", "--out", "p.jsonl", "--on-error", "skip")
-    assert "Skipped: 2 broken rows (broken_json 1, empty_caption 1)" in said
+    assert "Skipped: 2 broken rows or captions (broken_json 1, empty_caption 1)" in said
     assert "\n1 caption in " in said
+
+
+def test_an_output_is_not_lost_to_an_input_of_broken_rows_alone(tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"caption": ""}\n{"capt\n{"caption": " "}\n')
+    (tmp_path / "n.jsonl").write_text("of an earlier run")
+    said = (
+        r"bad\.jsonl:1: no row makes a pair \(empty_caption 2, broken_json 1\); the first is empty_caption: .* Fill in"
+    )
+    for what in ("negatives", "conversations"):
+        with pytest.raises(InputError, match=said):
+            call("generate", what, "bad.jsonl", "--out", "n.jsonl", "--on-error", "skip")
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.jsonl", "n.jsonl"}
+    assert (tmp_path / "n.jsonl").read_text() == "of an earlier run"
+
+
+def test_negatives_given_as_captions_are_told_where_they_belong(pool: Path) -> None:
+    call("generate", "negatives", pool, "--out", "n.jsonl")
+    with pytest.raises(InputError, match=r"n\.jsonl:2: candidate_row: .* refine, audit, validate and generate triples"):
+        call("generate", "negatives", "n.jsonl", "--out", "again.jsonl")
+
+
+def test_captions_may_be_one_plain_text(tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_text('{"image_id": 1, "captions": "A dog sits on a bed."}\n')
+    (tmp_path / "one.csv").write_text("image_id,text\n1,A dog sits on a bed.\n")
+    for name, columns in (("one.jsonl", ""), ("one.csv", "captions=text")):
+        told = json.loads(call("generate", "negatives", name, "--columns", columns, "--out", "n.jsonl", "--json"))
+        assert told["captions"] == 1
+        assert '"caption":"A dog sits on a bed."' in (tmp_path / "n.jsonl").read_text()
 
 
 def test_what_is_printed_fits_a_terminal_of_eighty_columns(scenes: Path) -> None:

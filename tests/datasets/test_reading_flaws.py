@@ -210,7 +210,7 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a huge CSV field": (csv(b"2," + b"a" * 200_000), "huge_field", "pool.csv:3"),
     "an empty CSV caption": (csv(b"2,"), "empty_caption", "pool.csv:3"),
     "CSV captions that are no list": (
-        csv(b"2,words", b"id,captions", b'"[""good""]"'),
+        csv(b"2,[words", b"id,captions", b'"[""good""]"'),
         "broken_json",
         "pool.csv:3",
     ),
@@ -380,6 +380,20 @@ def test_a_bad_caption_is_refused_alone_and_the_row_goes_on(tmp_path: Path) -> N
         ("empty_caption", f"{tmp_path}/pool.jsonl:2, caption 2"),
         ("wrong_type", f"{tmp_path}/pool.jsonl:2, caption 4"),
     ]
+
+
+def test_a_list_that_is_no_json_names_its_column_and_what_one_caption_is_called(tmp_path: Path) -> None:
+    path = csv(b"2,\"['a', 'b']\"", b"id,texts", b"good")(tmp_path)
+    _, (flaw,) = read_all(path, columns={"captions": "texts"})
+    assert flaw.detail.startswith("texts begins with [ and is no JSON list (")
+    assert flaw.detail.endswith("--columns caption=texts")
+
+
+def test_an_input_of_which_nothing_is_left_is_an_error_that_counts_what_was_lost(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'broken\n{"caption": ""}\n{"caption": " "}\n')
+    with pytest.raises(InputError, match=r"a\.jsonl:1: no row makes a pair \(empty_caption 2, broken_json 1\)"):
+        list(read_pairs(ReadOptions(str(path), on_error="skip", batch_size=1)))
 
 
 def test_a_full_check_finds_what_a_header_check_cannot(tmp_path: Path) -> None:

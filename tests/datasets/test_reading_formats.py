@@ -110,6 +110,18 @@ def test_a_gzipped_file_with_blank_lines_mark_and_crlf_reads_like_a_plain_one(tm
     assert [(pair.caption, pair.source) for pair in read(path)] == [("a", "pool"), ("b", "pool")]
 
 
+def test_captions_may_be_one_plain_text_in_every_format(tmp_path: Path) -> None:
+    row = {"id": 1, "captions": "a [b]"}
+    write_rows(tmp_path / "a.jsonl", row)
+    (tmp_path / "a.json").write_text(json.dumps([row]))
+    for ending, mark in (("csv", ","), ("tsv", "\t")):
+        (tmp_path / f"a.{ending}").write_text(f"id{mark}captions\n1{mark}a [b]\n")
+    pl.DataFrame([row]).write_parquet(tmp_path / "a.parquet")
+    for ending in ("jsonl", "json", "csv", "tsv", "parquet"):
+        (pair,) = read(tmp_path / f"a.{ending}")
+        assert (pair.caption, pair.captions) == ("a [b]", ()), ending
+
+
 def test_csv_reads_quotes_line_breaks_numbers_and_json_lists(tmp_path: Path) -> None:
     path = tmp_path / "pool.csv"
     path.write_bytes(

@@ -35,8 +35,9 @@ def counted(number: int, what: str) -> str:
 
 
 def _broken(reasons: Mapping[str, int]) -> list[str]:
-    """Return a line about the rows of the input that were skipped, if any."""
-    return [f"Skipped: {counted(sum(reasons.values()), 'broken row')} ({_reasons(reasons)})"] if reasons else []
+    """Return a line about what was skipped of the input, if anything: rows, and single captions of rows that stayed."""
+    what = "broken row or caption" if sum(reasons.values()) == 1 else "broken rows or captions"
+    return [f"Skipped: {sum(reasons.values()):,} {what} ({_reasons(reasons)})"] if reasons else []
 
 
 def _types(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str]:
