@@ -50,6 +50,7 @@ _MOVING = frozenset({"push", "pull", "throw", "kick", "carry"})
 RIDING = frozenset({"ride", "drive"})  # something: "people riding" alone is rarely said
 _WAYS_ON = frozenset({"down", "up", "across", "past"})
 _UPON = frozenset({"on", "in"})
+_LIMBS = word_set("hand arm mouth head ear face lap shoulder back tooth paw trunk")
 _CARRYING = CARRIERS | frozenset(RIDDEN)
 AFOOT = word_set("stand walk run lie lay sleep kneel")  # what nobody does who rides or drives
 _BEFORE_A_DEED = frozenset({"refuse", "wait", "stop"})
@@ -197,6 +198,15 @@ def lives(caption: Caption, candidates: Candidates, doer: NounPhrase | None) -> 
     return doer is None or candidates.is_alive(caption.head(doer)) or caption.head(doer) in GATHERINGS
 
 
+def is_in_hand(caption: Caption, after: NounPhrase) -> bool:
+    """Whether a text goes on to say where somebody has a thing: "a phone | to her ear", "a banana | in his mouth"."""
+    return (
+        caption.word(after.end) in {"in", "to", "with", "over", "under", "behind"}
+        and caption.tag(after.end + 1) == "PRP$"
+        and not _LIMBS.isdisjoint(caption.lemmas[after.end + 2 : after.end + 4])
+    )
+
+
 def is_carried(caption: Caption) -> bool:
     """Whether somebody is told to be on or in what carries him: on a horse, on skis, in a truck."""
     places = (caption.starting_at(found.end) for found in caption.relations if caption.word(found.end - 1) in _UPON)
@@ -254,7 +264,7 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str,
         return candidates.has_object(verb, caption.lemmas[at])  # "riding | skis"
     flies = verb == "fly" and (slot.doer is None or caption.head(slot.doer) in OF_PEOPLE | GATHERINGS)
     grounded = old == "fly" and verb in (GROUNDED if word in _OVERHEAD else _IN_PLACE if word in _ACROSS else ())
-    if flies or grounded or (verb in WITH_OBJECT and not form.endswith("ed")):
+    if flies or grounded or (verb in WITH_OBJECT and (verb == form or not form.endswith("ed"))):
         return False  # "people flying in the sea", "jets sitting over a beach"
     if word in _ADVERBS or word in _ENDS or tag.startswith("RB"):
         return verb not in RIDING and word != "apart"
@@ -270,6 +280,7 @@ def _takes(caption: Caption, candidates: Candidates, slot: Slot, verb: str, afte
         and keeps_its_way(caption.lemmas[slot.start], verb, caption.word(after.end))
         and (caption.tag(after.end) != "RP" or verb in _MOVING)  # "holding a phone | up"
         and not (caption.lemmas[slot.start] == "watch" and caption.tag(after.end) in VERBS)  # "watching kites | fly"
+        and not (caption.lemmas[slot.start] == "hold" and is_in_hand(caption, after))
         and all((verb, name) not in TOGETHER for name in names)
         and not (verb == "watch" and "game" in names and caption.words.has_any(ON_SCREEN))
         and (
@@ -290,12 +301,20 @@ def _goes_before(caption: Caption, candidates: Candidates, verb: str, at: int) -
     noun = caption.head(beyond) if beyond is not None else ""
     if verb == "fall" and noun in AIR:
         return word == "through"
-    if verb in ON_LAND and (noun in WATERS or noun == "body"):
-        return False
-    if verb == "hang" and ((word == "on" and noun not in _HUNG_ON) or (word == "in" and noun not in ROOMS)):
+    if (
+        (verb in ON_LAND and (noun in WATERS or noun == "body"))
+        or (verb == "hang" and ((word == "on" and noun not in _HUNG_ON) or (word == "in" and noun not in ROOMS)))
+        or (word == "with" and beyond is not None and not _goes_with(caption, verb, beyond))
+    ):
         return False
     return candidates.goes_with(verb, word) and (
         beyond is None
         or caption.tag(beyond.head) not in {"NN", "NNS"}
         or candidates.together(verb, caption.head(beyond))
     )
+
+
+def _goes_with(caption: Caption, verb: str, beyond: NounPhrase) -> bool:
+    """Whether a verb may stand before "with" and a phrase: not "sitting with | a bag | down a street"."""
+    stays = verb not in STANDING or caption.word(beyond.end) not in _WAYS_ON
+    return stays and (verb != "sleep" or caption.head(beyond) not in OF_PEOPLE)

@@ -149,6 +149,7 @@ OPPOSED_OF = {
     ("cold", "hot"): _HOT,
     ("little", "teenage"): _YOUNG,
     ("small", "teenage"): _YOUNG,
+    ("blurry", "clear"): word_set("photo picture image photograph view background shot screen"),
     ("heavy", "light"): word_set("rain traffic snow luggage load bag box coat jacket blanket fog suitcase"),
     ("hard", "soft"): word_set("bed pillow chair cushion mattress surface ground cheese bread"),
     ("bright", "dark"): word_set(

@@ -49,7 +49,7 @@ from pairwright.generators.nouns import (
     WORN,
 )
 from pairwright.generators.odds import Odds
-from pairwright.generators.relations import ENCLOSED
+from pairwright.generators.relations import ENCLOSED, TABLES
 from pairwright.generators.scenes import Scenes
 from pairwright.generators.synonyms import reword_each_other
 from pairwright.generators.wordlists import word_set
@@ -114,6 +114,7 @@ _LIKENESSES = frozenset(
 _OF_ANYTHING = frozenset({"colour", "size"})
 _OF_THINGS = frozenset({"old", "new", "modern"})  # said of whatever is made
 _OF_THE_LIVING = frozenset({"young", "elderly"})  # motorcycles are not young again
+_SAT_AT = frozenset({"bench", "piano", "stove", "computer", "laptop"})
 _BESIDES = frozenset({"next to", "beside", "behind", "in front of"})  # whatever can be seen
 _NEEDS_A_BODY = frozenset({"under", "underneath", "beneath", "outside"})
 
@@ -277,6 +278,8 @@ class Candidates:
         if not slot.governor or slot.governor == "of":
             return not slot.whole or self._fits_in(candidate, slot)
         word = candidate.rsplit(maxsplit=1)[-1]
+        if slot.governor == "at" and slot.noun in TABLES and word not in TABLES | _SAT_AT:
+            return False  # "sitting at a boat"
         ours = candidate in _ANIMALS or candidate in KINDS.get(slot.noun, (candidate,))
         known = self._pool.adjacency(slot.governor, slot.noun.rsplit(maxsplit=1)[-1])
         seen = self._pool.adjacency(slot.governor, word)

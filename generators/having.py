@@ -95,7 +95,7 @@ def _beside(
     """Return what excludes that one thing has another."""
     one, other = caption.head(owner), caption.head(owned)
     if one in HOLDERS and wording not in {"in", "has", "have"}:
-        return () if other in _PARTS else BESIDE_IT
+        return () if other in _PARTS else BESIDE_ROOMS if wording == "of" else BESIDE_IT
     if wording == "of" or tuple(wording.split()) in _HELD:
         return ()
     if is_worn(caption, owned) and lives(caption, candidates, owner):
@@ -123,8 +123,8 @@ def beside_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) 
         return "no_edit"
     owned = meant(caption, owned)
     noun = caption.head(owned)
-    if not ANAPHORS.isdisjoint(caption.lower[slot.start :]):
-        return "not_grammatical"  # "a table next to a vase on it"
+    if not ANAPHORS.isdisjoint(caption.lower[slot.start :]) or caption.word(owned.end) in {"inside", "on", "up"}:
+        return "not_grammatical"  # "a table next to a vase on it", "a box in front of pizza inside"
     if not is_named(caption, owned) or not caption.is_whole(owned) or noun in SURROUNDINGS:
         return "not_grammatical"
     if (caption.head(owner) in HOLDERS and may_be_others(caption, owner)) or not UNCERTAIN.isdisjoint(

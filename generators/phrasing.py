@@ -25,7 +25,7 @@ from pairwright.generators.candidates import Candidates, is_colour
 from pairwright.generators.captions import ANAPHORS, OWN, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import GATHERINGS, OF_PEOPLE, WORN
+from pairwright.generators.nouns import FLYING, GATHERINGS, OF_PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import VEHICLES, VERBS, Slot, change_of, is_named, meant, others_there
 from pairwright.generators.relations import NO_PLACE, WATERS
@@ -64,6 +64,7 @@ _NO_WAYS = word_set("snow sand water grass ice mud dirt rain surf ocean sea")  #
 _PLAYED = word_set("game wii nintendo guitar instrument piano frisbee xbox")
 _GAMES = word_set("game match tournament competition")
 _SOUGHT = ("looking for", "looks for", "look for", "looked for", "searching", "search", "searches", "seeking")
+_FALLING = (("fall", "from"),)
 _SHOWN_ONE = (("look", "at"), ("point", "at"))
 _LOOKING_ON = (("watch", ""), ("wait", "for"))
 _ON_WAVES = word_set("ride surf catch")
@@ -77,7 +78,7 @@ _POSING = ("pose", "for")
 _OF_PICTURES = frozenset({_POSING, ("take", "")})
 _DRESSED, _HELD_UP = ("dress", "in"), ("hold", "up")
 _BITTEN = (("out", "of"), ("of",), ("from",))
-_PICTURES = frozenset({"picture", "photo", "photograph"})
+_PICTURES = frozenset({"picture", "photo", "photograph", "selfie"})
 _BOUND = word_set(
     "body camera other wing each picture photo photograph air way trick jump move right left back side front top"
 )
@@ -95,9 +96,7 @@ def phrasings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
             noun in NO_PLACE and noun not in _BOARDS
         ):
             continue
-        of_things = INSTEAD_OF_PHRASES_OF_THINGS.get(old, ())
-        if not of_things and noun not in _NO_STOPS:
-            of_things = INSTEAD_OF_PHRASES_OF_VEHICLES.get(old, ())
+        of_things = _wanted_of_things(*old, noun)
         if of_things and caption.word(at - 1) != "being":
             yield from _of_things(caption, candidates, (at, end), of_things)
         if tag == "VBN" and old == _DRESSED:
@@ -123,6 +122,14 @@ def _is_act(caption: Caption, candidates: Candidates, at: int) -> bool:
     return somebody and opens_act(caption, at)
 
 
+def _wanted_of_things(verb: str, preposition: str, noun: str) -> tuple[tuple[str, str], ...]:
+    """Return the verbs, each with a preposition, that exclude what a thing is said to do."""
+    if verb == "fly" and noun == "sky" and preposition in {"in", "through", "across"}:
+        return _FALLING
+    wanted = INSTEAD_OF_PHRASES_OF_THINGS.get((verb, preposition), ())
+    return wanted if wanted or noun in _NO_STOPS else INSTEAD_OF_PHRASES_OF_VEHICLES.get((verb, preposition), ())
+
+
 def _of_things(
     caption: Caption, candidates: Candidates, span: tuple[int, int], wanted: tuple[tuple[str, str], ...]
 ) -> Iterator[Slot]:
@@ -132,7 +139,7 @@ def _of_things(
     if doer is None or after is None or not is_named(caption, doer) or lives(caption, candidates, doer):
         return
     noun = caption.head(after)
-    if wanted[0][0] == "park" and caption.head(doer) not in VEHICLES:
+    if caption.head(doer) not in {"park": VEHICLES, "fall": FLYING}.get(wanted[0][0], {caption.head(doer)}):
         return
     known = tuple(each for each in wanted if candidates.stands_before(each[1], noun) and candidates.goes_with(*each))
     if known:
@@ -265,7 +272,8 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form
         and not (form.endswith(" for") and (noun in _LIMBS or _goes_on(caption, after)))
         and (verb not in STANDING or beyond not in WAYS)
         and keeps_its_way(old, verb, beyond)
-        and not (old == "drink" and beyond == "from" and form.endswith(" in"))  # "swimming in water from a pond"
+        and not (old == "drink" and beyond == "from" and form.endswith((" in", " at", " for")))  # "milk | from a cup"
+        and not (verb == "sleep" and form.endswith(" with") and who in _PEOPLE and noun in _PEOPLE)
         and not (old == "watch" and after is not None and caption.tag(after.end) in VERBS)  # "watching kites | fly"
         and not (verb in ON_LAND and noun in WATERS)
         and not (is_own and caption.word(slot.end - 1) == "with" and not form.endswith(" with"))

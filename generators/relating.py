@@ -44,15 +44,19 @@ _NEVER_FAR = MEDIA | FIGURES | NO_PLACE | EVENTS | {"floor"}
 _WITH_A_WAY = word_set("look stare gaze glance climb crawl")
 _HAVING = {"with": ("without",), "has": ("lacks", "is without"), "have": ("lack", "are without")}
 _SOME = word_set("some several many various multiple numerous")  # "without any", and not "without some"
-_AMOUNTS = word_set("lot lots bunch plenty")
+_AMOUNTS = word_set("lot lots bunch plenty variety assortment array selection number couple pair pile")
+_WITHOUT_ANY = {"with": "without any", "has": "is without any", "have": "are without any"}
 _HAVING_LONGER_BEGINS = frozenset(words[0] for words in HAVING_LONGER)
 _LOOKING = frozenset({"look", "stare", "gaze", "peer"})
 _FACES = word_set("ear ears mouth face eye eyes head chest lip lips cheek")
-_GONE = word_set("missing without lacks lack lacking")
+_GONE = word_set("missing without lacks lack lacking removed")
+_UP = word_set("up down out on off away inside")  # "their cameras | up taking pictures"
 _IN_COMPANY = word_set(
     "talk speak interact mix chat fight compete work do deal help be have fill cover line load wrestle go come end meet"
 )
 _SHOWN = word_set("show see depict picture display serve")
+_NEARLY = frozenset({"half", "almost", "nearly"})
+_HURDLES = word_set("hurdle obstacle jump bar rail pole fence hill")
 _MEASURES = word_set("very so right just directly straight really too almost out over up down half high low deep")
 
 
@@ -181,6 +185,8 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
         or not caption.is_whole(after)
         or not (_SOME | UNCERTAIN).isdisjoint(inside)
         or caption.tag(after.end)[:2] in {"JJ", "RB", "RP"}
+        or (caption.word(after.end) in _UP and caption.tag(after.end + 1).startswith("VB"))
+        or (size > 1 and caption.word(at - 1) in _NEARLY)  # "half full of"
         or (caption.word(after.end) == "and" and caption.tag(after.end + 1) == "VBG")  # "with a hat and wearing a tie"
         or (some and _goes_on_with_one(caption, after))
         or (caption.word(after.end) == "with" and caption.tag(after.end + 1) == "PRP$")  # "with his left hand"
@@ -198,12 +204,13 @@ def _without_any(caption: Caption, candidates: Candidates, place: tuple[int, Nou
     alone = thing.determiner < 0 and thing.count < 0 and caption.is_whole(thing) and is_named(caption, thing)
     alone = alone and not _goes_on_with_one(caption, thing)
     many = caption.plural(thing) or caption.head(thing) in MASS
-    if not (alone and many and caption.word(at) == "with" and caption.tag(at - 1).startswith("NN")):
+    new = _WITHOUT_ANY.get(caption.word(at), "")
+    if not (alone and many and new and caption.tag(at - 1).startswith("NN")):
         return "not_grammatical"
     if caption.words.has_any(_GONE):
         return "true_of_image"
-    written = candidates.is_written("without") and candidates.is_written("any")
-    return (change_of(caption, at, thing.start, "without any"),) if written else "no_candidate"
+    written = all(map(candidates.is_written, new.split()))
+    return (change_of(caption, at, thing.start, new),) if written else "no_candidate"
 
 
 def _goes_on_with_one(caption: Caption, thing: NounPhrase) -> bool:
@@ -270,7 +277,8 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
     wording, after = " ".join(caption.lower[found.start : found.end]), caption.starting_at(found.end)
     if wording not in NOT_FAR or after is None or caption.word(found.start - 1) in _MEASURES:
         return "no_edit"
-    if not is_place(caption, found.start, after) or is_bound(caption, found.start, found.end):
+    crossed = wording == "over" and caption.head(after) in _HURDLES  # "going over | a hurdle"
+    if crossed or not is_place(caption, found.start, after) or is_bound(caption, found.start, found.end):
         return "no_edit"
     noun, before = caption.head(after), before_it(caption, found.start)
     inside = {noun, *caption.lower[after.start : after.end]}

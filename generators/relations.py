@@ -321,7 +321,7 @@ DONE_TO_WORN = ("holding", "carrying", "washing", "folding", "reaching for", "lo
 NO_PLACE = word_set(
     "rain sun wind fog mist shade dark darkness dusk weather motion formation bloom hand arm mouth lap back shoulder head "
     "face foot leg neck ear eye hair finger wrist knee chest color colour style tv television phone display wheel chain "
-    "saddle board ski skate foot surfboard skateboard snowboard leash harness tow bottle way breeze middle frame dress pose row "
+    "saddle screen board ski skate foot surfboard skateboard snowboard leash harness tow bottle way breeze middle frame dress pose row "
     "line summer winter fall spring season life time circle order half slice process care charge direction"
 )
 # Where one may be on, in or beside and look the same: no bodies, beside `nouns.OPEN_PLACES` and `nouns.SURROUNDINGS`.

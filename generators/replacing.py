@@ -20,6 +20,7 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE, SEXED
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
 from pairwright.generators.placing import before_it
+from pairwright.generators.wordlists import word_set
 
 _PEOPLE = OF_PEOPLE | GATHERINGS
 _CLOSES = frozenset({"", ".", ",", "and", "on", "in", "while", "at"})
@@ -39,8 +40,16 @@ _SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
 # "Several" may be any number from two or three on; only of many there are surely not two.
 _AMOUNTS = {"many": ("two", "few"), "numerous": ("two", "few")}
 _YOUNG = frozenset({"little", "small", "tiny"})  # of people
+_OTHER = frozenset({"another", "other"})
+_SPORTS = word_set("tennis baseball soccer basketball football volleyball hockey golf rugby cricket softball")
+_OF_SPORTS = _SPORTS | word_set(
+    "racket racquet rackets racquets serve serving umpire batter catcher pitcher bat bats mitt plate base goalie goal hoop"
+)
 _OF_BODIES = frozenset({"legged", "handed", "headed", "haired", "eyed", "eared", "faced", "tailed"})  # "cross legged"
 _ONE_WORD = frozenset({("brand", "new"), ("new", "born"), ("stained", "glass"), ("stainless", "steel")})
+_FILLING = word_set(
+    "filled full people crowd cars car traffic person pedestrians buses bus vehicles shoppers persons men women packed busy"
+)
 _OF_THE_FRUIT = frozenset({"slice", "peel", "wedge", "half", "segment", "rind", "juice", "tree"})  # no colour of these
 
 
@@ -65,9 +74,24 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
     named = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
     # A room is any room, a living room is none of the others.
     nouns = [each for each in named if each[2] not in FRAMES and (caption.is_thing(each[0]) or each[2] in KINDS)]
-    yield from _others(caption, candidates, nouns, rng, anywhere=False)
-    yield from _others(caption, candidates, nouns, rng, anywhere=True)
-    yield from _for_want_of_others(caption, candidates, phrases, nouns, rng)
+    alone = [each for each in nouns if not (_is_another(caption, each[0]) or _is_of_the_game(caption, each[0]))]
+    yield from _others(caption, candidates, alone, rng, anywhere=False)
+    yield from _others(caption, candidates, alone, rng, anywhere=True)
+    yield from _for_want_of_others(caption, candidates, phrases, alone, rng)
+    if len(alone) < len(nouns):
+        yield from _others(caption, candidates, [each for each in nouns if each not in alone], rng, anywhere=True)
+
+
+def _is_another(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a thing is told from another of its name, which would lose its like: "one dog and another dog"."""
+    named = [caption.head(each) for each in caption.phrases].count(caption.head(phrase)) > 1
+    return named and not _OTHER.isdisjoint(caption.lower)
+
+
+def _is_of_the_game(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether what stays tells of the same sport: "a tennis player | on a tennis court"."""
+    rest = (*caption.lower[: phrase.start], *caption.lower[phrase.end :])
+    return not (_SPORTS.isdisjoint(caption.lower[phrase.start : phrase.end]) or _OF_SPORTS.isdisjoint(rest))
 
 
 def _others(
@@ -384,6 +408,8 @@ def _other_adjective(caption: Caption, candidates: Candidates, phrase: NounPhras
     for other in candidates.describing(caption.word(at), caption.head(phrase), rng, joined=bool(beside)):
         if not all(exclude_each_other(other, colour) for colour in beside):
             continue
+        if other == "empty" and not _FILLING.isdisjoint(caption.lower[at + 1 :]):
+            continue  # "an empty street filled with cars"
         if not adjective_is_said(other, caption.words):
             return (_change(caption, at, at + 1, other),)
         reason = "true_of_image"

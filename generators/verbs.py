@@ -198,7 +198,7 @@ ALWAYS_IN_WORDS = {
     verb: tuple((phrase.partition(" ")[0], phrase.partition(" ")[2]) for phrase in phrases.split("|"))
     for verb, phrases in {
         "hold": "reach for|point at", "carry": "reach for|point at", "eat": "reach for|point at",
-        "wear": "point at|reach for|look for", "use": "point at|reach for", "hug": "point at|reach for",
+        "wear": "reach for|look for", "use": "point at|reach for", "hug": "point at|reach for",
         "swing": "reach for|point at", "kick": "point at|wait for", "cut": "point at|reach for",
         "drink": "reach for|point at", "throw": "point at|reach for", "pull": "point at", "push": "point at",
         "drive": "point at|wait for", "lead": "point at|look for", "feed": "point at|look for", "pet": "look for|point at",
@@ -215,7 +215,7 @@ INSTEAD_OF_PHRASES = {
         "pose with": "play with|run with|walk with", "sit with": "play with", "walk with": "play with|sit with",
         "work on": "point at|sit on", "look in": "sit on|stand on", "climb on": "stand under|sit under|stand next to",
         "lean against": "sit in|stand on|sit on", "lean on": "sit in|stand behind", "jump over": "stand on|sit on|stand next to",
-        "dress in": "reach for|look for|point at", "look through": "sit behind",
+        "dress in": "reach for|look for", "look through": "sit behind",
         "chew on": "reach for|point at|look for", "nibble on": "reach for|look for", "munch on": "reach for|look for",
         "snack on": "reach for|look for", "eat from": "walk past|sleep near", "drink from": "walk past|sleep near|look at", "wait for": "walk past", "pose for": "point at|look at",
         "listen to": "point at|look for|reach for", "cut into": "reach for|point at", "bite into": "reach for|point at",
