@@ -104,6 +104,11 @@ class Asked:
         cache = Path(self.cache) if self.cache else out.parent / CACHE
         return Asking(self.section(), cache, self.retry_failed, seed)
 
+    @property
+    def only_told(self) -> bool:
+        """Whether no model is asked now and nothing is written: a plan is told, or batches are cancelled."""
+        return self.dry_run or self.batch_cancel
+
     def refuse(self, why: str) -> None:
         """Refuse options that would do nothing.
 

@@ -8,6 +8,7 @@ import typer
 from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption, SeedOption
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def audit(
     frame, left_out = rows_to_audit(input_)
     if left_out:
         note(f"{left_out:,} {'row' if left_out == 1 else 'rows'} came in rejected; no attack is on those.")
+    tell_replaced(None if asked.only_told else report)
     beside = report or Path(f"{input_.name}.audit.html")  # without a page, answers are kept in the working folder
     also_by = attackers(added, asked, frame, beside, seed, as_json=as_json)
     request = AuditRequest(corpus, most, seed, report is not None, added.meaning)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
 
@@ -67,7 +68,9 @@ def export(
     """
     from pairwright.generators.llm.cache_lines import export_lines
 
-    answers = export_lines(_file(cache), out)
+    source = _file(cache)
+    tell_replaced(out)
+    answers = export_lines(source, out)
     emit({"answers": answers, "out": str(out)}, [f"{answers:,} answers written to {out}."], as_json=as_json)
 
 

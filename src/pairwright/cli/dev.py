@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pairwright.cli.outputs import tell_replaced
+
 if TYPE_CHECKING:
     from pairwright.generators.llm.server.serving import Server
 
@@ -104,6 +106,7 @@ def colorshape(
     from pairwright.datasets.colorshape.toy import toy_set, write_toy_set
     from pairwright.datasets.records import compact_json
 
+    tell_replaced(out)
     written = write_toy_set(out, seed, images, continuous=continuous)
     rows = (
         {"key": one.key, **one.conditions, **dict(zip("rgb", one.rgb, strict=True))}

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from pairwright.cli.console import columns, emit
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
 
 _SHOWN = 40  # characters of a setting's value
@@ -29,6 +30,7 @@ def diff(
     """
     from pairwright.flows.differences import changed_rows, compare
 
+    tell_replaced(out)
     told = compare(a, b)
     if out:
         from pairwright.cli.tables import write_table

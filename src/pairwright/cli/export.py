@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.review import tell_uncounted
 from pairwright.datasets.errors import UsageError
@@ -98,6 +99,7 @@ def export(
     from pairwright.datasets.exports.talk_files import ENDINGS, LAYOUTS, source_of_talks
     from pairwright.datasets.mirror import local_copy
     from pairwright.datasets.recode import Recoding
+    from pairwright.datasets.remote import is_remote
     from pairwright.datasets.sending import written_here
     from pairwright.datasets.tables import EXAMPLES
 
@@ -127,6 +129,7 @@ def export(
     elif of_talks and to in LAYOUTS:
         source, root = source_of_talks(input_)
         options = replace(options, image_root=root)
+    tell_replaced(None if is_remote(out) else out)
     left = 0
     with written_here(out) as (place, sent):
         if rationales is None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from pairwright.cli.console import Progress, columns, emit, note
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import (
     ColumnsOption,
     ExplodeOption,
@@ -87,6 +88,7 @@ def filter_pairs(
         concept_cap,
         seed,
     )
+    tell_replaced(out, request.rejected)
     progress = Progress()
     result = run_filters(request, progress)
     progress.end()

@@ -23,6 +23,7 @@ from pairwright.cli.asking import (
 )
 from pairwright.cli.console import emit, note
 from pairwright.cli.generated import result_lines
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.rationales import SeveralOutputs, rationales
 from pairwright.cli.reading import (
     ColumnsOption,
@@ -312,6 +313,7 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
     asked.refuse(f"with --method {method}")
     from pairwright.flows.generating import run_generator
 
+    tell_replaced(request.out)
     result = run_generator(request, note)
     emit({**result, "method": method}, result_lines(result), as_json=as_json)
 
@@ -330,6 +332,7 @@ def _ask(request: "Request", asked: Asked, *, as_json: bool, reading: Reading | 
     else:
         from pairwright.flows.llm_generating import run_llm_generator
 
+        tell_replaced(request.out)
         watching = Watching("captions", asked.max_cost)
         result = run_llm_generator(request, asking, watching.progress.note, watching)
         watching.progress.end()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.console import Progress, columns, emit, note
+from pairwright.cli.outputs import tell_replaced, tell_replaced_index
 from pairwright.cli.reading import (
     ColumnsOption,
     ExplodeOption,
@@ -112,6 +113,8 @@ def build(
     if encoder != _PRECOMPUTED or model:
         name = "clip" if encoder == _PRECOMPUTED else encoder
         chosen = EncoderOptions(name, seed=seed, model=model, device=device, half=half, batch_size=batch_size)
+    tell_replaced_index(out)
+    tell_replaced(rejected)
     note(f"Indexing {input_} ...")
     progress, rejects = Progress(), _Rejects(rejected)
     info = index_pairs(
@@ -197,6 +200,7 @@ def merge(
     """
     from pairwright.indexes.merging import merge_indexes
 
+    tell_replaced_index(out)
     _emit(merge_indexes(folders, out), out, as_json=as_json)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairwright.cli.console import columns, emit
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def inspect(
     from pairwright.datasets.samples import sample_json
 
     path = Path(local_copy(str(path)))
+    tell_replaced(sheet)
     counts = overview(path)
     shown = _named(path, key) if key else first_samples(path, samples)
     if sheet:

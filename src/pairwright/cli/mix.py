@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.console import Progress, columns, emit
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def mix(
         raise UsageError("--keep 0: keeps nothing. Give a share above 0.")
     given = {name: value for name, value in (("seed", seed), ("keep", keep)) if value is not None}
     settings = load_mixture(config).model_copy(update=given)
+    tell_replaced(None if dry_run else out)
     progress = Progress()
     report = run(MixtureRequest(settings, out, to or "", dry_run), lambda what, done: progress(what, done, 0))
     progress.end()

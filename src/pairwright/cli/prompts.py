@@ -22,6 +22,7 @@ from pairwright.cli.asking import (
     with_context,
 )
 from pairwright.cli.console import columns, emit
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import (
     ColumnsOption,
     FormatOption,
@@ -187,6 +188,7 @@ def ask(
         plan = plan_prompt(request, asking)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
+        tell_replaced(out)
         result = ask_prompt(request, asking, watching.progress.note, watching)
         watching.progress.end()
         why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())

@@ -23,6 +23,7 @@ from pairwright.cli.asking import (
     with_context,
 )
 from pairwright.cli.console import columns, emit
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import (
     ColumnsOption,
     FormatOption,
@@ -122,6 +123,7 @@ def rationales(
     asked.refuse(f"with {_IMPORT}")
     if label_given or samples > 1 or reading.given:
         raise UsageError(f"--label-given, --samples, {READING} do nothing with {_IMPORT}. Leave them out.")
+    tell_replaced(out)
     result = import_rationales(request, outputs)
     emit(result, _lines(result), as_json=as_json)
 
@@ -141,6 +143,7 @@ def _ask(request: "RationaleRequest", asked: Asked, reading: Reading, *, as_json
         plan = plan_rationales(request, asking)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
+        tell_replaced(request.out)
         result = ask_rationales(request, asking, watching.progress.note, watching)
         watching.progress.end()
         emit(result, [*_lines(result), *bill_lines(result)], as_json=as_json)

@@ -8,6 +8,7 @@ import typer
 from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption, SeedOption
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def refine(
         raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --mend choose.")
     added = Also.of(also, asked)
     refuse_overwriting(out, str(input_), corpus, *([str(decisions)] if decisions else []))
+    tell_replaced(None if asked.only_told else out)
     frame = read_candidates(input_)
     if decisions is not None:
         frame = _decided(input_, decisions)

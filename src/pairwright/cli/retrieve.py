@@ -9,6 +9,7 @@ import typer
 
 from pairwright.cli.console import columns, emit
 from pairwright.cli.excluding import exclusion_of
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import MissingResource, UsageError
 
@@ -112,6 +113,7 @@ def retrieve(
         raise UsageError(f"{index}: keeps no pairs, so --pairs has none to write. Build it without --no-pairs.")
     reader = _reader(rerank, rerank_model, opened, device)
     asked = read_queries(queries)
+    tell_replaced(out, pairs, report)
     vectors = read_query_vectors(query_vectors, len(asked), opened.index.info.dim) if query_vectors else None
     found = search(
         opened.index,

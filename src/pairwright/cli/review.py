@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
 
@@ -86,6 +87,7 @@ def review(
         _report(rows, report, reviewer, as_json=as_json)
     elif apply_ is not None and out is not None:
         refuse_overwriting(out, str(input_), str(apply_))
+        tell_replaced(out)
         result = _applied(rows, apply_, out, reviewer, only_reviewed=only_reviewed, only_kept=only_kept)
         emit(result, _applied_lines(result), as_json=as_json)
     else:

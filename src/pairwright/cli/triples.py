@@ -8,6 +8,7 @@ import typer
 
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption, SeedOption
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def triples(
         _ask(request, asked, as_json=as_json)
         return
     asked.refuse("with --method rules")
+    tell_replaced(out)
     _tell(run_by_rules(request, note), method, as_json=as_json)
 
 
@@ -71,6 +73,7 @@ def _ask(request: "TripleRequest", asked: Asked, *, as_json: bool) -> None:
         plan = plan_by_model(request, asking, note)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
+        tell_replaced(request.out)
         result = run_by_model(request, asking, watching.progress.note, watching)
         watching.progress.end()
         _tell(result, "llm", as_json=as_json)

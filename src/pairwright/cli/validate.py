@@ -8,6 +8,7 @@ import typer
 
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption, SeedOption, columns_option
 
 
@@ -98,6 +99,7 @@ def validate(
         plan = plan_validation(request, asking, note)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
+        tell_replaced(out)
         watching = Watching("rows", asked.max_cost)
         result = run(request, asking, watching.progress.note, watching)
         watching.progress.end()

@@ -1,0 +1,39 @@
+"""What is said of an output before the work begins: that it takes the place of something, or stands in a new folder.
+
+Commands replace their output without a question, since to run one again is how it is mended and gone on with. So what
+is there shall be told while it still is: a file is whole until its successor is, and Ctrl-C in between leaves it.
+"""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pairwright.cli.console import note
+
+
+def tell_replaced(*outs: Path | None) -> None:
+    """Say on stderr what outputs replace, and which folders they make. Nothing of those that are new, or not asked for."""
+    for out in outs:
+        if out is not None and (told := _told(out)):
+            note(f"{out}: {told}.")
+
+
+def _told(out: Path) -> str:
+    if out.is_file():
+        return f"replaces a file of {out.stat().st_size:,} bytes, {_written(out)}, when all is done"
+    if out.is_dir():
+        return "holds files already; those of the same names are replaced" if any(out.iterdir()) else ""
+    return "" if out.parent.is_dir() else f"makes the folder {out.parent}"
+
+
+def tell_replaced_index(folder: Path) -> None:
+    """Say on stderr that an index takes the place of another, which is gone as soon as the new one begins."""
+    from pairwright.indexes.sidecar import SIDECAR
+
+    if (folder / SIDECAR).is_file():
+        note(f"{folder}: replaces an index {_written(folder / SIDECAR)}.")
+    elif not folder.is_dir():
+        tell_replaced(folder)
+
+
+def _written(path: Path) -> str:
+    return f"written {datetime.fromtimestamp(path.stat().st_mtime, UTC).astimezone():%Y-%m-%d %H:%M}"
