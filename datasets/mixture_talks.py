@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.exports.rationales import STUDENT_ROWS
 from pairwright.datasets.images import is_url
 from pairwright.datasets.readers.text import type_name
@@ -95,8 +95,7 @@ def check_columns(columns: Mapping[str, str]) -> None:
     Raises:
         UsageError: with the names that there are.
     """
-    if unknown := sorted(set(columns) - set(FIELDS)):
-        raise UsageError(f"columns: no such name: {', '.join(unknown)}. Names are: {', '.join(FIELDS)}.")
+    refuse_unknown("columns: no such name:", columns, FIELDS)
 
 
 def talks_of_row(fields: Mapping[str, Any], columns: Mapping[str, str], root: str) -> Iterator[Talk]:

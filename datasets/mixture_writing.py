@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.chance import number
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.exports import openai_chat, parquet, webdataset_folder
 from pairwright.datasets.exports.source import Source
@@ -71,8 +72,7 @@ def layout_of(out: Path, named: str = "") -> str:
     Raises:
         UsageError: for a layout that there is not, or an ending that it does not have.
     """
-    if named and named not in LAYOUTS:
-        raise UsageError(f"--to {named}: no such layout. There are: {', '.join(LAYOUTS)}.")
+    refuse_unknown("--to: no such layout:", [named] if named else [], LAYOUTS)
     for layout, endings in LAYOUTS.items():
         if out.suffix in endings and named in ("", layout):
             return layout

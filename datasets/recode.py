@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images import DECODER_ERRORS, FORMATS, MAX_PIXELS, UnusableImage, check_image
 
@@ -32,8 +33,7 @@ class Recoding:
     quality: int = 92
 
     def __post_init__(self) -> None:
-        if self.format not in ("", *EXTENSIONS):
-            raise UsageError(f"image_format {self.format!r} is not known. Use one of: {', '.join(EXTENSIONS)}.")
+        refuse_unknown("no such image_format:", [self.format] if self.format else [], EXTENSIONS)
         if self.longest_side < 0 or not 1 <= self.quality <= 100:
             raise UsageError("longest_side must not be negative, and quality must lie in 1-100.")
 

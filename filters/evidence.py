@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.filters.foresight import Gaps, foreseen
 from pairwright.filters.scorers import CrossFitted, GapScorer
 from pairwright.filters.text_features import format_differences, letter_differences, word_differences
@@ -66,8 +66,7 @@ def classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence
         "letters": letter_differences,
         MEANING: meaning_differences,
     }
-    if name not in read:
-        raise UsageError(f"no classifier {name!r}; there are: {', '.join(read)}")
+    refuse_unknown("no classifier", [name], read)
     return Evidence(name, of_unit_length(read[name](positives, negatives)))
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.arena import LEAST_GROUPS, LEAST_ROWS, Arena, Leans
 from pairwright.filters.attacks import Attack, Standing
@@ -136,9 +137,7 @@ def refine_generally(
 
 def _taking_part(scorers: Sequence[GapScorer], without: Sequence[str]) -> tuple[list[GapScorer], list[str]]:
     names = [scorer.name for scorer in scorers]
-    unknown = sorted(set(without) - {*names, *CLASSIFIERS, KINDS})
-    if unknown:
-        raise UsageError(f"no attack {', '.join(unknown)}; there are: {', '.join([*names, *CLASSIFIERS, KINDS])}")
+    refuse_unknown("no attack", without, [*names, *CLASSIFIERS, KINDS])
     if len(set(names)) != len(names) or {*names} & {*CLASSIFIERS, KINDS, COMBINED}:
         raise UsageError(f"scorers need names of their own; got: {', '.join(names)}")
     left = [scorer for scorer in scorers if scorer.name not in without]

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 
+from pairwright.datasets.choices import instead, refuse_unknown
 from pairwright.datasets.errors import InputError, UsageError
 
 SCORES = ("s_caption", "s_negative", "s_positive")
@@ -35,14 +36,11 @@ def read_scores(path: Path, columns: Mapping[str, str] | None = None) -> pl.Data
         UsageError: the ending names no format, or ``columns`` names what is not read.
     """
     columns = columns or {}
-    if strange := sorted(set(columns) - _NAMES):
-        raise UsageError(
-            f"--columns: {', '.join(strange)}: no such column here. There are {', '.join(sorted(_NAMES))}."
-        )
+    refuse_unknown("--columns: no such column here:", columns, sorted(_NAMES))
     frame = read_table(path)
     for ours, theirs in columns.items():
         if theirs not in frame.columns:
-            raise InputError(f"no column {theirs}", where=str(path), mend=f"There are {', '.join(frame.columns)}.")
+            raise InputError(f"no column {theirs}", where=str(path), mend=f"{instead([theirs], frame.columns)}.")
         frame = frame.with_columns(pl.col(theirs).alias(ours))
     for name in SCORES[:2]:
         if name not in frame.columns:

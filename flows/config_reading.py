@@ -1,6 +1,6 @@
 """Settings from a YAML file, and what is said of those that cannot be: used by every config there is."""
 
-import difflib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -8,7 +8,10 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from pairwright.datasets.choices import instead, meant
 from pairwright.datasets.errors import ConfigError
+
+_QUOTED = re.compile(r"'([^']*)'")
 
 
 class _Once(yaml.SafeLoader):
@@ -68,6 +71,9 @@ def messages(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
         elif problem["type"] == "value_error":  # said by us, in whole; the value may be a secret
             said = f"{problem['ctx']['error']}"
             yield f"`{place}`: {said}. Change it." if place else f"{said}."
+        elif problem["type"] == "literal_error":
+            known = _QUOTED.findall(problem["ctx"]["expected"])
+            yield f"`{place}` is {problem['input']!r}. {instead([str(problem['input'])], known)}."
         else:
             said = problem["msg"][:1].lower() + problem["msg"][1:]  # not all of it: it may hold a pattern
             yield f"`{place}` is {problem['input']!r}: {said}. Change it."
@@ -78,11 +84,10 @@ def _unknown_key(loc: tuple[int | str, ...], section: type[BaseModel]) -> str:
         if isinstance(step, str) and step in section.model_fields:
             section = _section_of(section.model_fields[step].annotation) or section
     known = list(section.model_fields)
-    near = difflib.get_close_matches(str(loc[-1]), known, n=1)
     place = ".".join(str(step) for step in loc)
     if loc[0] == "llm" and any(word in str(loc[-1]) for word in ("key", "token", "secret")):
         return f"unknown key `{place}`. A config holds no secrets: set OPENAI_API_KEY in the environment."
-    hint = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
+    hint = meant([str(loc[-1])], known, mark="`") or f"Known here: {', '.join(known)}."
     return f"unknown key `{place}`. {hint}"
 
 

@@ -7,7 +7,7 @@ from string import Template
 
 import yaml
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.flows.config import parse_config
 
 FOLDER = Path(__file__).parent / "templates"
@@ -30,8 +30,7 @@ def render_template(name: str, *, input_path: str, columns: Mapping[str, str], b
     Raises:
         UsageError: when there is no such template.
     """
-    if name not in template_names():
-        raise UsageError(f"no template named {name!r}. There are: {', '.join(template_names())}.")
+    refuse_unknown("no template named", [name], template_names())
     shown = _relative(input_path, beside) if input_path else "path/to/captions.jsonl"
     mapping = yaml.safe_dump(dict(columns), default_flow_style=True, sort_keys=False, width=1000).strip()
     text = Template((FOLDER / f"{name}.yaml").read_text(encoding="utf-8")).substitute(

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import open_source
 from pairwright.datasets.manifest import is_build
 from pairwright.datasets.readers.formats import READERS, guess_format, locate
@@ -56,10 +57,7 @@ def read_places(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[
         UsageError: columns for fields that the task does not have.
         InputError: the input cannot be read, or a row of it is broken.
     """
-    unknown = sorted(given.columns.keys() - {*task.fields, "label"})
-    if unknown:
-        known = ", ".join([*task.fields, "label"])
-        raise UsageError(f"--columns {unknown[0]}: no field of {task.name}. There are: {known}.")
+    refuse_unknown(f"--columns: no field of {task.name}:", given.columns, [*task.fields, "label"])
     raws = _matching_rows(given.path, broken) if task.fields.keys() == MATCHING else None
     for place, raw in raws if raws is not None else _table_rows(given, broken):
         if raw is None:

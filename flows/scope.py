@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.generations import generations, limited_section
@@ -60,8 +61,7 @@ class Scope:
             raise UsageError("--only makes one stage, --from makes that and all that follow. Give one of them.")
         names = stage_names(config)
         for option, stage in (("--only", self.only), ("--from", self.begin)):
-            if stage and stage not in names:
-                raise UsageError(f"{option} {stage}: this build has no such stage. It has: {', '.join(names)}.")
+            refuse_unknown(f"{option}: this build has no such stage:", [stage] if stage else [], names)
 
     def enter(self, root: Path, jobs: Sequence[Job], done: Sequence[str]) -> None:
         """Prepare a stage: forget what shall be made again.

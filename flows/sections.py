@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from pairwright.datasets.choices import instead
 from pairwright.generators.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 from pairwright.indexes.sidecar import IndexOptions
 
@@ -232,7 +233,7 @@ class ConversationsSection(Section):
             else ("conversation", "brief", "short", "choice")
         )
         if wrong := [kind for kind in (*self.types, *self.counts) if kind not in known]:
-            raise ValueError(f"{wrong[0]} is not made with method {self.method}; there are {', '.join(known)}")
+            raise ValueError(f"{wrong[0]} is not made with method {self.method}. {instead(wrong[:1], known)}")
         if self.method == "templates" and (self.ratios or self.see_image):
             raise ValueError("ratios and see_image say how a model is asked; they need method: llm")
         changed = [name for name in _OF_TEMPLATES if getattr(self, name) != type(self).model_fields[name].default]

@@ -17,7 +17,8 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.images import is_url, split_locator
 from pairwright.datasets.reading import ReadOptions
 from pairwright.datasets.records import Pair
@@ -60,9 +61,7 @@ def witnesses_of(written: str) -> tuple[Witness, ...]:
         UsageError: when it names none, or one that there is not.
     """
     named = {name.strip() for name in written.split(",") if name.strip()}
-    if not named or named - set(WITNESSES):
-        strange = ", ".join(sorted(named - set(WITNESSES))) or "nobody"
-        raise UsageError(f"--by names {strange}. There are {', '.join(WITNESSES)}.")
+    refuse_unknown("--by names", named or ["nobody"], WITNESSES)
     return tuple(witness for witness in WITNESSES if witness in named)
 
 

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from pairwright.datasets.chance import stream
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.exports.llava import MARK
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
@@ -83,17 +84,14 @@ class TemplateConversations:
 
     def __init__(self, options: ConversationOptions | None = None) -> None:
         self.options = options or ConversationOptions()
-        unknown = sorted(set(self.options.types) - set(TYPES))
-        if unknown:
-            raise UsageError(f"no such type of conversation: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
+        refuse_unknown("no such type of conversation:", self.options.types, TYPES)
         if self.options.most_turns < 0:
             raise UsageError(f"most_turns must be 0 (no limit) or more, not {self.options.most_turns}.")
         for name, value, known in (
             ("prompt_place", self.options.prompt_place, get_args(PromptPlace)),
             ("prompt_turns", self.options.prompt_turns, get_args(PromptTurns)),
         ):
-            if value not in known:
-                raise UsageError(f"{name} must be one of {', '.join(known)}, not {value!r}.")
+            refuse_unknown(f"no such {name}:", [value], known)
         self._vocabulary = labels_of(self.options.vocabulary)
         self._makers: dict[str, Callable[[Pair, Sequence[Token], random.Random], _Made]] = {
             "conversation": self._conversation,

@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from pairwright.datasets.choices import instead
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images import UnusableImage
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
@@ -115,7 +116,7 @@ class LLMConversations:
         unknown = sorted(set(self.options.types) - set(TYPES))
         if unknown or not self.options.types:
             raise UsageError(
-                f"a model can be asked for {', '.join(TYPES)}, not for {', '.join(unknown) or 'nothing'}. "
+                f"a model cannot be asked for {', '.join(unknown) or 'nothing'}. {instead(unknown, TYPES)}. "
                 "brief, short and choice are made by templates."
             )
         check_ratios(self.options.ratios, self.options.types)

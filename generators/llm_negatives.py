@@ -18,6 +18,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.generators.captions import Caption
@@ -108,11 +109,8 @@ class LLMNegatives:
         options: LLMNegativeOptions | None = None,
     ) -> None:
         self.options = options or LLMNegativeOptions()
-        unknown = sorted(set(self.options.types) - set(TYPES))
-        if unknown:
-            raise UsageError(f"no such type of negative: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
-        if self.options.variant not in VARIANTS:
-            raise UsageError(f"no such variant: {self.options.variant}. Known: {', '.join(VARIANTS)}.")
+        refuse_unknown("no such type of negative:", self.options.types, TYPES)
+        refuse_unknown("no such variant:", [self.options.variant], VARIANTS)
         if self.options.per_type < 1:
             raise UsageError(f"per_type must be at least 1, not {self.options.per_type}.")
         self._checks = EditChecks(thesaurus, pool, tagger)

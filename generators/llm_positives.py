@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.generators.captions import Caption
 from pairwright.generators.context import words_of
@@ -79,9 +79,7 @@ class LLMPositives:
         options: LLMPositiveOptions | None = None,
     ) -> None:
         self.options = options or LLMPositiveOptions()
-        unknown = sorted(set(self.options.types) - set(TYPES))
-        if unknown:
-            raise UsageError(f"no such type of positive: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
+        refuse_unknown("no such type of positive:", self.options.types, TYPES)
         self._checks = EditChecks(thesaurus, pool, tagger)
         self._model = model
         self._wanted = Wanted("hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.generators.adding import BOTH_SIDES, add_attribute, add_object
@@ -94,9 +95,7 @@ class RuleNegatives:
     def __init__(self, thesaurus: Thesaurus, pool: Pool, options: NegativeOptions | None = None) -> None:
         self.options = options or NegativeOptions()
         self._origin = Origin(NAME, VERSION, self.options.seed)
-        unknown = sorted(set(self.options.types) - set(TYPES))
-        if unknown:
-            raise UsageError(f"no such type of negative: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
+        refuse_unknown("no such type of negative:", self.options.types, TYPES)
         if self.options.per_type < 1:
             raise UsageError(f"per_type must be at least 1, not {self.options.per_type}.")
         self._rewordings = makers(thesaurus, pool, minimum=self.options.minimum) if self.options.both_sides else {}

@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.coordination import swap_around_and
@@ -73,9 +73,7 @@ class RulePositives:
 
     def __init__(self, thesaurus: Thesaurus, pool: Pool, options: PositiveOptions | None = None) -> None:
         self.options = options or PositiveOptions()
-        unknown = sorted(set(self.options.types) - set(TYPES))
-        if unknown:
-            raise UsageError(f"no such type of positive: {', '.join(unknown)}. Known: {', '.join(TYPES)}.")
+        refuse_unknown("no such type of positive:", self.options.types, TYPES)
         self._makers = makers(thesaurus, pool, minimum=self.options.minimum)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:

@@ -4,12 +4,12 @@ Whatever is wrong with a file is told with its line, and before anything is sent
 that asks for a value that nobody gives, a demonstration that lacks one or whose answer is of the wrong kind.
 """
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from json import dumps
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast
 
+from pairwright.datasets.choices import meant
 from pairwright.datasets.errors import ConfigError, PairwrightError
 from pairwright.generators.llm.messages import Message, Schema
 from pairwright.generators.prompt import NOTICE, Prompt
@@ -43,8 +43,8 @@ def load(path: Path) -> Prompt:
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'dog'?`` where a known word is near; else nothing."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f" Did you mean '{near[0]}'?" if near else ""
+    hint = meant([word], known, mark="'")
+    return f" {hint}" if hint else ""
 
 
 class _Reader:

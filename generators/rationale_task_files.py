@@ -132,7 +132,10 @@ class _Reader:
             self._refuse(("label",), "'label' is no mapping. Write kind, columns, and values where it is a set.")
         for key in given:
             if key not in _LABEL_KEYS:
-                self._refuse(("label", key), f"unknown key '{key}'. The keys are {', '.join(_LABEL_KEYS)}.")
+                self._refuse(
+                    ("label", key),
+                    f"unknown key '{key}'.{suggestion(key, _LABEL_KEYS)} The keys are {', '.join(_LABEL_KEYS)}.",
+                )
         kind = given.get("kind")
         if kind not in KINDS:
             self._refuse(("label", "kind"), f"'kind' is none of {', '.join(KINDS)}. Write one of them.")

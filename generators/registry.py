@@ -11,13 +11,16 @@ name that is taken, twice by third parties or by a built-in one, is an error.
 """
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.conversations import ConversationOptions, TemplateConversations
 from pairwright.generators.language.general import GeneralEnglish
@@ -180,16 +183,30 @@ def _maker(name: str) -> Maker:
     if name in BUILT_IN and not named:
         return BUILT_IN[name].make
     if not named:
-        raise UsageError(f"no generator named {name!r}. `pairwright plugins` lists those that are installed.")
+        refuse_unknown("no generator named", [name], [known for known, _, _ in listing()])
     if name in BUILT_IN or len(named) > 1:
         owners = ", ".join(sorted(point.dist.name if point.dist else point.value for point in named))
         raise UsageError(f"the generator name {name!r} is taken more than once ({owners}). Uninstall or rename one.")
     return _load(named[0])
 
 
-def _third_party() -> list[EntryPoint]:
-    points = [*entry_points(group=GROUP), *entry_points(group=LLM_GROUP)]
-    return sorted(points, key=lambda point: (point.name, point.value))
+def _third_party() -> tuple[EntryPoint, ...]:
+    """Return the entry points of both groups; where they are read, every installed package is."""
+    return _declared(tuple((folder, _changed(folder)) for folder in sys.path))
+
+
+def _changed(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns  # a folder is changed by what is installed there or taken away
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=1)
+def _declared(_folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    there = entry_points()
+    points = [*there.select(group=GROUP), *there.select(group=LLM_GROUP)]
+    return tuple(sorted(points, key=lambda point: (point.name, point.value)))
 
 
 def _load(point: EntryPoint) -> Maker:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.indexes import clip, lexical, minilm
 from pairwright.indexes.clip import ClipEncoder
@@ -54,8 +55,7 @@ class EncoderOptions:
     batch_size: int = 128
 
     def __post_init__(self) -> None:
-        if self.name not in NAMES:
-            raise UsageError(f"encoder {self.name!r}: not known. There are: {', '.join(NAMES)}.")
+        refuse_unknown("no such encoder:", [self.name], NAMES)
         if self.batch_size < 1:
             raise UsageError(f"batch size {self.batch_size}: has to be at least 1.")
         if self.name == lexical.NAME and (self.model or self.device or self.half):

@@ -33,6 +33,7 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import polars as pl
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images import SUFFIXES, is_url, open_image
 from pairwright.datasets.reading import ReadOptions, read_pairs
@@ -342,9 +343,7 @@ def counts_by(excluded: pl.DataFrame) -> dict[str, int]:
 
 def _checked(by: Iterable[By]) -> tuple[By, ...]:
     asked = set(by)
-    if not asked or asked - set(ALL):
-        wrong = ", ".join(sorted(asked - set(ALL))) or "nothing"
-        raise UsageError(f"exclude by {wrong}: name one or more of {', '.join(ALL)}.")
+    refuse_unknown("cannot exclude by", asked or ["nothing"], ALL)
     return tuple(kind for kind in ALL if kind in asked)
 
 

@@ -1,6 +1,5 @@
 """Recipes from YAML, with single settings changed on the way, and in one line what is wrong with them."""
 
-import difflib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -8,6 +7,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from pairwright.datasets.choices import instead, meant
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.training.recipe import Recipe
 
@@ -44,9 +44,7 @@ def _settings(path: Path, name: str) -> dict[str, Any]:
     try:
         settings = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
-        near = difflib.get_close_matches(name, names(), n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Ours are {', '.join(names())}; or give a YAML file."
-        raise ConfigError(f"no recipe {name!r}. {hint}") from None
+        raise ConfigError(f"no recipe {name!r}. {instead([name], names())}; or give a YAML file.") from None
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         line = f":{place.line + 1}" if place else ""
@@ -80,7 +78,9 @@ def _messages(error: ValidationError) -> Iterator[str]:
             yield f"`{place}` is missing. Add it."
         elif problem["type"].startswith("union_tag"):
             kinds = sorted(kind for model in _models(Recipe, "method") for kind in _kinds(model))
-            yield f"`{place}.kind` must be one of {', '.join(kinds)}."
+            given = problem.get("ctx", {}).get("tag", "")
+            wrong = f"is {given!r}" if given else "is missing"
+            yield f"`{place}.kind` {wrong}. {instead([given], kinds)}."
         elif problem["type"] == "value_error":
             yield f"`{place}`: {problem['ctx']['error']}."
         else:
@@ -95,8 +95,7 @@ def _unknown(loc: tuple[int | str, ...], place: str) -> str:
         elif str(step) in section.model_fields:
             section = next(iter(_models(section, str(step))), section)
     known = list(section.model_fields)
-    near = difflib.get_close_matches(str(loc[-1]), known, n=1)
-    hint = f"Did you mean `{near[0]}`?" if near else f"Known here: {', '.join(known)}."
+    hint = meant([str(loc[-1])], known, mark="`") or f"Known here: {', '.join(known)}."
     return f"unknown key `{place}`. {hint}"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.exports import (
     croissant,
@@ -70,8 +71,7 @@ def export(source: Source | Path, to: str, out: Path, options: ExportOptions = N
         InputError: data that the format cannot hold; missing images.
         StorageError: when the output cannot be written, or a shard or part that is read is torn.
     """
-    if to not in FORMATS:
-        raise UsageError(f"no export format {to!r}. There are: {', '.join(FORMATS)}.")
+    refuse_unknown("no export format", [to], FORMATS)
     endings = FORMATS[to].endings
     if out.suffix not in endings and "" not in endings:
         raise UsageError(f"{out}: {to} is written to a file that ends in {' or '.join(endings)}.")

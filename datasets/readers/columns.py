@@ -9,6 +9,7 @@ unclear and an error that shows what to write. What no part claims goes into `me
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rejects import Refused
 
@@ -60,9 +61,7 @@ def check_mapping(columns: Mapping[str, str]) -> None:
     Raises:
         UsageError: with the names that there are.
     """
-    unknown = sorted(set(columns) - set(FIELDS))
-    if unknown:
-        raise UsageError(f"--columns: no such name: {', '.join(unknown)}. Names are: {', '.join(FIELDS)}.")
+    refuse_unknown("--columns: no such name:", columns, FIELDS)
     if len(set(columns.values())) < len(columns):
         raise UsageError("--columns: one column is mapped to two names. Map each column once.")
 

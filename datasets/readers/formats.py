@@ -14,7 +14,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import SUFFIXES, is_url
 from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
@@ -174,8 +175,8 @@ def locate(written: str, format_: str = "") -> Located:
         UsageError: for a format that does not exist.
         InputError: when files are missing, or the format holds no pairs.
     """
-    if format_ and format_ not in {*READERS, *NOT_PAIRS}:
-        raise UsageError(f"--format {format_}: no such format. There are: {', '.join(READERS)}.")
+    if format_ and format_ not in NOT_PAIRS:
+        refuse_unknown("--format: no such format:", [format_], READERS)
     written = local_copy(written)
     if is_url(written) or written.startswith("pipe:"):
         raise InputError("not a local path", where=written, mend="Download it first.")

@@ -42,7 +42,9 @@ def test_columns_are_named_by_the_user() -> None:
 
 
 def test_a_column_name_that_there_is_not_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match=r"no such name: quest\. Names are: conversations, question"):
+    with pytest.raises(
+        UsageError, match=r"no such name: quest\. Did you mean question\? There are: conversations, question"
+    ):
         check_columns({"quest": "q"})
 
 

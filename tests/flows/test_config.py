@@ -21,7 +21,10 @@ LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
         ({"zzz": 1}, "Known here: name, seed, input"),
         ({"input": {}}, "`input.path` is missing"),
         ({"name": "a/b"}, "`name` is 'a/b': string should match pattern '^[A-Za-z0-9]"),
-        ({"negatives": {"types": ["replace"]}}, "`negatives.types.0` is 'replace'"),
+        (
+            {"negatives": {"types": ["replace"]}},
+            "`negatives.types.0` is 'replace'. Did you mean replace-object? There are: ",
+        ),
         ({"refine": {}}, "refine needs hard negatives"),
         ({"seed": -1}, "`seed` is -1"),
         ({"part_size": 0}, "`part_size` is 0"),

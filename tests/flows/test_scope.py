@@ -82,7 +82,7 @@ def test_only_refuses_when_what_comes_before_is_not_there(corpus: Path, tmp_path
 @pytest.mark.parametrize(
     ("scope", "said"),
     [
-        (Scope(only="polish"), "no such stage. It has: pairs, index"),
+        (Scope(only="polish"), "no such stage: polish. There are: pairs, index"),
         (Scope(begin="conversations"), "no such stage"),
         (Scope(only="tag", begin="tag"), "Give one of them"),
     ],

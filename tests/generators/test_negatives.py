@@ -210,7 +210,7 @@ def test_the_order_of_pairs_changes_nothing() -> None:
 
 
 def test_unknown_types_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"no such type of negative: negate\. Known: replace-object"):
+    with pytest.raises(UsageError, match=r"no such type of negative: negate\. There are: replace-object"):
         RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("negate",)))
     with pytest.raises(UsageError, match="per_type"):
         RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(per_type=0))

@@ -37,7 +37,11 @@ def test_a_change_reaches_a_setting_within_a_section() -> None:
         ("clip", "optimizer.rate=1", "unknown key `optimizer.rate`. Known here: lr, weight_decay"),
         ("hp-hn", "method.negative_weight=1", "`method.negative_weight`. Did you mean `negatives_weight`?"),
         ("clip", "method.negatives=3", "unknown key `method.negatives`"),
-        ("clip", "method.kind=clap", "`method.kind` must be one of clip, focallens-clip, focallens-mllm"),
+        (
+            "clip",
+            "method.kind=clap",
+            "`method.kind` is 'clap'. Did you mean clip? There are: clip, focallens-clip, focallens-mllm",
+        ),
         ("react", "batches.size=1", "compares the samples of a step"),
         ("clip", "batches.size=many", "`batches.size` is 'many'"),
         ("clip", "method={kind: clip, lora: {rank: 4}, locked_text: true}", "both say what is trained"),

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.filters.retrieval_precision import average_precisions, random_precision
 from pairwright.training.evaluation.embedding import CONDITIONED, Embedder, Rows
@@ -76,8 +77,7 @@ def conditioned(given: Labelled, by: Sequence[str], asked: Mapping[str, str]) ->
     names = list(dict.fromkeys(by)) or [name for name in INSTRUCTIONS if name in known]
     if not names:
         raise UsageError(f"{given.where}: name a label by --by; there are {', '.join(given.labels.columns)}.")
-    if strange := sorted(set(asked) - set(names)):
-        raise UsageError(f"--ask {strange[0]}: no condition of that name. There are {', '.join(names)}.")
+    refuse_unknown("--ask: no such condition:", asked, names)
     return Conditioned(given.images, [_condition(given, name, asked) for name in names])
 
 

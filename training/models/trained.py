@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 
 from torch import nn
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 
 TRAINED: dict[str, tuple[str, ...]] = {
@@ -59,8 +60,8 @@ def train_only(model: nn.Module, what: str | tuple[str, ...]) -> Share:
     Raises:
         UsageError: when there is no such row, or a pattern matches nothing: it would freeze in silence.
     """
-    if isinstance(what, str) and what not in TRAINED:
-        raise UsageError(f"nothing is known of training {what!r}; known: {', '.join(TRAINED)}")
+    if isinstance(what, str):
+        refuse_unknown("nothing is known of training", [what], TRAINED)
     patterns = TRAINED[what] if isinstance(what, str) else what
     names = [name for name, _ in model.named_parameters()]
     for pattern in patterns:

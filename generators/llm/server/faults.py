@@ -10,7 +10,6 @@ under way at once, and a request that is sent again may fare better.
 - *batch*: a line, or a whole batch, that ends otherwise.
 """
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from typing import Any, Literal
 import orjson
 
 from pairwright.datasets.chance import stream
+from pairwright.datasets.choices import instead
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.server.problems import Problem
 
@@ -89,9 +89,7 @@ def known(kind: str) -> tuple[Group, str]:
     """
     if kind in KINDS:
         return KINDS[kind]
-    near = difflib.get_close_matches(kind, KINDS, n=1)
-    hint = f"Did you mean {near[0]}?" if near else f"There are: {', '.join(KINDS)}."
-    raise UsageError(f"unknown fault {kind!r}. {hint}")
+    raise UsageError(f"unknown fault {kind!r}. {instead([kind], KINDS)}.")
 
 
 def parse_fault(text: str) -> tuple[str, float]:

@@ -25,6 +25,7 @@ import orjson
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from pairwright.datasets.choices import instead
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.chat_request import ChatRequest
@@ -183,6 +184,8 @@ def _lines(error: ValidationError) -> Iterable[str]:
     for problem in error.errors():
         place = ".".join(str(step) for step in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            yield f"unknown key `{place}`. Known: {', '.join(Rule.model_fields if 'rules' in place else Script.model_fields)}."
+            fields = (Rule if "rules" in place else Script).model_fields
+            known = [field.alias or name for name, field in fields.items()]
+            yield f"unknown key `{place}`. {instead([str(problem['loc'][-1])], known)}."
         else:
             yield f"`{place}`: {problem['msg'].removeprefix('Value error, ')}. Change it."

@@ -8,6 +8,7 @@ import typer
 
 from pairwright.cli.asking import Asked, Watching, cancelled_lines, plan_lines
 from pairwright.cli.console import emit, note
+from pairwright.datasets.choices import refuse_unknown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,8 +41,7 @@ class Also:
 
         parts = [part.strip().partition("=") for part in written.split(",") if part.strip()]
         folders = {name: folder for name, _, folder in parts}
-        if unknown := sorted(set(folders) - {MEANING, LLM, "cola", "vera"}):
-            raise UsageError(f"--also {', '.join(unknown)}: there are meaning, llm, cola and vera.")
+        refuse_unknown("--also: no such attack:", folders, [MEANING, LLM, "cola", "vera"])
         if folders.get(MEANING):
             raise UsageError("--also meaning takes no folder; cola and vera do.")
         if folders.get(LLM):

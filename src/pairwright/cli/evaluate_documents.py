@@ -11,6 +11,7 @@ from pairwright.cli.console import note
 from pairwright.cli.evaluate_models import DeviceOption, HtmlOption
 from pairwright.cli.evaluated import document_lines, need_torch, show, told_once
 from pairwright.cli.reading import JsonOption
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -88,8 +89,7 @@ def _ways(written: str) -> "tuple[Way, ...]":
     from pairwright.training.evaluation.multi_document import USUAL, WAYS
 
     wanted = tuple(one.strip() for one in written.split(",")) if written not in ("", "all") else ()
-    if unknown := [one for one in wanted if one not in WAYS]:
-        raise UsageError(f"--ways {unknown[0]}: there are {', '.join(WAYS)}; or all.")
+    refuse_unknown("--ways: no such way:", wanted, WAYS)
     return WAYS if written == "all" else tuple(way for way in WAYS if way in wanted) or USUAL
 
 

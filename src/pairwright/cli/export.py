@@ -9,6 +9,7 @@ from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.review import tell_uncounted
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 
 UNCHANGED = "as they are"
@@ -149,7 +150,10 @@ def export(
 
 
 def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> None:
-    """Refuse options that the format ``to`` would not heed."""
+    """Refuse a format that there is not, and options that the format ``to`` would not heed."""
+    from pairwright.datasets.exports.table import FORMATS
+
+    refuse_unknown("no export format", [to], FORMATS)
     if to != "triplets" and tokens:
         raise UsageError(f"--max-tokens and --tokenizer are for --to triplets. Leave them out for {to}.")
     if to not in SHARDED and size:

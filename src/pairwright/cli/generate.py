@@ -39,6 +39,7 @@ from pairwright.cli.reading import (
 )
 from pairwright.cli.talk_options import counts_option
 from pairwright.cli.triples import triples
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 
@@ -366,11 +367,9 @@ def _quota(written: str, types: Sequence[str], made: Sequence[str]) -> dict[str,
     quota: dict[str, int] = {}
     for item in sorted(filter(None, (item.strip() for item in written.split(","))), key=lambda item: "=" in item):
         kind, sign, number = (part.strip() for part in item.rpartition("="))
-        if not number.isdecimal() or (sign and kind not in types):
-            raise UsageError(
-                f"--quota {written!r}: write 1000, or TYPE=1000 with a type of {', '.join(types)}; "
-                "or both, such as 1000,swap-object=50."
-            )
+        if not number.isdecimal():
+            raise UsageError(f"--quota {written!r}: write 1000, or TYPE=1000, or both, such as 1000,swap-object=50.")
+        refuse_unknown("--quota: no such type:", [kind] if sign else [], types)
         quota |= {kind: int(number)} if sign else dict.fromkeys(made, int(number))
     return quota
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 
 
@@ -18,8 +19,8 @@ def counts_option(written: str, types: Sequence[str]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for item in filter(None, (item.strip() for item in written.split(","))):
         kind, _, number = (part.strip() for part in item.partition("="))
-        if kind not in types or not number.isdecimal() or kind in counts:
-            known = f"with a type of {', '.join(types)}, each once"
-            raise UsageError(f"--counts {written!r}: write TYPE=N,... such as {types[0]}=1000, {known}.")
+        refuse_unknown("--counts: no such type:", [kind], types)
+        if not number.isdecimal() or kind in counts:
+            raise UsageError(f"--counts {written!r}: write TYPE=N,... such as {types[0]}=1000, each type once.")
         counts[kind] = int(number)
     return counts

@@ -825,7 +825,7 @@ def test_a_script_is_read_from_yaml(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("latencyms: 5", "unknown key `latencyms`"),
-        ("rules: [{txt: a}]", r"unknown key `rules.0.txt`. Known: contains"),
+        ("rules: [{txt: a}]", r"unknown key `rules.0.txt`. Did you mean text\? There are: contains"),
         ("rules: [{matches: '('}]", "no regular expression"),
         ("rules: [{text: a, json: {}}]", "not both"),
         ("rules: [{fault: batch_failed}]", "befalls batches"),
