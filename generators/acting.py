@@ -10,7 +10,8 @@ from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import FLYING, FRAMES, GATHERINGS, OF_PEOPLE, WORN
+from pairwright.generators.language.lemmas import verb_of
+from pairwright.generators.nouns import FLYING, FRAMES, GATHERINGS, OF_PEOPLE, PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import VERBS, Slot, before_it, change_of, meant
 from pairwright.generators.relations import CARRIERS, RIDDEN, ROOMS, WATERS
@@ -101,7 +102,7 @@ def deeds(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
         participle = tag in {"VBN", "VBG"} and doer is not None and caption.word(at - 1) not in {"has", "have", "had"}
         as_written = PARTICIPLES.get(caption.word(at), ()) if participle else ()
         wanted = [] if tag == "VBN" else [(verb, inflect(verb, tag)) for verb in _verbs(caption, candidates, doer, at)]
-        wanted += [(candidates.lemma_of(form), form) for form in as_written if caption.word(at + 1) not in {"a", "the"}]
+        wanted += [(verb_of(form), form) for form in as_written if caption.word(at + 1) not in {"a", "the"}]
         if wanted:
             verbs, forms = zip(*wanted, strict=True)
             end = at + 1 + _has_particle(caption, at)
@@ -195,7 +196,7 @@ def opens_act(caption: Caption, at: int) -> bool:
 
 def lives(caption: Caption, candidates: Candidates, doer: NounPhrase | None) -> bool:
     """Whether somebody does it; of an unknown doer we suppose so."""
-    return doer is None or candidates.is_alive(caption.head(doer)) or caption.head(doer) in GATHERINGS
+    return doer is None or candidates.things.is_alive(caption.head(doer)) or caption.head(doer) in GATHERINGS
 
 
 def is_in_hand(caption: Caption, after: NounPhrase) -> bool:
@@ -224,13 +225,13 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, new: tuple[str,
     """Whether the pool knows a verb, in a form, of such a doer, before what comes next, and beside the rest."""
     (verb, form), doer = new, slot.doer
     return (
-        candidates.is_written(form)
+        candidates.usage.is_written(form)
         and (verb not in GROUNDED or AIR.isdisjoint(caption.lower[slot.end :]))
         and (verb not in ON_FOOT or not is_carried(caption))
         and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
         and _fits_after(caption, candidates, slot, verb, form)
         and (doer is None or may_do(caption, candidates, doer, verb))
-        and candidates.makes_sense(verb, caption.lemmas[slot.start], caption.contents)
+        and candidates.company.makes_sense(verb, caption.lemmas[slot.start], caption.contents)
     )
 
 
@@ -241,11 +242,11 @@ def may_do(caption: Caption, candidates: Candidates, doer: NounPhrase, verb: str
         return False
     if verb == "fall" and not living and who in FLYING:
         return True
-    if (verb in _OF_SOME_BEASTS and who not in OF_PEOPLE | GATHERINGS) or (verb in {"drive", "fly"} and who in _BOATS):
-        return candidates.does(who, verb)
-    if living and verb in STEERED and who not in OF_PEOPLE | GATHERINGS and candidates.is_of(who, "living"):
-        return candidates.does(who, verb)
-    return candidates.acts(who, verb, alone=living)
+    if (verb in _OF_SOME_BEASTS and who not in PEOPLE) or (verb in {"drive", "fly"} and who in _BOATS):
+        return candidates.usage.does(who, verb)
+    if living and verb in STEERED and who not in PEOPLE and candidates.things.is_of(who, "living"):
+        return candidates.usage.does(who, verb)
+    return candidates.usage.acts(who, verb, alone=living)
 
 
 def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form: str) -> bool:
@@ -261,8 +262,8 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str,
     if after is not None:
         return _takes(caption, candidates, slot, verb, after)
     if old in _ASTRIDE and tag in VERBS and caption.lemmas[at] in SPORTS:
-        return candidates.has_object(verb, caption.lemmas[at])  # "riding | skis"
-    flies = verb == "fly" and (slot.doer is None or caption.head(slot.doer) in OF_PEOPLE | GATHERINGS)
+        return candidates.usage.has_object(verb, caption.lemmas[at])  # "riding | skis"
+    flies = verb == "fly" and (slot.doer is None or caption.head(slot.doer) in PEOPLE)
     grounded = old == "fly" and verb in (GROUNDED if word in _OVERHEAD else _IN_PLACE if word in _ACROSS else ())
     if flies or grounded or (verb in WITH_OBJECT and (verb == form or not form.endswith("ed"))):
         return False  # "people flying in the sea", "jets sitting over a beach"
@@ -286,7 +287,7 @@ def _takes(caption: Caption, candidates: Candidates, slot: Slot, verb: str, afte
         and (
             verb in ALWAYS.get(caption.lemmas[slot.start], ())
             or (verb, names[0]) in ALWAYS_WITH
-            or candidates.has_object(verb, names[0])
+            or candidates.usage.has_object(verb, names[0])
         )
     )
 
@@ -307,10 +308,10 @@ def _goes_before(caption: Caption, candidates: Candidates, verb: str, at: int) -
         or (word == "with" and beyond is not None and not _goes_with(caption, verb, beyond))
     ):
         return False
-    return candidates.goes_with(verb, word) and (
+    return candidates.usage.goes_with(verb, word) and (
         beyond is None
         or caption.tag(beyond.head) not in {"NN", "NNS"}
-        or candidates.together(verb, caption.head(beyond))
+        or candidates.usage.together(verb, caption.head(beyond))
     )
 
 

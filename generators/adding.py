@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
+from pairwright.generators.adjective_candidates import adjective_is_said
 from pairwright.generators.attributes import UNTOUCHED, exclude_each_other, opposed
 from pairwright.generators.attributes import place as class_of
-from pairwright.generators.candidates import Candidates, adjective_is_said
+from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.claims import CLAIMS, SAID_BY_CLAIMS, front_claims
 from pairwright.generators.context import plural_of
@@ -102,7 +103,7 @@ def add_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator
     """Add a thing that is not there, but could be beside what it is added to and in such company."""
     places = _thing_places(caption)
     for place in rng.shuffled(places):
-        nouns = candidates.addable_beside(caption.head(place.phrase), rng)
+        nouns = candidates.addable.beside(caption.head(place.phrase), rng)
         joining = (noun for noun in nouns if _joins(caption, candidates, place, noun))
         for noun, reason in _absent(caption, candidates, joining):
             yield place.change(_indefinite(noun)) if noun else reason
@@ -115,7 +116,7 @@ def _absent_from_view(caption: Caption, candidates: Candidates, rng: Draws) -> I
     claims = _claims(caption)
     beside = rng.shuffled(caption.things)[:_LOOKED_AT] if claims else []
     for phrase in beside:
-        nouns = candidates.addable_beside(caption.head(phrase), rng)
+        nouns = candidates.addable.beside(caption.head(phrase), rng)
         for noun, reason in _absent(caption, candidates, nouns):
             yield rng.choice(claims).of(_indefinite(noun)) if noun else reason
 
@@ -124,9 +125,9 @@ def _joins(caption: Caption, candidates: Candidates, place: Place, noun: str) ->
     """Whether a thing reads well where it joins a phrase: in a list among its like, else with what it goes along with."""
     head = caption.head(place.phrase)
     if place.joint == ", ":
-        return candidates.is_like(noun, head)
-    if candidates.is_alive(head) or head in _HOLDING:
-        return candidates.goes_well(noun, head)
+        return candidates.things.is_like(noun, head)
+    if candidates.things.is_alive(head) or head in _HOLDING:
+        return candidates.company.goes_well(noun, head)
     return head in _SCENES
 
 
@@ -178,9 +179,9 @@ def _might_be_absent(caption: Caption, candidates: Candidates, form: str) -> boo
     """
     noun, names = thing_of(form), {*form.split(), *thing_of(form).split(), plural_of(thing_of(form))}
     said = [word for line in caption.words.others if names.isdisjoint(line) for word in line]
-    if noun not in _NOTICED and candidates.belongs_with_any(noun, (*caption.company, *said)):
+    if noun not in _NOTICED and candidates.company.belongs_with_any(noun, (*caption.company, *said)):
         return False
-    return not candidates.is_strange_beside_any(noun, caption.company)
+    return not candidates.company.is_strange_beside_any(noun, caption.company)
 
 
 def _claims(caption: Caption) -> list[Claim]:
@@ -236,19 +237,19 @@ def _not_in_view(caption: Caption, candidates: Candidates, true: str, rng: Draws
     def is_absent(noun: str) -> bool:
         return not (
             implied.may_be_there(noun)
-            or candidates.is_said(noun, "", caption.words)
-            or (noun not in _NOTICED and candidates.belongs_with_any(noun, (*company, *said)))
+            or candidates.names.is_said(noun, "", caption.words)
+            or (noun not in _NOTICED and candidates.company.belongs_with_any(noun, (*company, *said)))
         )
 
     # What is there has to go along with the rest as well, where what is not there does.
-    drawn = candidates.drawn_by_use(near, rng) if candidates.goes_along(thing, company) else ()
+    drawn = candidates.usage.drawn_by_use(near, rng) if candidates.company.goes_along(thing, company) else ()
     found = [
         *(
             form
-            for form in candidates.drawn_by_use(kin, rng)
-            if not candidates.is_strange_beside_any(forms[form], company)
+            for form in candidates.usage.drawn_by_use(kin, rng)
+            if not candidates.company.is_strange_beside_any(forms[form], company)
         ),
-        *(form for form in drawn if candidates.goes_along(forms[form], company)),
+        *(form for form in drawn if candidates.company.goes_along(forms[form], company)),
     ]
     return next((form for form in found if is_absent(forms[form])), "")
 
@@ -265,7 +266,7 @@ def both_attributes(caption: Caption, candidates: Candidates, rng: Draws) -> Ite
         said = _said_of(caption, candidates, place.phrase)
         untrue = [word for word, _ in _contradicted(caption, candidates, place.phrase, said, rng) if word]
         near = [word for word in untrue if _excludes(word, true) and abs(len(word) - len(true)) <= _LONGER]
-        false = candidates.told_instead(true, near, caption.head(place.phrase), rng)
+        false = candidates.adjectives.told_instead(true, near, caption.head(place.phrase), rng)
         yield (place.change(false), place.change(true)) if false else "no_candidate"
 
 
@@ -368,9 +369,9 @@ def _absent(caption: Caption, candidates: Candidates, nouns: Iterable[str]) -> I
     for noun in nouns:
         if noun in FIGURES and not figures:
             continue
-        if not ((noun in FIGURES and drawn) or candidates.goes_along(noun, caption.company)):
+        if not ((noun in FIGURES and drawn) or candidates.company.goes_along(noun, caption.company)):
             continue
-        if implied.may_be_there(noun) or candidates.is_said(noun, "", caption.words):
+        if implied.may_be_there(noun) or candidates.names.is_said(noun, "", caption.words):
             yield "", "true_of_image"
         else:
             yield noun, ""
@@ -378,14 +379,14 @@ def _absent(caption: Caption, candidates: Candidates, nouns: Iterable[str]) -> I
 
 def _absent_like(caption: Caption, candidates: Candidates, true: str, place: Place, rng: Draws) -> str:
     """Return a thing that is not there, of about the length of one that is: of those, one that fits well."""
-    like = [noun for noun in candidates.addable_like(true, rng) if abs(len(noun) - len(true)) <= _LONGER]
+    like = [noun for noun in candidates.addable.like(true, rng) if abs(len(noun) - len(true)) <= _LONGER]
     found = (noun for noun, _ in _absent(caption, candidates, like) if noun)
     near = list(islice((noun for noun in found if _fits_at(caption, candidates, noun, place)), _NEAREST))
-    return max(near, key=lambda noun: candidates.fit(noun, caption.company), default="")
+    return max(near, key=lambda noun: candidates.company.fit(noun, caption.company), default="")
 
 
 def _fits_at(caption: Caption, candidates: Candidates, noun: str, place: Place) -> bool:
-    return candidates.stands_beside(noun, caption.head(place.phrase))
+    return candidates.company.stands_beside(noun, caption.head(place.phrase))
 
 
 def _is_scene(caption: Caption, place: Place) -> bool:
@@ -412,7 +413,7 @@ def _said_of(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> li
         if word == nouns[0]
         and at
         and line[at : at + len(nouns)] == nouns
-        and candidates.is_adjective(line[at - 1], head)
+        and candidates.usage.is_adjective(line[at - 1], head)
     ]
     return [word for word in dict.fromkeys(found) if word not in UNTOUCHED]
 
@@ -421,7 +422,7 @@ def _contradicted(
     caption: Caption, candidates: Candidates, phrase: NounPhrase, said: Sequence[str], rng: Draws
 ) -> Iterator[tuple[str, str]]:
     """Yield attributes that exclude what captions say of a phrase, sizes last; a reason where one may be true."""
-    known = candidates.attributes_of(caption.head(phrase))
+    known = candidates.adjectives.attributes_of(caption.head(phrase))
     words = [word.text for word in known if any(_excludes(word.text, other) for other in said)]
     drawn = sorted(rng.shuffled(words), key=_is_size)
     return _checked(caption, phrase, drawn)
@@ -430,8 +431,8 @@ def _contradicted(
 def _rare(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Iterator[tuple[str, str]]:
     """Yield attributes that captions would hardly pass over; a reason where one may be true."""
     head = caption.head(phrase)
-    told = head not in OF_PEOPLE and not candidates.is_alive(head) and head not in _NATURAL
-    rare = [word.text for word in candidates.attributes_of(head) if word.rare and told]
+    told = head not in OF_PEOPLE and not candidates.things.is_alive(head) and head not in _NATURAL
+    rare = [word.text for word in candidates.adjectives.attributes_of(head) if word.rare and told]
     words = [word for word in rare if _is_remarked(word)]
     return _checked(caption, phrase, rng.shuffled(words))
 

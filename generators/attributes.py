@@ -275,3 +275,15 @@ def excluded_beside(word: str, other: str, noun: str) -> bool:
 def opposed_beside(word: str, other: str, noun: str) -> bool:
     """Whether two words are opposites, and so beside a noun (a lemma)."""
     return opposed(word, other) and excluded_beside(word, other, noun)
+
+
+def is_size(word: str) -> bool:
+    """Whether a word is a size, which any thing may have."""
+    found = place(word)
+    return found is not None and found.group == "size"
+
+
+def is_colour(word: str) -> bool:
+    """Whether a word is a colour that any painted thing may have."""
+    found = place(word)
+    return found is not None and found.group == "colour" and found.concept != "blond"

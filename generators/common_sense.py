@@ -9,7 +9,7 @@ is taken not to go with it, since there is mostly another one that is known to.
 from collections.abc import Callable
 
 from pairwright.generators.attributes import OPPOSITE, PLACES
-from pairwright.generators.nouns import FLYING, GATHERINGS, OF_PEOPLE, OPEN_PLACES, SURROUNDINGS, WORN
+from pairwright.generators.nouns import FLYING, OPEN_PLACES, PEOPLE, SURROUNDINGS, WORN
 from pairwright.generators.relations import (
     BEDDING,
     BOUNDED,
@@ -122,7 +122,6 @@ _TOO_BIG = (
     SURROUNDINGS | OPEN_PLACES | SEATS | TABLES | CARRIERS | _DRIVEN | _CRAFT | _GRAZING | EVENTS | ENCLOSED - HOLDERS
 ) - word_set("bag vase case cup glass pot pan basket bowl box window")
 _ACCESSORIES = word_set("backpack necklace ring watch crown wig tie mask helmet scarf bracelet wetsuit")
-_PEOPLE = OF_PEOPLE | GATHERINGS
 _NEVER_PEOPLE = word_set("fly graze hang park dock perch sail float sink travel race")
 _OF_ANIMALS = word_set("stand sit lie lay sleep walk run jump swim eat play look rest fight drink watch chase")
 _OF_BIRDS = word_set("stand sit fly perch walk swim eat sleep drink run")
@@ -159,7 +158,7 @@ def goes_together(first: str, second: str, is_a: IsA) -> bool | None:
 
 def _does(noun: str, verb: str, is_a: IsA) -> bool:
     """Whether somebody, or something, does it."""
-    if noun in _PEOPLE or is_a(noun, "person"):
+    if noun in PEOPLE or is_a(noun, "person"):
         return verb not in _NEVER_PEOPLE
     if noun in _BIRDS or is_a(noun, "bird"):
         return verb in _OF_BIRDS
@@ -171,7 +170,7 @@ def _does(noun: str, verb: str, is_a: IsA) -> bool:
 
 def _takes(verb: str, noun: str, is_a: IsA) -> bool:
     """Whether it is done to such a thing."""
-    living = noun in _PEOPLE or noun in _BIRDS or noun in _GRAZING or is_a(noun, "animal") or is_a(noun, "person")
+    living = noun in PEOPLE or noun in _BIRDS or noun in _GRAZING or is_a(noun, "animal") or is_a(noun, "person")
     eaten = noun in FOODS or any(is_a(noun, kind) for kind in _FOOD_KINDS)
     small = noun not in _TOO_BIG and not living
     taken: dict[str, bool] = {
@@ -183,8 +182,8 @@ def _takes(verb: str, noun: str, is_a: IsA) -> bool:
         "sell": (eaten or small) and not living, "buy": (eaten or small) and not living,
         "wear": noun in WORN or noun in _ACCESSORIES,
         "wash": noun in _DRIVEN or noun in WORN or noun in RIDDEN or noun in HOLDERS - TABLES,
-        "feed": living and noun not in _PEOPLE, "pet": living and noun not in _PEOPLE,
-        "lead": noun in _GRAZING, "chase": living and noun not in _PEOPLE, "walk": noun in {"dog", "horse", "bike"},
+        "feed": living and noun not in PEOPLE, "pet": living and noun not in PEOPLE,
+        "lead": noun in _GRAZING, "chase": living and noun not in PEOPLE, "walk": noun in {"dog", "horse", "bike"},
         "push": noun in _PUSHED, "pull": noun in _PUSHED,
         "read": noun in {"book", "newspaper", "magazine", "menu", "paper", "letter", "map"},
         "fly": noun in {"kite", "plane", "airplane", "drone", "helicopter"},

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator
 
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
-from pairwright.generators.nouns import GATHERINGS, OF_PEOPLE
+from pairwright.generators.nouns import PEOPLE
 from pairwright.generators.phrases import PROPER, NounPhrase
 from pairwright.generators.swapping import changing_places
 from pairwright.generators.wordlists import word_set
@@ -115,7 +115,7 @@ def _alike(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
 
 
 def _is_a_person(caption: Caption, phrase: NounPhrase) -> bool:
-    return caption.head(phrase) in OF_PEOPLE | GATHERINGS
+    return caption.head(phrase) in PEOPLE
 
 
 def _is_bare(phrase: NounPhrase) -> bool:

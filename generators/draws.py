@@ -16,6 +16,7 @@ _MULTIPLIER, _INCREMENT = 6364136223846793005, 1442695040888963407
 _STATES = 2**64 - 1
 _DROPPED, _GIVEN = 33, 31  # bits
 _STEP = 2.0**-_GIVEN
+TRIED = 24  # words drawn at most for one place
 
 Item = TypeVar("Item")
 

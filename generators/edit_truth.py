@@ -12,16 +12,17 @@ from typing import Final
 
 from pairwright.generators.attributes import PLACES, contrary, exclude_each_other, same_concept
 from pairwright.generators.box_truth import is_vague, may_count, number_of, place_in_doubt
-from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption
 from pairwright.generators.context import ImageWords, loosely_same, plural_of, words_of
 from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, RELATION
 from pairwright.generators.edit_nearness import may_hold_together, near, same_forms, unlike
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.names import Names
 from pairwright.generators.nouns import KINDS
 from pairwright.generators.relations import INSTEAD_OF, RELATIONS
 from pairwright.generators.synonyms import RELATIONS as REWORDED
+from pairwright.generators.things import Things
 from pairwright.generators.verbs import INSTEAD, same_act
 from pairwright.generators.wordlists import word_set
 
@@ -66,7 +67,7 @@ class Truth:
 
     def __init__(self, thesaurus: Thesaurus, pool: Pool) -> None:
         self._thesaurus = thesaurus
-        self._candidates = Candidates(thesaurus, pool, minimum=1, least=0.0)
+        self._names = Names(pool, thesaurus, Things(thesaurus))
 
     def of_negative(self, reading: Reading, caption: Caption) -> str:
         """Return why the edit makes no negative, or an empty string."""
@@ -165,7 +166,7 @@ class Truth:
         Boxes and other captions may name it by a looser word than the caption itself, beside which it is written.
         """
         wide = loosely_same(new) | loosely_same(new.rpartition(" ")[2])
-        names = self._candidates.names_of(new) - wide - {plural_of(word) for word in wide} | same_forms(new)
+        names = self._names.of(new) - wide - {plural_of(word) for word in wide} | same_forms(new)
         if old:
             names -= same_forms(old)
         own = f" {' '.join(caption.words.own)} "
@@ -174,7 +175,7 @@ class Truth:
         if not caption.words.others and not caption.words.labels and not caption.words.crowds:
             return False
         others = ImageWords.of(replace(caption.pair, caption=""))
-        return self._candidates.is_said(new, old, others)
+        return self._names.is_said(new, old, others)
 
     def _rewords_surely(self, reading: Reading) -> bool:
         old, new = _wording(reading.old), _wording(reading.new)

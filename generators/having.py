@@ -11,6 +11,7 @@ from pairwright.generators.acting import lives
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.draws import Draws
+from pairwright.generators.language.lemmas import verb_of
 from pairwright.generators.nouns import OF_PEOPLE, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import Slot, change_of, is_named, is_worn, may_be_others, meant
@@ -106,14 +107,14 @@ def _beside(
 def _beside_whole(candidates: Candidates, wording: str, things: tuple[str, str]) -> tuple[str, ...]:
     """Return what excludes that a thing is a part of another, in it or in somebody's hand."""
     one, other = things
-    upon = wording in _ON_FOOD and one in FOODS and candidates.is_of(other, "food")
+    upon = wording in _ON_FOOD and one in FOODS and candidates.things.is_of(other, "food")
     wholes = ((FOODS, TOPPINGS), (BEDS, BEDDING), (WITH_PARTS, PARTS_OF_BUILDINGS))
     if upon or any(one in whole and other in parts for whole, parts in wholes):
         return BESIDE_ROOMS if other in _WRITTEN else BESIDE_IT
     if wording == "with" and one in OF_PEOPLE and other in _MOUNTED:
         return (*HANDLED, "on")
     handled = wording == "with" and one in OF_PEOPLE and other not in NO_PLACE
-    return HANDLED if handled and candidates.has_object("hold", other) else ()
+    return HANDLED if handled and candidates.usage.has_object("hold", other) else ()
 
 
 def beside_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
@@ -139,7 +140,7 @@ def beside_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) 
             reason = "true_of_image"
             continue
         words = new.removeprefix("is ").removeprefix("are ")
-        verb = candidates.lemma_of(words.split()[0]) if words.split()[0].endswith("ing") else ""
+        verb = verb_of(words.split()[0]) if words.split()[0].endswith("ing") else ""
         if not _suits(caption, candidates, owned, (verb, words)) or (acts and words in _BUSY):
             continue
         if not (caption.words.has_any(forms_of(verb)) if verb else caption.words.said_of(words, noun)):
@@ -153,9 +154,9 @@ def _suits(caption: Caption, candidates: Candidates, owned: NounPhrase, new: tup
     (verb, words), noun = new, caption.head(owned)
     worn, preposition = is_worn(caption, owned), words.partition(" ")[2]
     if not verb:
-        return candidates.stands_before(words, noun) or (worn and candidates.is_written(words.split()[0]))
+        return candidates.usage.stands_before(words, noun) or (worn and candidates.usage.is_written(words.split()[0]))
     if preposition:
-        return candidates.are_said_before(verb, preposition, noun)
-    return candidates.is_written(words) and (
-        verb == "drop" or (worn and verb in _TAKEN and noun not in _TOUCHED) or candidates.has_object(verb, noun)
+        return candidates.usage.are_said_before(verb, preposition, noun)
+    return candidates.usage.is_written(words) and (
+        verb == "drop" or (worn and verb in _TAKEN and noun not in _TOUCHED) or candidates.usage.has_object(verb, noun)
     )

@@ -103,7 +103,7 @@ class RuleNegatives:
             {} if self.options.last_resorts else {"replace-relation": partial(replace_relation, last_resorts=False)}
         )
         self._makers = MAKERS | exchanged
-        self._candidates = Candidates(thesaurus, pool, minimum=self.options.minimum, least=self.options.least)
+        self._candidates = Candidates.of(thesaurus, pool, minimum=self.options.minimum, least=self.options.least)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return ``per_type`` annotations for each type, in the order of the options; positives after their types."""

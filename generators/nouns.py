@@ -284,6 +284,7 @@ GATHERINGS = word_set(
     "people couple group family crowd persons children kids friends others adults pair team them they players guys "
     "everyone both men women boys girls"
 )
+PEOPLE = OF_PEOPLE | GATHERINGS
 
 # Things without a plural, and things without a singular; the pool's own counts decide about the rest.
 MASS = word_set(

@@ -21,11 +21,12 @@ from pairwright.generators.acting import (
     others_may,
     verbs_of,
 )
-from pairwright.generators.candidates import Candidates, is_colour
+from pairwright.generators.attributes import is_colour
+from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, OWN, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import FLYING, GATHERINGS, OF_PEOPLE, WORN
+from pairwright.generators.nouns import FLYING, GATHERINGS, PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import VEHICLES, VERBS, Slot, change_of, is_named, meant, others_there
 from pairwright.generators.relations import NO_PLACE, WATERS
@@ -52,7 +53,6 @@ from pairwright.generators.verbs import (
 from pairwright.generators.wordlists import word_set
 
 PREPOSITIONS = ("on", "in", "at", "near", "by", "with", "next to", "behind", "under", "through", "along", "down")
-_PEOPLE = OF_PEOPLE | GATHERINGS
 _BESIDE = word_set("stand sit lie lay sleep walk pose")  # "racing next to" is rarely said
 # What a verb that stands before it has to go with.
 _AFTER = word_set(
@@ -104,7 +104,7 @@ def phrasings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
         if tag == "VBN":
             continue
         wanted = _phrases_for(*old) if (tag != "VB" or old[1]) and old[1] not in _LISTED else ()
-        known = candidates.said_before(wanted, noun) if wanted else ()
+        known = candidates.usage.said_before(wanted, noun) if wanted else ()
         known += tuple(phrase for phrase in _always(*old, noun) if phrase not in known and tag != "VB")
         if not known:
             continue
@@ -118,7 +118,7 @@ def phrasings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
 def _is_act(caption: Caption, candidates: Candidates, at: int) -> bool:
     """Whether a verb whose doer is not clear is said of somebody: not "a cake covered in powder | sitting on"."""
     told = [caption.head(phrase) for phrase in caption.phrases if phrase.end <= at]
-    somebody = not told or any(candidates.is_alive(noun) or noun in GATHERINGS for noun in told)
+    somebody = not told or any(candidates.things.is_alive(noun) or noun in GATHERINGS for noun in told)
     return somebody and opens_act(caption, at)
 
 
@@ -141,7 +141,9 @@ def _of_things(
     noun = caption.head(after)
     if caption.head(doer) not in {"park": VEHICLES, "fall": FLYING}.get(wanted[0][0], {caption.head(doer)}):
         return
-    known = tuple(each for each in wanted if candidates.stands_before(each[1], noun) and candidates.goes_with(*each))
+    known = tuple(
+        each for each in wanted if candidates.usage.stands_before(each[1], noun) and candidates.usage.goes_with(*each)
+    )
     if known:
         forms = tuple(_phrase(verb, new, "VBG" if tag in {"VBN", "VBD"} else tag) for verb, new in known)
         old = (caption.lemmas[at], " ".join(caption.lower[at + 1 : end]))
@@ -266,14 +268,14 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form
         (verb != "wear" or noun in WORN)
         and (verb not in GROUNDED or AIR.isdisjoint(caption.lower[slot.end :]))
         and (verb not in ON_FOOT or not is_carried(caption))
-        and (verb != "fly" or who not in _PEOPLE)
+        and (verb != "fly" or who not in PEOPLE)
         and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
         and not (form.endswith((" for", " at")) and is_colour(noun))
         and not (form.endswith(" for") and (noun in _LIMBS or _goes_on(caption, after)))
         and (verb not in STANDING or beyond not in WAYS)
         and keeps_its_way(old, verb, beyond)
         and not (old == "drink" and beyond == "from" and form.endswith((" in", " at", " for")))  # "milk | from a cup"
-        and not (verb == "sleep" and form.endswith(" with") and who in _PEOPLE and noun in _PEOPLE)
+        and not (verb == "sleep" and form.endswith(" with") and who in PEOPLE and noun in PEOPLE)
         and not (old == "watch" and after is not None and caption.tag(after.end) in VERBS)  # "watching kites | fly"
         and not (verb in ON_LAND and noun in WATERS)
         and not (is_own and caption.word(slot.end - 1) == "with" and not form.endswith(" with"))
@@ -283,12 +285,12 @@ def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form
         and (verb not in _SHIFTS or noun not in HEAVY)
         and not (form.endswith((" at", " for")) and noun not in _PICTURES and _is_held(caption, after))
         and not (old == "wait" and after is not None and caption.tag(after.end + 1) == "VB")  # "for a bus | to come"
-        and candidates.is_written(form.split(maxsplit=1)[0])
+        and candidates.usage.is_written(form.split(maxsplit=1)[0])
         and (
             not who
-            or who in _PEOPLE
+            or who in PEOPLE
             or not lives(caption, candidates, doer)
-            or (doer is not None and candidates.moves(who) and may_do(caption, candidates, doer, verb))
+            or (doer is not None and candidates.usage.moves(who) and may_do(caption, candidates, doer, verb))
         )
-        and candidates.makes_sense(verb, old, caption.contents)
+        and candidates.company.makes_sense(verb, old, caption.contents)
     )

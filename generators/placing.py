@@ -14,6 +14,7 @@ from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, OWN, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change
+from pairwright.generators.language.lemmas import verb_of
 from pairwright.generators.nouns import FIGURES, GATHERINGS, OPEN_PLACES, SURROUNDINGS, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.relations import (
@@ -175,7 +176,7 @@ def other_place(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws
 def _rides(caption: Caption, candidates: Candidates, found: Found) -> bool:
     """Whether somebody who rides is named right before a relation: not "a sticker on a skateboard"."""
     before = caption.ending_at(found.start)
-    return before is not None and is_named(caption, before) and candidates.is_alive(caption.head(before))
+    return before is not None and is_named(caption, before) and candidates.things.is_alive(caption.head(before))
 
 
 def _off_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
@@ -188,12 +189,16 @@ def _off_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) ->
     reason, noun = "no_candidate", caption.head(after)
     for new in rng.by_weight(slot.news, slot.weights):
         deed, _, preposition = new.partition(" ")
-        verb = candidates.lemma_of(deed) if deed.endswith("ing") else ""
-        if preposition and verb and not candidates.are_said_before(verb, preposition, noun):
+        verb = verb_of(deed) if deed.endswith("ing") else ""
+        if preposition and verb and not candidates.usage.are_said_before(verb, preposition, noun):
             continue
-        if verb and not preposition and not (candidates.is_written(new) and candidates.has_object(verb, noun)):
+        if (
+            verb
+            and not preposition
+            and not (candidates.usage.is_written(new) and candidates.usage.has_object(verb, noun))
+        ):
             continue
-        if not verb and not candidates.stands_before(new, noun):
+        if not verb and not candidates.usage.stands_before(new, noun):
             continue
         if not (caption.words.has_any(forms_of(verb)) if verb else caption.words.said_of(new, noun)):
             return (change_of(caption, slot.start, slot.end, new),)
@@ -231,7 +236,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
     wide = _is_wide(caption, before, noun)
     if before is not None and caption.head(before) in _ON_THE_SHORE and noun in WATERS:
         return "true_of_image"
-    laid = wording == "at" and not (before is not None and candidates.is_alive(caption.head(before)))
+    laid = wording == "at" and not (before is not None and candidates.things.is_alive(caption.head(before)))
     if wording == "out of" and not _TAKEN_IN.isdisjoint(caption.lemmas[: slot.start]):
         return "not_grammatical"  # "eating straw into a container"
     reason = "no_edit"
@@ -246,7 +251,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
             (new in _IN and (solid or wide or noun in TABLES))
             or (new in _ON_AND_UNDER and noun in _LIMBS)
             or (new in _ON_AND_UNDER and (small or wide))
-            or not candidates.stands_before(new, noun)
+            or not candidates.usage.stands_before(new, noun)
         ):
             reason = "no_candidate" if reason == "no_edit" else reason
             continue
@@ -262,7 +267,7 @@ def _is_under_nobody(caption: Caption, candidates: Candidates, before: NounPhras
     """Whether a thing is told of that nobody is on: a child, a bird, or, of somebody, a cake."""
     if before is None or noun in RIDDEN:
         return False
-    return candidates.is_alive(noun) or (noun in FOODS and candidates.is_alive(caption.head(before)))
+    return candidates.things.is_alive(noun) or (noun in FOODS and candidates.things.is_alive(caption.head(before)))
 
 
 def _is_wide(caption: Caption, before: NounPhrase | None, noun: str) -> bool:
@@ -276,8 +281,8 @@ def _is_wide(caption: Caption, before: NounPhrase | None, noun: str) -> bool:
 def _holds_nothing(caption: Caption, candidates: Candidates, after: NounPhrase) -> bool:
     """Whether nothing told is inside a thing: what lives or is eaten, or another of what was named ("a train by a train")."""
     noun = caption.head(after)
-    eaten = noun not in _IN_BOWLS and (noun in FOODS or candidates.is_of(noun, "food"))  # "a cup in a doughnut"
-    lives = candidates.is_alive(noun) and noun not in GATHERINGS
+    eaten = noun not in _IN_BOWLS and (noun in FOODS or candidates.things.is_of(noun, "food"))  # "a cup in a doughnut"
+    lives = candidates.things.is_alive(noun) and noun not in GATHERINGS
     return eaten or lives or any(caption.head(each) == noun for each in caption.phrases if each.end <= after.start)
 
 

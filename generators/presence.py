@@ -33,9 +33,9 @@ from pairwright.generators.nouns import (
     ADDABLE,
     FIGURES,
     FRAMES,
-    GATHERINGS,
     IN_VIEW,
     OF_PEOPLE,
+    PEOPLE,
     PLURAL_ONLY,
     SURROUNDINGS,
     WORN,
@@ -86,7 +86,7 @@ _IMPLYING = {
     "pool": word_set("skate skateboard skateboards skateboarder skateboarding swimming"),
     "library": word_set("books shelves"),
 }
-_ELSEWHERE = SURROUNDINGS | OF_PEOPLE | GATHERINGS
+_ELSEWHERE = SURROUNDINGS | PEOPLE
 # Things to be claimed of a whole picture, as written, with their lemmas.
 _SEEN = {noun: noun for noun in (*ADDABLE, *IN_VIEW) if noun not in FIGURES | OF_PEOPLE | PLURAL_ONLY | {"camera"}}
 _SEEN_SEVERAL = {plural_of(noun): noun for noun in _SEEN if plural_of(noun) != noun}
@@ -132,7 +132,7 @@ def things_there(caption: Caption, candidates: Candidates) -> list[str]:
         for noun in dict.fromkeys(named)
         if noun not in OF_PEOPLE
         and (figures or noun not in FIGURES)
-        and candidates.is_written(noun.rsplit(maxsplit=1)[-1])
+        and candidates.usage.is_written(noun.rsplit(maxsplit=1)[-1])
         and not words.several(noun)
         and not _is_named(caption, candidates, noun)
         and _is_another(caption, candidates, noun, [marks for nouns, marks in stated if noun in nouns])
@@ -154,7 +154,7 @@ def things_in_view(caption: Caption, candidates: Candidates) -> list[str]:
         form
         for form in dict.fromkeys(named)
         if _is_of_one_number(words, form)
-        and candidates.is_written(form.rsplit(maxsplit=1)[-1])
+        and candidates.usage.is_written(form.rsplit(maxsplit=1)[-1])
         and not _is_named(caption, candidates, thing_of(form))
         and not _is_kin_of_any(caption, candidates, thing_of(form))
     ]
@@ -177,7 +177,9 @@ def _is_of_one_number(words: ImageWords, form: str) -> bool:
 def _is_kin_of_any(caption: Caption, candidates: Candidates, noun: str) -> bool:
     """Whether a noun of the caption may be another word for the thing: a kind of it, one like it, or a rare word."""
     nouns = (token.lemma for token in caption.tokens if token.pos == "NOUN" and token.lemma not in _ELSEWHERE)
-    return any(candidates.is_kin(noun, other) or not candidates.is_frequent(other, "NOUN") for other in nouns)
+    return any(
+        candidates.things.is_kin(noun, other) or not candidates.usage.is_frequent(other, "NOUN") for other in nouns
+    )
 
 
 def _shown(text: str) -> frozenset[str]:
@@ -228,7 +230,7 @@ def _is_of_some(marks: tuple[str, ...], of: int) -> bool:
 def _is_named(caption: Caption, candidates: Candidates, noun: str) -> bool:
     """Whether the caption names the thing, or what cannot do without it: a skateboarder has a skateboard."""
     own = caption.words.own
-    if not candidates.names_of(noun).isdisjoint(own) or not set(noun.split()).isdisjoint(own):
+    if not candidates.names.of(noun).isdisjoint(own) or not set(noun.split()).isdisjoint(own):
         return True
     return any(
         (len(word) >= _STEM and any(name.startswith(word[:_STEM]) for name in loosely_same(noun)))
@@ -249,7 +251,7 @@ class Implied:
         """Whether a thing that nobody names may be meant: by a word for many such things, by its use or its sport."""
         if len(noun) >= _STEM and f" {noun[:_STEM]}" in self._text:
             return True
-        if any(self._candidates.is_of(noun, kind) for kind in self._kinds):
+        if any(self._candidates.things.is_of(noun, kind) for kind in self._kinds):
             return True
         parts = " " in noun and not self._said.isdisjoint(noun.split())
         return parts or (noun in _IMPLYING and not self._said.isdisjoint(_IMPLYING[noun]))
@@ -265,7 +267,9 @@ def _is_another(caption: Caption, candidates: Candidates, noun: str, lines: Sequ
         if token.pos not in {"NOUN", "PROPN"} or token.lemma in _ELSEWHERE:
             continue
         beside = any(token.lemma in line or token.text.lower() in line for line in lines)
-        if candidates.is_kin(noun, token.lemma) or not (beside or candidates.is_another(noun, token.lemma)):
+        if candidates.things.is_kin(noun, token.lemma) or not (
+            beside or candidates.company.is_another(noun, token.lemma)
+        ):
             return False
     return True
 
@@ -333,7 +337,7 @@ def attributes_there(caption: Caption, candidates: Candidates, phrase: NounPhras
     return [
         word
         for word in dict.fromkeys(found)
-        if "-" not in word and word not in UNTOUCHED and candidates.is_adjective(word, head)
+        if "-" not in word and word not in UNTOUCHED and candidates.usage.is_adjective(word, head)
     ]
 
 

@@ -143,7 +143,12 @@ def _is_part_of_it(caption: Caption, candidates: Candidates, slot: Slot, thing: 
     """Whether several things are at the pronoun, and no others of their name are likely to be about: "pillows on it"."""
     upon = " ".join(caption.lower[slot.start : slot.end]) in {"on", "on top of", "in", "inside", "inside of"}
     noun = caption.head(thing)
-    return upon and caption.plural(thing) and not candidates.is_alive(noun) and noun not in _NEVER_ON_IT | GATHERINGS
+    return (
+        upon
+        and caption.plural(thing)
+        and not candidates.things.is_alive(noun)
+        and noun not in _NEVER_ON_IT | GATHERINGS
+    )
 
 
 def _may_be(candidates: Candidates, one: str, new: str, other: str) -> bool:
@@ -152,18 +157,20 @@ def _may_be(candidates: Candidates, one: str, new: str, other: str) -> bool:
         return new in BESIDE_ROOMS
     if other in OPEN_PLACES or other in SURROUNDINGS or other in SURFACES:
         return False
-    if new in _UPON and (one in _NEVER_ON_IT or candidates.is_alive(other)):
+    if new in _UPON and (one in _NEVER_ON_IT or candidates.things.is_alive(other)):
         return False
     if one in TOPPINGS and new not in _SIDE_BY_SIDE:
         return False  # cream that is behind a cake
-    return candidates.stands_before(new, other)
+    return candidates.usage.stands_before(new, other)
 
 
 def _of_each_other(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
     """Put things that are side by side behind, or upon, each other."""
     things = before_it(caption, slot.start)
-    lives = any(candidates.is_alive(caption.head(each)) or caption.head(each) in GATHERINGS for each in caption.phrases)
-    heaped = any(candidates.is_of(caption.head(each), "food") for each in caption.phrases)
+    lives = any(
+        candidates.things.is_alive(caption.head(each)) or caption.head(each) in GATHERINGS for each in caption.phrases
+    )
+    heaped = any(candidates.things.is_of(caption.head(each), "food") for each in caption.phrases)
     if caption.lemmas[slot.start - 1] in _PILED:
         return "no_edit"  # "stacked on top of each other"
     reason = "no_candidate"
@@ -205,7 +212,7 @@ def landed(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
         flies = who is not None and caption.head(who) in _FLYING and caption.word(there) in _THROUGH
         if not flies or sky is None or caption.head(sky) != "sky" or not (sky.adjectives and caption.is_whole(sky)):
             yield "no_edit"
-        elif caption.words.has_any(_GROUNDED) or not candidates.goes_with("sit", "under"):
+        elif caption.words.has_any(_GROUNDED) or not candidates.usage.goes_with("sit", "under"):
             yield "true_of_image"
         else:
             yield (change_of(caption, at, there + 1, f"{inflect('sit', caption.tag(at))} under"),)

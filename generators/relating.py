@@ -172,7 +172,7 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
     )
     shown = caption.word(at) == "with" and caption.tag(at - 1) == "VBN" and caption.lemmas[at - 1] in _SHOWN
     said = had or acts or shown or (size > 1 and caption.word(at - 1) in {"is", "are"})
-    new = next((new for new in news if all(map(candidates.is_written, new.split()))), "")
+    new = next((new for new in news if all(map(candidates.usage.is_written, new.split()))), "")
     if after is None or not said or not new:
         return "no_edit"
     thing, amount = meant(caption, after), caption.head(after) in _AMOUNTS
@@ -209,7 +209,7 @@ def _without_any(caption: Caption, candidates: Candidates, place: tuple[int, Nou
         return "not_grammatical"
     if caption.words.has_any(_GONE):
         return "true_of_image"
-    written = all(map(candidates.is_written, new.split()))
+    written = all(map(candidates.usage.is_written, new.split()))
     return (change_of(caption, at, thing.start, new),) if written else "no_candidate"
 
 
@@ -286,7 +286,7 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
         return "no_edit"
     if not ANAPHORS.isdisjoint(inside) or not (_stands_alone(caption, after) or _is_telegram(caption, before)):
         return "not_grammatical"
-    if not all(map(candidates.is_written, FAR.split())):
+    if not all(map(candidates.usage.is_written, FAR.split())):
         return "no_candidate"
     doubted = (
         others_there(caption, before, after)

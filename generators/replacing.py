@@ -8,21 +8,22 @@ with the new word.
 
 from collections.abc import Iterator, Sequence
 
-from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other, opposed_beside
+from pairwright.generators.adjective_candidates import adjective_is_said
+from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other, is_colour, opposed_beside
 from pairwright.generators.attributes import place as class_of
 from pairwright.generators.box_truth import count_in_doubt
-from pairwright.generators.candidates import Candidates, Slot, adjective_is_said, is_colour
+from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import GENDERED, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change
 from pairwright.generators.generality import GENERAL, meant_by, other_sex
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE, SEXED
+from pairwright.generators.noun_candidates import Slot
+from pairwright.generators.nouns import FRAMES, GATHERINGS, KINDS, OF_PEOPLE, PEOPLE, SEXED
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase
 from pairwright.generators.placing import before_it
 from pairwright.generators.wordlists import word_set
 
-_PEOPLE = OF_PEOPLE | GATHERINGS
 _CLOSES = frozenset({"", ".", ",", "and", "on", "in", "while", "at"})
 MANY = 20  # any number that is not two
 _GOVERNS = frozenset({"IN", "TO", "VBG", "VBZ", "VBP", "VBD", "VB"})
@@ -105,7 +106,7 @@ def _others(
     """Exchange nouns for others that captions put at such places, or ``anywhere``."""
     for ours in (True, False):
         for phrase, start, noun in nouns:
-            if candidates.has_kinds(noun) is ours:
+            if candidates.nouns.has_kinds(noun) is ours:
                 yield _other_noun(caption, candidates, (phrase, start, noun), rng, anywhere=anywhere)
     for phrase, start, noun in nouns:
         if start == phrase.head and len(phrase.nouns) > 1 and not phrase.adjectives and not phrase.joined:
@@ -132,7 +133,7 @@ def _for_want_of_others(
     for phrase in phrases:
         yield from _other_than_meant(caption, candidates, phrase, rng)
     for place in nouns:
-        if candidates.has_kinds(place[2]):
+        if candidates.nouns.has_kinds(place[2]):
             yield _other_by_place(caption, candidates, place, rng)
     for phrase in phrases:
         if caption.head(phrase) in OF_PEOPLE:
@@ -147,11 +148,11 @@ def _other_than_meant(caption: Caption, candidates: Candidates, phrase: NounPhra
     if head in GENERAL:
         slot = _slot(caption, phrase, phrase.head, head)
         for meant in rng.shuffled(meant_by(head, caption.words)):
-            new, reason = candidates.for_noun(slot._replace(noun=meant), caption.words, rng)
+            new, reason = candidates.nouns.for_noun(slot._replace(noun=meant), caption.words, rng)
             yield (_change(caption, phrase.head, phrase.end, inflect(new, tag)),) if new else reason
     elif head in OF_PEOPLE:
         new = other_sex(caption, phrase)
-        if new and candidates.is_written(new):
+        if new and candidates.usage.is_written(new):
             yield (_change(caption, phrase.head, phrase.end, inflect(new, tag)),)
 
 
@@ -159,7 +160,7 @@ def _other_by_place(
     caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: Draws
 ) -> Outcome:
     phrase, start, noun = place
-    new, reason = candidates.by_place(_slot(caption, phrase, start, noun), caption.words, rng)
+    new, reason = candidates.nouns.by_place(_slot(caption, phrase, start, noun), caption.words, rng)
     return (_change(caption, start, phrase.end, inflect(new, _form_after(caption, phrase))),) if new else reason
 
 
@@ -169,7 +170,7 @@ def _is_longer(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> 
     if phrase.start != phrase.head or caption.tag(before) not in _VERBS:
         return False
     compound = f"{caption.word(before)} {caption.head(phrase)}"
-    return candidates.has_kinds(compound) or candidates.is_word(compound)
+    return candidates.nouns.has_kinds(compound) or candidates.things.is_word(compound)
 
 
 def _other_noun(
@@ -181,7 +182,7 @@ def _other_noun(
     slot = _slot(caption, phrase, start, noun)
     if anywhere:
         slot = slot._replace(placed=(), place=("", ""))
-    new, reason = candidates.for_noun(slot, caption.words, rng)
+    new, reason = candidates.nouns.for_noun(slot, caption.words, rng)
     return (_change(caption, start, phrase.end, inflect(new, _form_after(caption, phrase))),) if new else reason
 
 
@@ -199,7 +200,7 @@ def _other_being(caption: Caption, candidates: Candidates, phrase: NounPhrase, r
     if not GENDERED.isdisjoint(caption.lower):
         return _as_baby(caption, candidates, phrase)
     slot = _slot(caption, phrase, phrase.head, caption.head(phrase))
-    new, reason = candidates.for_person(slot, caption.words, rng)
+    new, reason = candidates.nouns.for_person(slot, caption.words, rng)
     return (_change(caption, phrase.head, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
 
 
@@ -207,7 +208,7 @@ def _as_baby(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> Ou
     """Make a man or a woman a baby: what is "his" stays his; no sheep brushes her teeth."""
     if caption.head(phrase) not in _GROWN or caption.plural(phrase) or phrase.adjectives or len(phrase.nouns) > 1:
         return "no_candidate"
-    if not candidates.is_written("baby") or candidates.is_strange_beside_any("baby", caption.contents):
+    if not candidates.usage.is_written("baby") or candidates.company.is_strange_beside_any("baby", caption.contents):
         return "no_candidate"
     if caption.words.has_any(_CHILDREN | GATHERINGS):
         return "true_of_image"
@@ -279,7 +280,7 @@ def _dictionary_noun(caption: Caption, phrase: NounPhrase, candidates: Candidate
         return phrase.head, caption.head(phrase)
     compound = f"{caption.word(before)} {caption.head(phrase)}"
     described = caption.head(phrase) in OF_PEOPLE or (before in phrase.adjectives and _says_how(caption.word(before)))
-    if compound in KINDS or (candidates.is_word(compound) and not described):
+    if compound in KINDS or (candidates.things.is_word(compound) and not described):
         return before, compound
     if caption.tag(before) == "NNS":
         return before, caption.head(phrase)  # "farmers" go with the market
@@ -331,7 +332,7 @@ def _is_list(caption: Caption, at: int) -> bool:
 def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int) -> bool:
     """Whether a token describes the head: "red" of a bus, but not of the Red Sox, of red wine or of a person."""
     word, noun = caption.word(at), caption.head(phrase)
-    of_people = noun in _PEOPLE
+    of_people = noun in PEOPLE
     if word in UNTOUCHED or caption.tag(phrase.head).startswith("NNP") or caption.in_name(at):
         return False
     if (word == "orange" and noun in _OF_THE_FRUIT) or _is_half(caption, at):
@@ -340,7 +341,7 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
         return False
     if of_people and (is_colour(word) or (word in _YOUNG and not opposed_beside(word, "teenage", noun))):
         return False
-    if at + 1 == phrase.head and not of_people and candidates.is_word(f"{word} {noun}"):
+    if at + 1 == phrase.head and not of_people and candidates.things.is_word(f"{word} {noun}"):
         return False  # a dictionary has the two as one word
     return caption.tag(at) == "JJ" or class_of(word) is not None
 
@@ -379,7 +380,7 @@ def _other_amount(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
         return "true_of_image"
     word = rng.choice(_AMOUNTS[caption.word(at)])
     doubted = word == "two" and count_in_doubt(caption.words, caption.head(phrase), MANY, 2)
-    if doubted or caption.words.has(word) or not candidates.is_written(word):
+    if doubted or caption.words.has(word) or not candidates.usage.is_written(word):
         return "true_of_image"
     return (_change(caption, at, at + 1, word),)
 
@@ -396,7 +397,7 @@ def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
     for n in rng.by_weight(near, weights):
         if caption.words.has_any((NUMBER_WORDS[n - 1], str(n))) or count_in_doubt(caption.words, noun, number, n):
             reason = "true_of_image"
-        elif digits or candidates.is_written(NUMBER_WORDS[n - 1]):
+        elif digits or candidates.usage.is_written(NUMBER_WORDS[n - 1]):
             return (_change(caption, at, at + 1, str(n) if digits else NUMBER_WORDS[n - 1]),)
     return reason
 
@@ -405,7 +406,7 @@ def _other_adjective(caption: Caption, candidates: Candidates, phrase: NounPhras
     reason = "no_candidate"
     joined = phrase.adjectives if phrase.joined else ()
     beside = [caption.word(each) for each in joined if each != at and is_colour(caption.word(each))]
-    for other in candidates.describing(caption.word(at), caption.head(phrase), rng, joined=bool(beside)):
+    for other in candidates.adjectives.describing(caption.word(at), caption.head(phrase), rng, joined=bool(beside)):
         if not all(exclude_each_other(other, colour) for colour in beside):
             continue
         if other == "empty" and not _FILLING.isdisjoint(caption.lower[at + 1 :]):

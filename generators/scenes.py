@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pairwright.generators.knowledge import Pool
 from pairwright.generators.language.lemmas import lemma
-from pairwright.generators.nouns import GATHERINGS, KINDS, OF_PEOPLE
+from pairwright.generators.nouns import KINDS, PEOPLE
 from pairwright.generators.relations import CARRIERS, SEATS, WATERS
 
 KNOWN = 20  # links to a noun, for what is not among them to tell anything
@@ -21,7 +21,6 @@ _ON = ("on", "on top of", "atop", "upon")
 _IN = ("in", "inside", "inside of", "within")
 _BENEATH = ("under", "underneath", "beneath")
 _TOUCHING = {preposition: family for family in (_ON, _IN, _BENEATH) for preposition in family}
-_PEOPLE = OF_PEOPLE | GATHERINGS
 _SOMEBODY = "somebody"
 
 
@@ -79,11 +78,11 @@ class Scenes:
             act == "fly" or (preposition in {"on", "on top of"} and scene.who and self._lives(scene.who))
         ):
             return None
-        return all(
-            self.is_seen(each, preposition, scene.noun) and not self.is_strange(each, preposition, scene.noun)
-            for each in (act, scene.who)
-            if each
-        )
+        return all(self.is_usual(each, preposition, scene.noun) for each in (act, scene.who) if each)
+
+    def is_usual(self, thing: str, preposition: str, noun: str) -> bool:
+        """Whether captions put such a thing, or a deed, so at a noun, and not much less often than chance would."""
+        return self.is_seen(thing, preposition, noun) and not self.is_strange(thing, preposition, noun)
 
     def _is_strange(self, left: str, preposition: str, noun: str) -> bool:
         """Whether captions put a thing or deed so at a noun much less often than chance would.
@@ -105,7 +104,7 @@ class Scenes:
         captions tell too little.
         """
         return preposition not in _TOUCHING or self._is_one_seen(
-            _SOMEBODY if thing in _PEOPLE else thing, _TOUCHING[preposition], noun
+            _SOMEBODY if thing in PEOPLE else thing, _TOUCHING[preposition], noun
         )
 
     def _find_is_one_seen(self, thing: str, touching: tuple[str, ...], noun: str) -> bool:
@@ -113,5 +112,5 @@ class Scenes:
             return True
         if touching != _BENEATH and (noun in SEATS or noun in CARRIERS):
             touching = _ON + _IN
-        kin = _PEOPLE if thing == _SOMEBODY else (thing, *KINDS.get(thing, ()))
+        kin = PEOPLE if thing == _SOMEBODY else (thing, *KINDS.get(thing, ()))
         return sum(self._pool.linked(one.rsplit(maxsplit=1)[-1], by, noun) for one in kin for by in touching) >= SEEN

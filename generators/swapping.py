@@ -82,7 +82,7 @@ def _trade(
         return "not_grammatical"
     if reword_each_other(heads[0], heads[2]) or reword_each_other(heads[1], heads[3]):
         return "identical"
-    if not (candidates.goes_well(heads[3], heads[0]) and candidates.goes_well(heads[1], heads[2])):
+    if not (candidates.company.goes_well(heads[3], heads[0]) and candidates.company.goes_well(heads[1], heads[2])):
         return "no_candidate"
     if not SURROUNDINGS.isdisjoint((heads[1], heads[3])) or any(map(caption.words.several, (heads[1], heads[3]))):
         return "true_of_image"
@@ -167,20 +167,20 @@ def _makes_sense(caption: Caption, candidates: Candidates, one: NounPhrase, othe
     acts = {caption.tokens[at].lemma for at in range(one.end, found.start) if caption.tag(at) == "VBG"}
     if found.relation is VERB:
         alive = all(_is_alive(caption, candidates, phrase) for phrase in (one, other))
-        return alive and candidates.may_trade_parts(first, caption.lemmas[found.start], second)
-    if not acts <= _BEING_THERE and not all(candidates.does(second, act) for act in acts):
+        return alive and candidates.usage.may_trade_parts(first, caption.lemmas[found.start], second)
+    if not acts <= _BEING_THERE and not all(candidates.usage.does(second, act) for act in acts):
         return False
     if caption.head(other) in SURROUNDINGS:
         return False
     wording = " ".join(caption.lower[found.start : found.end])
-    return candidates.may_trade_places(first, wording, second) and (
+    return candidates.usage.may_trade_places(first, wording, second) and (
         wording not in {"in", "inside"} or candidates.scenes.is_seen(second, wording, first)
     )
 
 
 def _is_alive(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> bool:
     inside = caption.lower[phrase.start : phrase.end]
-    return candidates.is_alive(caption.head(phrase)) and _LIFELESS.isdisjoint(inside)
+    return candidates.things.is_alive(caption.head(phrase)) and _LIFELESS.isdisjoint(inside)
 
 
 def changing_places(caption: Caption, one: NounPhrase, other: NounPhrase) -> tuple[Change, Change]:
@@ -202,8 +202,8 @@ def swap_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         if not exclude_each_other(caption.word(first), caption.word(second)):
             continue
         if not (
-            candidates.is_described(caption.head(one), caption.word(second))
-            and candidates.is_described(caption.head(other), caption.word(first))
+            candidates.adjectives.is_described(caption.head(one), caption.word(second))
+            and candidates.adjectives.is_described(caption.head(other), caption.word(first))
         ):
             yield "no_candidate"
         else:

@@ -251,5 +251,5 @@ def assert_only_edits(annotation: Annotation) -> None:
 
 def test_what_every_scene_has_is_never_put_in() -> None:
     """A kitchen has a floor and a bus has doors, said or not."""
-    found = Candidates(SmallThesaurus(), small_pool(), minimum=0, least=-1.0)
-    assert not EVERYWHERE & {word for noun in KINDS for word in found.nouns(noun)}
+    found = Candidates.of(SmallThesaurus(), small_pool(), minimum=0, least=-1.0)
+    assert not EVERYWHERE & {word for noun in KINDS for word in found.nouns.instead_of(noun)}
