@@ -13,7 +13,7 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import verb_of
 from pairwright.generators.nouns import FLYING, FRAMES, GATHERINGS, OF_PEOPLE, PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.placing import VERBS, Slot, before_it, change_of, meant
+from pairwright.generators.relation_slots import VERBS, RelationSlot, before_it, meant
 from pairwright.generators.relations import CARRIERS, RIDDEN, ROOMS, WATERS
 from pairwright.generators.verbs import (
     ALWAYS,
@@ -86,7 +86,7 @@ def verbs_of(caption: Caption) -> list[int]:
     ]
 
 
-def deeds(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
+def deeds(caption: Caption, candidates: Candidates) -> Iterator[RelationSlot]:
     """Yield the verbs that others may replace, whatever else stands in the way."""
     for at in verbs_of(caption):
         tag, lemma = caption.tag(at), caption.tokens[at].lemma
@@ -109,7 +109,7 @@ def deeds(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
             after = caption.starting_at(end)
             following = caption.head(after) if after is not None else _preposition(caption, end)
             who = caption.head(doer) if doer is not None else ""
-            yield Slot(at, end, forms, candidates.odds.of_deeds(lemma, verbs, following, who), verbs, doer)
+            yield RelationSlot(at, end, forms, candidates.odds.of_deeds(lemma, verbs, following, who), verbs, doer)
 
 
 def _has_particle(caption: Caption, at: int) -> bool:
@@ -121,7 +121,7 @@ def _preposition(caption: Caption, at: int) -> str:
     return caption.word(at) if caption.tag(at) in {"IN", "RP", "TO"} else ""
 
 
-def other_deed(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
+def other_deed(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
     """Exchange a verb for one that the same one does not do meanwhile."""
     at, doer = slot.start, slot.doer
     if caption.tokens[at].lemma in _POSTURES and others_may(caption, doer):
@@ -132,12 +132,12 @@ def other_deed(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
         if _is_on_its_back(caption, slot) or not _suits(caption, candidates, slot, (verb, form)):
             continue
         if not caption.words.has_any(forms_of(verb) | {form}):
-            return (change_of(caption, at, slot.end, form),)
+            return (caption.change(at, slot.end, form),)
         reason = "true_of_image"
     return reason
 
 
-def _is_on_its_back(caption: Caption, slot: Slot) -> bool:
+def _is_on_its_back(caption: Caption, slot: RelationSlot) -> bool:
     """Whether somebody lies as nobody stands: "laying on his | side"."""
     lies = caption.lemmas[slot.start] in {"lie", "lay", "sleep", "rest"} and caption.word(slot.end) == "on"
     return lies and not _OWN_SIDES.isdisjoint(caption.lower[slot.end + 1 : slot.end + 4])
@@ -221,7 +221,7 @@ def others_may(caption: Caption, doer: NounPhrase | None) -> bool:
     return caption.words.several(caption.head(doer))
 
 
-def _suits(caption: Caption, candidates: Candidates, slot: Slot, new: tuple[str, str]) -> bool:
+def _suits(caption: Caption, candidates: Candidates, slot: RelationSlot, new: tuple[str, str]) -> bool:
     """Whether the pool knows a verb, in a form, of such a doer, before what comes next, and beside the rest."""
     (verb, form), doer = new, slot.doer
     return (
@@ -249,7 +249,7 @@ def may_do(caption: Caption, candidates: Candidates, doer: NounPhrase, verb: str
     return candidates.usage.acts(who, verb, alone=living)
 
 
-def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form: str) -> bool:
+def _fits_after(caption: Caption, candidates: Candidates, slot: RelationSlot, verb: str, form: str) -> bool:
     """Whether what follows the old verb may follow the new one."""
     at, old = slot.end, caption.lemmas[slot.start]
     after, word, tag = caption.starting_at(at), caption.word(at), caption.tag(at)
@@ -272,7 +272,7 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: Slot, verb: str,
     return tag in {"IN", "RP", "TO"} and _goes_before(caption, candidates, verb, at)
 
 
-def _takes(caption: Caption, candidates: Candidates, slot: Slot, verb: str, after: NounPhrase) -> bool:
+def _takes(caption: Caption, candidates: Candidates, slot: RelationSlot, verb: str, after: NounPhrase) -> bool:
     """Whether an object of the old verb may be one of the new verb."""
     thing = meant(caption, after)
     names = (caption.head(thing), caption.noun(thing))

@@ -2,7 +2,7 @@
 
 A benchmark that compares a caption as written with an edited one lets a model win by knowing which text was edited.
 Here the true text is an edit as well: of the same target where there is one ("a large dog" against "a small cat" is
-answered by "a big dog"), else of another. ADD brings its own (`adding.py`), since what is added makes a text longer.
+answered by "a big dog"), else of another. ADD brings its own (`adding_objects.py`, `adding_attributes.py`), since what is added makes a text longer.
 """
 
 import random

@@ -85,6 +85,10 @@ class Caption:
         """Return the lower-case token at ``index``, or an empty string outside the caption."""
         return self.lower[index] if 0 <= index < len(self.lower) else ""
 
+    def change(self, start: int, end: int, after: str) -> Change:
+        """Return the change that writes words for the tokens ``start`` up to ``end``."""
+        return Change(self.tokens[start].start, self.tokens[end - 1].end, after)
+
     def tag(self, index: int) -> str:
         """Return the tag of the token at ``index``, or an empty string outside the caption."""
         return self.tags[index] if 0 <= index < len(self.tags) else ""

@@ -7,7 +7,7 @@ from pairwright.generators.knowledge import Pool
 from pairwright.generators.things import Things
 from pairwright.generators.usage import OFTEN, SEEN, Usage
 
-SLACK = 0.05  # plausibility that tells no difference
+SLACK = 0.05  # plausibility by which a word may fall short of another, or has to do better
 STRANGE = -0.15  # plausibility of two words that are hardly ever seen together where chance alone would have them
 COMMON = 0.05  # share of a word's captions in which another is usual
 UNSAID = 0.02  # share of a word's captions in which a thing is, above which it may be there though nobody says so

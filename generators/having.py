@@ -14,7 +14,7 @@ from pairwright.generators.draws import Draws
 from pairwright.generators.language.lemmas import verb_of
 from pairwright.generators.nouns import OF_PEOPLE, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.placing import Slot, change_of, is_named, is_worn, may_be_others, meant
+from pairwright.generators.relation_slots import RelationSlot, is_named, is_worn, may_be_others, meant
 from pairwright.generators.relations import (
     BEDDING,
     BEDS,
@@ -69,7 +69,7 @@ _SURROUNDED = ("surrounded", "by")
 _HELD = frozenset({("holding",), ("carrying",), _SURROUNDED})
 
 
-def belongings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
+def belongings(caption: Caption, candidates: Candidates) -> Iterator[RelationSlot]:
     """Yield the words by which a thing is said to have, hold or wear another, whatever else stands in the way."""
     for at, word in enumerate(caption.lower):
         if word not in _BEGINS:
@@ -87,7 +87,7 @@ def belongings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
             if word in {"has", "have"}:
                 news = tuple(f"{'is' if word == 'has' else 'are'} {new}" for new in news)
             weights = candidates.odds.of_places(word, news, caption.head(owned))
-            yield Slot(at, at + size, news, weights)
+            yield RelationSlot(at, at + size, news, weights)
 
 
 def _beside(
@@ -117,7 +117,7 @@ def _beside_whole(candidates: Candidates, wording: str, things: tuple[str, str])
     return HANDLED if handled and candidates.usage.has_object("hold", other) else ()
 
 
-def beside_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
+def beside_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
     """Put beside a thing what it has ("a plate of | food", "a pizza with | cheese", "a man in | a hat")."""
     owner, owned = caption.ending_at(slot.start), caption.starting_at(slot.end)
     if owner is None or owned is None:
@@ -144,7 +144,7 @@ def beside_it(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) 
         if not _suits(caption, candidates, owned, (verb, words)) or (acts and words in _BUSY):
             continue
         if not (caption.words.has_any(forms_of(verb)) if verb else caption.words.said_of(words, noun)):
-            return (change_of(caption, slot.start, slot.end, new),)
+            return (caption.change(slot.start, slot.end, new),)
         reason = "true_of_image"
     return reason
 

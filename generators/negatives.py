@@ -1,13 +1,14 @@
 """Hard negatives by rules: minimal edits of a caption that are no longer true of its image.
 
-SugarCrepe's seven types: REPLACE an object or an attribute (`replacing.py`) or a relation (`relating.py`), SWAP objects
-or attributes (`swapping.py`), ADD an object or an attribute (`adding.py`); and SHUFFLE (`shuffling.py`), which is for
-training only and made when it is asked for. Fast enough to run inside a data loader: tags, tables and pool statistics, no model.
+SugarCrepe's seven types: REPLACE an object (`replacing_objects.py`), an attribute (`replacing_attributes.py`) or a
+relation (`relating.py`), SWAP objects or attributes (`swapping.py`), ADD an object (`adding_objects.py`) or an attribute
+(`adding_attributes.py`); and SHUFFLE (`shuffling.py`), which is for training only and made when it is asked for. Fast
+enough to run inside a data loader: tags, tables and pool statistics, no model.
 
 For each asked type and each of `per_type` there is one annotation: kept, or rejected with the reason that came nearest
 to success (`captions.REASONS`): `no_edit` (nothing of the kind in the caption), `no_candidate` (no word is left after
-the filters), `not_grammatical`, `true_of_image`, `identical`, `duplicate`, `no_positive` (both-sides pairs). Two negatives of a pair are never equal, nor
-is one equal to a caption of the image.
+the filters), `not_grammatical`, `true_of_image`, `identical`, `duplicate`, `no_positive` (both-sides pairs). Two
+negatives of a pair are never equal, nor is one equal to a caption of the image.
 """
 
 import random
@@ -18,7 +19,8 @@ from functools import partial
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
-from pairwright.generators.adding import BOTH_SIDES, add_attribute, add_object
+from pairwright.generators.adding_attributes import add_attribute, both_attributes
+from pairwright.generators.adding_objects import add_object, both_objects
 from pairwright.generators.both_sides import Positives, with_positive
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
@@ -29,7 +31,8 @@ from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import makers
 from pairwright.generators.relating import replace_relation
-from pairwright.generators.replacing import replace_attribute, replace_object
+from pairwright.generators.replacing_attributes import replace_attribute
+from pairwright.generators.replacing_objects import replace_object
 from pairwright.generators.shuffling import shuffle
 from pairwright.generators.swapping import swap_attribute, swap_object
 
@@ -46,6 +49,11 @@ MAKERS: dict[str, Maker] = {
     "add-object": add_object,
     "add-attribute": add_attribute,
     "shuffle": shuffle,
+}
+# What makes a negative and its positive together, since one alone would be the longer text.
+BOTH_SIDES: dict[str, Callable[[Caption, Candidates, Draws], Iterator[BothOutcome]]] = {
+    "add-object": both_objects,
+    "add-attribute": both_attributes,
 }
 TYPES = tuple(MAKERS)
 FOR_TRAINING = frozenset({"shuffle"})  # never in a benchmark

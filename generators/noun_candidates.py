@@ -11,13 +11,13 @@ Per caption it must make sense beside the other words (the pool's plausibility),
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 from pairwright.generators.attributes import PLACES, UNTOUCHED
 from pairwright.generators.company import SLACK, STRANGE
 from pairwright.generators.context import ImageWords
 from pairwright.generators.draws import TRIED, Draws, Urn
 from pairwright.generators.knowledge import Pool, Thesaurus
+from pairwright.generators.noun_slots import NounSlot
 from pairwright.generators.nouns import (
     EVERYWHERE,
     FLYING,
@@ -79,34 +79,6 @@ _STILL = frozenset({"sit", "stand", "lie", "lay", "rest", "lean"})  # what thing
 _DOUBLE_DECKERS = frozenset({"bus", "train", "tram", "trolley", "boat", "ship", "ferry", "plane", "airplane", "truck"})
 
 
-class Slot(NamedTuple):
-    """A place of a caption that wants another noun.
-
-    Attributes:
-        noun: the lemma that stands there, compounds with spaces.
-        governor: lemma of the verb or preposition right before it, or empty.
-        context: lemmas of the content words of the caption.
-        act: lemma of the verb that says what it does, or empty.
-        contents: of what it is full, or consists, or a part: the lemma after "of", or empty.
-        described: words that stay before it, adjectives and nouns.
-        airborne: the caption speaks of the air.
-        whole: what it fills, or is a part or a number of: the lemma before "of", or empty.
-        placed: lemmas of what is said to be at it, things and deeds, each with the preposition.
-        place: the preposition and the noun by which it is said where it is, or empty.
-    """
-
-    noun: str
-    governor: str
-    context: Sequence[str]
-    act: str = ""
-    contents: str = ""
-    described: tuple[str, ...] = ()
-    airborne: bool = False
-    whole: str = ""
-    placed: tuple[tuple[str, str], ...] = ()
-    place: tuple[str, str] = ("", "")
-
-
 class NounCandidates:
     """Finds nouns to stand in a place, and remembers what depends on the word alone.
 
@@ -127,13 +99,13 @@ class NounCandidates:
         """Whether our own tables tell what may stand for a noun."""
         return noun in KINDS
 
-    def for_noun(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
+    def for_noun(self, slot: NounSlot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         """Return a noun to stand in a place, or an empty string and the reason why there is none."""
         if slot.noun in SEXED and words.has_any(GATHERINGS):
             return "", "true_of_image"  # "a couple" may well hold the other one
         return self._first(self._urn(slot.noun), slot, words, rng)
 
-    def by_place(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
+    def by_place(self, slot: NounSlot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         """Return a noun of our own tables where the words around vouch for it, if not the whole caption.
 
         Captions must have it after the verb (or, a place for a place, after the preposition) more than by a slip, or it
@@ -150,7 +122,7 @@ class NounCandidates:
                 return candidate, ""
         return "", reason
 
-    def _is_vouched_for(self, candidate: str, slot: Slot) -> bool:
+    def _is_vouched_for(self, candidate: str, slot: NounSlot) -> bool:
         word = candidate.rsplit(maxsplit=1)[-1]
         lands = slot.noun in SURROUNDINGS and candidate in SURROUNDINGS
         tells = lands or self._pool.frequency(slot.governor, "VERB") >= OFTEN
@@ -159,7 +131,7 @@ class NounCandidates:
         rest = (other for other in slot.context if other not in slot.noun.split())
         return not self._company.is_strange_beside_any(candidate, rest)
 
-    def for_person(self, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
+    def for_person(self, slot: NounSlot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         """Return an animal to stand for somebody, or an empty string and the reason why there is none."""
         fitting = tuple(noun for noun in self._animals if self._company.goes_along(noun, slot.context))
         found = self._first(self._usage.urn_of(fitting), slot, words, rng)
@@ -172,7 +144,7 @@ class NounCandidates:
     def _animals(self) -> tuple[str, ...]:
         return tuple(noun for noun in _ANIMALS if self._usage.is_frequent(noun, "NOUN"))
 
-    def _first(self, found: Urn, slot: Slot, words: ImageWords, rng: Draws) -> tuple[str, str]:
+    def _first(self, found: Urn, slot: NounSlot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         reason = "no_candidate"
         for candidate in rng.out_of(found, TRIED):
             if not (self._fits_after(candidate, slot) and self._fits_around(candidate, slot)):
@@ -183,14 +155,14 @@ class NounCandidates:
                 return candidate, ""
         return "", reason
 
-    def _is_in_place(self, candidate: str, slot: Slot) -> bool:
+    def _is_in_place(self, candidate: str, slot: NounSlot) -> bool:
         """Whether captions put such things as are told at the candidate, and the candidate where it is told to be."""
         word, is_usual = candidate.rsplit(maxsplit=1)[-1], self._scenes.is_usual
         preposition, noun = slot.place
         beside_it = all(is_usual(left, before, word) for left, before in slot.placed)
         return beside_it and (not noun or is_usual(word, preposition, noun))
 
-    def _fits_after(self, candidate: str, slot: Slot) -> bool:
+    def _fits_after(self, candidate: str, slot: NounSlot) -> bool:
         """Whether the pool has the candidate after the verb or preposition; not asked where it hardly has any."""
         if not slot.governor or slot.governor == "of":
             return not slot.whole or self._fits_in(candidate, slot)
@@ -202,12 +174,12 @@ class NounCandidates:
         seen = self._pool.adjacency(slot.governor, word)
         return (ours and known < KNOWN) or seen >= max(SEEN, SLIP * self._pool.frequency(word, "NOUN"))
 
-    def _fits_in(self, candidate: str, slot: Slot) -> bool:
+    def _fits_in(self, candidate: str, slot: NounSlot) -> bool:
         """Whether "body of" and the like may stand before the candidate, if the pool has them with the old noun."""
         known = self._pool.cooccurrence(slot.whole, slot.noun.rsplit(maxsplit=1)[-1])
         return known < OFTEN or self._company.beside(candidate, slot.whole) > STRANGE
 
-    def _fits_around(self, candidate: str, slot: Slot) -> bool:
+    def _fits_around(self, candidate: str, slot: NounSlot) -> bool:
         """Whether the pool would say of the candidate what the caption says of the old noun, as far as it says it."""
         word, old = candidate.rsplit(maxsplit=1)[-1], slot.noun.rsplit(maxsplit=1)[-1]
         if slot.airborne and slot.noun in FLYING and candidate not in FLYING:

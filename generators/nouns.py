@@ -236,7 +236,7 @@ ADDABLE = tuple(
 )
 
 # What a picture may also have in view, beside `ADDABLE`. Captions pass it over where it belongs (a sink in a kitchen, a
-# road under a bus), so it is called absent only where the pool hardly ever has it in such company (`adding.py`).
+# road under a bus), so it is called absent only where the pool hardly ever has it in such company (`adding_objects.py`).
 IN_VIEW = tuple(
     noun.replace("_", " ")
     for noun in """

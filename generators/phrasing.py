@@ -28,7 +28,8 @@ from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import FLYING, GATHERINGS, PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.placing import VEHICLES, VERBS, Slot, change_of, is_named, meant, others_there
+from pairwright.generators.placing import VEHICLES
+from pairwright.generators.relation_slots import VERBS, RelationSlot, is_named, meant, others_there
 from pairwright.generators.relations import NO_PLACE, WATERS
 from pairwright.generators.verbs import (
     ALWAYS_IN_WORDS,
@@ -84,7 +85,7 @@ _BOUND = word_set(
 )
 
 
-def phrasings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
+def phrasings(caption: Caption, candidates: Candidates) -> Iterator[RelationSlot]:
     """Yield the verbs, each with its preposition, that others may replace, whatever else stands in the way."""
     for at in verbs_of(caption):
         tag, end = caption.tag(at), _end(caption, at)
@@ -112,7 +113,7 @@ def phrasings(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
         if (doer is not None or _is_act(caption, candidates, at)) and lives(caption, candidates, doer):
             forms = tuple(_phrase(verb, preposition, tag) for verb, preposition in known)
             weights = candidates.odds.of_phrases(old, known, noun)
-            yield Slot(at, end, forms, weights, tuple(verb for verb, _ in known), doer)
+            yield RelationSlot(at, end, forms, weights, tuple(verb for verb, _ in known), doer)
 
 
 def _is_act(caption: Caption, candidates: Candidates, at: int) -> bool:
@@ -132,7 +133,7 @@ def _wanted_of_things(verb: str, preposition: str, noun: str) -> tuple[tuple[str
 
 def _of_things(
     caption: Caption, candidates: Candidates, span: tuple[int, int], wanted: tuple[tuple[str, str], ...]
-) -> Iterator[Slot]:
+) -> Iterator[RelationSlot]:
     """Yield the verb of a thing with its preposition: what is attached to a pole does not lean against it."""
     (at, end), tag = span, caption.tag(span[0])
     doer, after = doer_of(caption, candidates, at), caption.starting_at(end)
@@ -148,7 +149,7 @@ def _of_things(
         forms = tuple(_phrase(verb, new, "VBG" if tag in {"VBN", "VBD"} else tag) for verb, new in known)
         old = (caption.lemmas[at], " ".join(caption.lower[at + 1 : end]))
         weights = candidates.odds.of_phrases(old, known, noun)
-        yield Slot(at, end, forms, weights, tuple(verb for verb, _ in known), doer)
+        yield RelationSlot(at, end, forms, weights, tuple(verb for verb, _ in known), doer)
 
 
 def _end(caption: Caption, at: int) -> int:
@@ -223,7 +224,7 @@ def _phrase(verb: str, preposition: str, tag: str) -> str:
     return f"{inflect(verb, tag)} {preposition}".rstrip()
 
 
-def other_phrase(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
+def other_phrase(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
     """Exchange a verb and its preposition for others that exclude them."""
     after = caption.starting_at(slot.end)
     if (
@@ -240,7 +241,7 @@ def other_phrase(caption: Caption, candidates: Candidates, slot: Slot, rng: Draw
         if not _suits(caption, candidates, slot, verb, form):
             continue
         if not caption.words.has_any(_SOUGHT if form.endswith(" for") and verb == "look" else forms_of(verb)):
-            return (change_of(caption, slot.start, slot.end, form),)
+            return (caption.change(slot.start, slot.end, form),)
         reason = "true_of_image"
     return reason
 
@@ -257,7 +258,7 @@ def _is_held(caption: Caption, after: NounPhrase | None) -> bool:
     )
 
 
-def _suits(caption: Caption, candidates: Candidates, slot: Slot, verb: str, form: str) -> bool:
+def _suits(caption: Caption, candidates: Candidates, slot: RelationSlot, verb: str, form: str) -> bool:
     """Whether the pool knows a phrase of such a doer, and finds it sensible beside the rest."""
     after, doer, old = caption.starting_at(slot.end), slot.doer, caption.lemmas[slot.start]
     noun = caption.head(after) if after is not None else ""

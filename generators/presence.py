@@ -12,12 +12,12 @@ sign with a horse on it"), so a statement counts only in the plainest shape:
 - an *attribute* is stated by a caption, as the one adjective between a determiner and the same noun or compound, while
   no caption or box speaks of several such things, or of another one.
 
-`adding.py` further asks that the pool has the thing beside what it is added to: a slip of a captioner seldom passes.
+`adding_objects.py` further asks that the pool has the thing beside what it is added to: a slip of a captioner seldom passes.
 Two pairs of 75 were found wrong by eye on COCO's captions, at 0.3% (things) and 7% (attributes) of all captions.
 
 What is proven is that the image holds such a thing, and, of an attribute, that a caption gives it to a thing of that
 name. What is not: that a caption is right, that two captions mean the same of two things of one name, and where
-exactly a thing is; so `adding.py` adds true things only at the end of a caption, where they belong to the scene. For a
+exactly a thing is; so `adding_objects.py` adds true things only at the end of a caption, where they belong to the scene. For a
 claim that names no place, `things_in_view` takes more: several things, and what keeps its name behind any other noun.
 """
 

@@ -14,7 +14,7 @@ from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import GATHERINGS, OPEN_PLACES, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.placing import Slot, before_it, change_of, is_bound, is_named, may_be_others
+from pairwright.generators.relation_slots import RelationSlot, before_it, is_bound, is_named, may_be_others
 from pairwright.generators.relations import BESIDE_ROOMS, EVENTS, ROOMS, SURFACES, TOPPINGS
 from pairwright.generators.verbs import ON_SCREEN
 from pairwright.generators.wordlists import word_set
@@ -76,7 +76,7 @@ _PILED = word_set("stack pile heap mix")
 _IN_A_ROW = word_set("front row line file")
 
 
-def pointed_at(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
+def pointed_at(caption: Caption, candidates: Candidates) -> Iterator[RelationSlot]:
     """Yield the relations before a pronoun that others may replace, whatever else stands in the way."""
     for found in caption.relations:
         wording, word = " ".join(caption.lower[found.start : found.end]), caption.word(found.end)
@@ -90,10 +90,10 @@ def pointed_at(caption: Caption, candidates: Candidates) -> Iterator[Slot]:
         elif word in _HIM and caption.tag(found.end) == "PRP":
             news = OF_HIM.get(wording, ())
         if news:
-            yield Slot(found.start, found.end, news, candidates.odds.of_places(wording, news, word))
+            yield RelationSlot(found.start, found.end, news, candidates.odds.of_places(wording, news, word))
 
 
-def other_side(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
+def other_side(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
     """Put what is at a pronoun elsewhere: under it, behind it, on top of each other."""
     if is_bound(caption, slot.start, slot.end) or slot.start == 0:
         return "no_edit"
@@ -109,7 +109,7 @@ def other_side(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws)
 
 
 def _elsewhere(
-    caption: Caption, candidates: Candidates, slot: Slot, rng: Draws, told: tuple[NounPhrase, NounPhrase]
+    caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws, told: tuple[NounPhrase, NounPhrase]
 ) -> Outcome:
     """Put the first of two things elsewhere, the second being what the pronoun stands for."""
     one, other = map(caption.head, told)
@@ -122,7 +122,7 @@ def _elsewhere(
             continue
         said = caption.words.said_of(new, other) or caption.words.said_of(new, one)
         if not said and not place_in_doubt(caption.words, one, new, other):
-            return (change_of(caption, slot.start, slot.end, new),)
+            return (caption.change(slot.start, slot.end, new),)
         reason = "true_of_image"
     return reason
 
@@ -139,7 +139,7 @@ def _stood_for(caption: Caption, thing: NounPhrase) -> NounPhrase | None:
     return None
 
 
-def _is_part_of_it(caption: Caption, candidates: Candidates, slot: Slot, thing: NounPhrase) -> bool:
+def _is_part_of_it(caption: Caption, candidates: Candidates, slot: RelationSlot, thing: NounPhrase) -> bool:
     """Whether several things are at the pronoun, and no others of their name are likely to be about: "pillows on it"."""
     upon = " ".join(caption.lower[slot.start : slot.end]) in {"on", "on top of", "in", "inside", "inside of"}
     noun = caption.head(thing)
@@ -164,7 +164,7 @@ def _may_be(candidates: Candidates, one: str, new: str, other: str) -> bool:
     return candidates.usage.stands_before(new, other)
 
 
-def _of_each_other(caption: Caption, candidates: Candidates, slot: Slot, rng: Draws) -> Outcome:
+def _of_each_other(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
     """Put things that are side by side behind, or upon, each other."""
     things = before_it(caption, slot.start)
     lives = any(
@@ -178,7 +178,7 @@ def _of_each_other(caption: Caption, candidates: Candidates, slot: Slot, rng: Dr
         if new == "on top of" and (lives or heaped or things is None):
             continue
         if not (caption.words.has(new) or (new == "behind" and caption.words.has_any(_IN_A_ROW))):
-            return (change_of(caption, slot.start, slot.end, new),)
+            return (caption.change(slot.start, slot.end, new),)
         reason = "true_of_image"
     return reason
 
@@ -198,7 +198,7 @@ def times(caption: Caption, rng: Draws) -> Iterator[Outcome]:
             yield "no_edit"
             continue
         free = [new for new in _AT_A_TIME[word] if not caption.words.has(new)]
-        yield (change_of(caption, at, at + 1, rng.choice(free)),) if free else "true_of_image"
+        yield (caption.change(at, at + 1, rng.choice(free)),) if free else "true_of_image"
 
 
 def landed(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
@@ -215,7 +215,7 @@ def landed(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
         elif caption.words.has_any(_GROUNDED) or not candidates.usage.goes_with("sit", "under"):
             yield "true_of_image"
         else:
-            yield (change_of(caption, at, there + 1, f"{inflect('sit', caption.tag(at))} under"),)
+            yield (caption.change(at, there + 1, f"{inflect('sit', caption.tag(at))} under"),)
 
 
 def grounds(caption: Caption) -> Iterator[Outcome]:
@@ -231,4 +231,4 @@ def grounds(caption: Caption) -> Iterator[Outcome]:
         elif may_be_others(caption, thing) or not is_named(caption, thing):
             yield "true_of_image"
         else:
-            yield (change_of(caption, at, at + 1, new),)
+            yield (caption.change(at, at + 1, new),)

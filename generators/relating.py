@@ -20,22 +20,19 @@ from pairwright.generators.having import HAVING_LONGER, UNCERTAIN, belongings, b
 from pairwright.generators.nouns import FIGURES, MASS
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.phrasing import other_phrase, phrasings
-from pairwright.generators.placing import (
-    MEDIA,
+from pairwright.generators.placing import MEDIA, other_place, places
+from pairwright.generators.pronouns import EACH_OTHER, grounds, landed, other_side, pointed_at, times
+from pairwright.generators.relation_slots import (
     VERBS,
-    Slot,
+    RelationSlot,
     before_it,
-    change_of,
     is_bound,
     is_named,
     is_place,
     is_worn,
     meant,
-    other_place,
     others_there,
-    places,
 )
-from pairwright.generators.pronouns import EACH_OTHER, grounds, landed, other_side, pointed_at, times
 from pairwright.generators.relations import EVENTS, FAR, NO_PLACE, NOT_FAR, Found
 from pairwright.generators.scenes import Scene
 from pairwright.generators.wordlists import word_set
@@ -92,7 +89,7 @@ def replace_relation(
         yield from _last_resorts(caption, candidates, rng)
 
 
-def _weighed(caption: Caption, candidates: Candidates, slot: Slot) -> Slot:
+def _weighed(caption: Caption, candidates: Candidates, slot: RelationSlot) -> RelationSlot:
     """Return a slot whose weights also tell how usual the words around go on with what may be written."""
     old, before = " ".join(caption.lower[slot.start : slot.end]), caption.word(slot.start - 1)
     runs = candidates.odds.of_runs(before, old, slot.news, caption.word(slot.end))
@@ -100,7 +97,7 @@ def _weighed(caption: Caption, candidates: Candidates, slot: Slot) -> Slot:
     return slot._replace(weights=tuple(weight * run * run for weight, run in zip(slot.weights, runs, strict=True)))
 
 
-def _scenes(caption: Caption, candidates: Candidates, slot: Slot) -> tuple[Slot, Slot]:
+def _scenes(caption: Caption, candidates: Candidates, slot: RelationSlot) -> tuple[RelationSlot, RelationSlot]:
     """Return what of a slot captions have of such things, or deeds, at such a place, and what they do not have."""
     doer, after = slot.doer or before_it(caption, slot.start), caption.starting_at(slot.end)
     following = next((found for found in caption.relations if found.start == slot.end), None)
@@ -122,7 +119,7 @@ def _scenes(caption: Caption, candidates: Candidates, slot: Slot) -> tuple[Slot,
     return _of_them(slot, seen), _of_them(slot, unseen)
 
 
-def _of_them(slot: Slot, kept: Sequence[int]) -> Slot:
+def _of_them(slot: RelationSlot, kept: Sequence[int]) -> RelationSlot:
     """Return a slot of which only some may be written."""
     return slot._replace(
         news=tuple([slot.news[at] for at in kept]),
@@ -195,7 +192,7 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
         return "not_grammatical"
     if caption.words.has_any(_GONE):
         return "true_of_image"
-    return (change_of(caption, at, at + size + some, f"{new} any" if some else new),)
+    return (caption.change(at, at + size + some, f"{new} any" if some else new),)
 
 
 def _without_any(caption: Caption, candidates: Candidates, place: tuple[int, NounPhrase]) -> Outcome:
@@ -210,7 +207,7 @@ def _without_any(caption: Caption, candidates: Candidates, place: tuple[int, Nou
     if caption.words.has_any(_GONE):
         return "true_of_image"
     written = all(map(candidates.usage.is_written, new.split()))
-    return (change_of(caption, at, thing.start, new),) if written else "no_candidate"
+    return (caption.change(at, thing.start, new),) if written else "no_candidate"
 
 
 def _goes_on_with_one(caption: Caption, thing: NounPhrase) -> bool:
@@ -235,7 +232,7 @@ def _other_way(caption: Caption, at: int) -> Outcome:
     follows = caption.tag(at + 2) in {"IN", "TO", "DT", "", ".", "CC"} and caption.word(at + 2) != "of"
     if not new or not follows or caption.tokens[at].lemma not in _WITH_A_WAY:
         return "no_edit"
-    return "true_of_image" if caption.words.has(new) else (change_of(caption, at + 1, at + 2, new),)
+    return "true_of_image" if caption.words.has(new) else (caption.change(at + 1, at + 2, new),)
 
 
 def _away(caption: Caption) -> Iterator[Outcome]:
@@ -254,7 +251,7 @@ def _away(caption: Caption) -> Iterator[Outcome]:
         if word == "to" and not caption.tag(start - 1).startswith("NN"):
             continue
         said = caption.words.has("away") or not caption.is_whole(after)
-        yield "true_of_image" if said else (change_of(caption, start, at + 1, "away from"),)
+        yield "true_of_image" if said else (caption.change(start, at + 1, "away from"),)
 
 
 def _apart(caption: Caption) -> Iterator[Outcome]:
@@ -262,14 +259,14 @@ def _apart(caption: Caption) -> Iterator[Outcome]:
     for at in range(len(caption.lower) - 2):
         if caption.lower[at : at + 3] == ("side", "by", "side") and caption.word(at + 3) not in {"with", "to", "of"}:
             said = caption.words.has_any(("far", "apart"))
-            yield "true_of_image" if said else (change_of(caption, at, at + 3, "far apart"),)
+            yield "true_of_image" if said else (caption.change(at, at + 3, "far apart"),)
 
 
 def _far_apart(caption: Caption, found: Found) -> Outcome:
     """Part what is near each other."""
     if " ".join(caption.lower[found.start : found.end]) not in NOT_FAR - {"against"}:
         return "no_edit"
-    return "true_of_image" if caption.words.has("far") else (change_of(caption, found.start, found.end, FAR),)
+    return "true_of_image" if caption.words.has("far") else (caption.change(found.start, found.end, FAR),)
 
 
 def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
@@ -293,4 +290,4 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
         or caption.words.said_of("far", noun)
         or place_in_doubt(caption.words, caption.head(before), FAR, noun)
     )
-    return "true_of_image" if doubted else (change_of(caption, found.start, found.end, FAR),)
+    return "true_of_image" if doubted else (caption.change(found.start, found.end, FAR),)
