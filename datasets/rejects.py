@@ -12,7 +12,7 @@ Limits: `excerpt` and `detail` are cut to `EXCERPT_LENGTH` code points, and what
 """
 
 import reprlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pairwright.datasets.errors import InputError
@@ -84,6 +84,7 @@ class Reject:
         detail: what is wrong, in a sentence without a final stop.
         excerpt: how the raw row begins, at most `EXCERPT_LENGTH` code points.
         source: name of the dataset that was read.
+        of_caption: whether it is one caption of a row that has several, and not the row; at rest only the place tells.
     """
 
     place: str
@@ -91,6 +92,7 @@ class Reject:
     detail: str
     excerpt: str = ""
     source: str = ""
+    of_caption: bool = field(default=False, compare=False)
 
     def error(self, *, of_file: bool = False) -> InputError:
         """Return this rejection as the error that stops a run.
@@ -119,7 +121,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxstring, _SHORT.maxother = 4, 20, 10, 200, 100
 
 
-def reject(place: str, reason: str, detail: str, raw: Any = "") -> Reject:
+def reject(place: str, reason: str, detail: str, raw: Any = "", *, of_caption: bool = False) -> Reject:
     """Return a `Reject` whose texts are short, on one line and storable as UTF-8.
 
     Args:
@@ -127,10 +129,12 @@ def reject(place: str, reason: str, detail: str, raw: Any = "") -> Reject:
         reason: one word of `REASONS`.
         detail: what is wrong.
         raw: the row as it came: text, bytes, or a mapping of fields.
+        of_caption: whether it is one caption of a row that has several.
     """
     text = raw.decode("utf-8", "backslashreplace") if isinstance(raw, bytes) else raw
     excerpt = text if isinstance(text, str) else _SHORT.repr(text)
-    return Reject(_storable(place), reason, _one_line(detail), _storable(excerpt)[:EXCERPT_LENGTH])
+    short = _storable(excerpt)[:EXCERPT_LENGTH]
+    return Reject(_storable(place), reason, _one_line(detail), short, of_caption=of_caption)
 
 
 def _one_line(text: str) -> str:

@@ -3,29 +3,27 @@
 A broken row among them stops nothing, since what is worked on lies elsewhere; but it is told.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
+from pairwright.datasets.skipped import Skipped
 
 
 def pairs_beside(options: ReadOptions, note: Callable[[str], None]) -> Iterator[Pair]:
-    """Yield the pairs of an input; rows that are none are passed over, and counted at the end.
+    """Yield the pairs of an input; rows and captions that are none are passed over, and counted at the end.
 
     Args:
         options: how to read; images are not looked at.
-        note: told in one line how many rows were passed over, and why.
+        note: told in one line how many rows and captions were passed over, and why.
 
     Raises:
         InputError: the input cannot be read.
     """
-    lost = Counter[str]()
+    lost = Skipped()
     for batch in read_pairs(replace(options, on_error="skip", verify_images="off")):
         yield from batch.pairs
-        lost.update(reject.reason for reject in batch.rejects)
-    if lost:
-        rows = "row was" if lost.total() == 1 else "rows were"
-        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(lost.items()))
-        note(f"{options.input}: {lost.total():,} {rows} passed over ({reasons}).")
+        lost.add(batch.rejects)
+    if told := lost.told():
+        note(f"{options.input}: passed over {told}.")

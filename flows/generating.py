@@ -8,7 +8,6 @@ when the output's format has to be written at once (everything but JSON lines).
 
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -19,6 +18,7 @@ from pairwright.datasets.atomic import remove_left_behind
 from pairwright.datasets.contents import exchanges_in
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.skipped import Skipped
 from pairwright.flows.annotating import Annotating, Recipe, Waiting, tag_and_count
 from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
@@ -64,7 +64,7 @@ class Request:
 
 @dataclass
 class Work:
-    """What a run has done: its rows, counted, and the rows of the input that were skipped, by reason.
+    """What a run has done: its rows, counted, and what was skipped of the input, by reason.
 
     Attributes:
         account: of the rows that limits are for (`generators.balance.limited_kind`).
@@ -78,7 +78,7 @@ class Work:
     captions: int = 0
     turns: int = 0
     labels: set[str] = field(default_factory=set)
-    broken: Counter[str] = field(default_factory=Counter)
+    broken: Skipped = field(default_factory=Skipped)
     started: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -98,7 +98,7 @@ class Work:
         self.turns += sum(map(exchanges_in, rows))
 
     def result(self, out: Path) -> dict[str, Any]:
-        """Return captions, types (made, kept, rejected by reason), account, limits, turns, broken, seconds and out.
+        """Return captions, types (made, kept, rejected by reason), account, limits, turns, broken, broken_captions, seconds, out.
 
         The account tells which words were put in, and where (`generators.balance.Account`); limits, what these left of
         each type (`generators.balance.Given`; empty where there are none).
@@ -109,7 +109,7 @@ class Work:
             "account": self.account.as_json(),
             "limits": self.verdict.as_json(),
             "turns": self.turns,
-            "broken": dict(sorted(self.broken.items())),
+            **self.broken.as_json(),
             "seconds": round(time.perf_counter() - self.started, 2),
             "out": str(out),
         }
@@ -146,17 +146,17 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
     return work.result(request.out)
 
 
-def _batches(read: ReadOptions, broken: Counter[str], known: Mapping[str, PackedTokens]) -> Iterator[list[Waiting]]:
-    """Yield the pairs of an input with the tokens that are known; ``broken`` counts the rows that are skipped."""
+def _batches(read: ReadOptions, broken: Skipped, known: Mapping[str, PackedTokens]) -> Iterator[list[Waiting]]:
+    """Yield the pairs of an input with the tokens that are known; ``broken`` counts what is skipped."""
     for batch in read_pairs(replace(read, batch_size=BATCH)):
-        broken.update(reject.reason for reject in batch.rejects)
+        broken.add(batch.rejects)
         yield [(pair, known.get(pair.caption)) for pair in batch.pairs]
 
 
-def tagged_pairs(read: ReadOptions, tagger: Tagger, broken: Counter[str]) -> Iterator[tuple[Pair, Sequence[Token]]]:
-    """Yield the pairs of an input with the tokens of their captions; ``broken`` counts the rows that are skipped."""
+def tagged_pairs(read: ReadOptions, tagger: Tagger, broken: Skipped) -> Iterator[tuple[Pair, Sequence[Token]]]:
+    """Yield the pairs of an input with the tokens of their captions; ``broken`` counts what is skipped."""
     for batch in read_pairs(replace(read, batch_size=BATCH)):
-        broken.update(reject.reason for reject in batch.rejects)
+        broken.add(batch.rejects)
         yield from zip(batch.pairs, tagger.tag([pair.caption for pair in batch.pairs]), strict=True)
 
 

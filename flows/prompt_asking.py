@@ -20,6 +20,7 @@ from pairwright.datasets.atomic import remove_left_behind, replacing
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair, compact_json
+from pairwright.datasets.skipped import Skipped
 from pairwright.flows.annotation_files import refuse_overwriting
 from pairwright.flows.context import Given
 from pairwright.flows.llm import Asking
@@ -84,7 +85,7 @@ def ask_prompt(
         watch: told how far it is.
 
     Returns:
-        rows, kept, rejected (by reason), broken rows of the input (by reason), prompt, out, and ``llm`` and ``failed`` as
+        rows, kept, rejected (by reason), what of the input is broken (by reason), prompt, out, and ``llm`` and ``failed`` as
         in `llm_generating.run_llm_generator`.
 
     Raises:
@@ -95,7 +96,7 @@ def ask_prompt(
     asking.check()
     total = sum(len(batch.pairs) for batch in read_pairs(request.read))
     remove_left_behind(request.out, failed_path(request.out))
-    kept, rejected, broken = 0, Counter[str](), Counter[str]()
+    kept, rejected, broken = 0, Counter[str](), Skipped()
     identity = hash_of([prompt.id, asking.shape()])
     with (
         FailedRows(failed_path(request.out), run=identity, retry=asking.retry_failed) as failed,
@@ -118,7 +119,7 @@ def ask_prompt(
         "rows": total,
         "kept": kept,
         "rejected": dict(sorted(rejected.items())),
-        "broken": dict(sorted(broken.items())),
+        **broken.as_json(),
         "prompt": prompt.id,
         "out": str(request.out),
         "llm": asking.told(session.totals().spent),
@@ -133,7 +134,7 @@ def plan_prompt(request: PromptRequest, asking: Asking) -> StagePlan:
         PairwrightError: when it could not begin.
     """
     prompt = _prompt(request, asking)
-    sample = sample_of(_pairs(request.read, Counter()), seed=asking.seed)
+    sample = sample_of(_pairs(request.read, Skipped()), seed=asking.seed)
     rows = _Rows(prompt, asking.model, lambda _: 0).of(iter(sample.items))
     return plan_rows(prompt.name, list(Given(asking.context).rows(rows)), sample.total, asking)
 
@@ -154,9 +155,9 @@ def _prompt(request: PromptRequest, asking: Asking) -> Prompt:
     return prompt
 
 
-def _pairs(read: ReadOptions, broken: Counter[str]) -> Iterator[Pair]:
+def _pairs(read: ReadOptions, broken: Skipped) -> Iterator[Pair]:
     for batch in read_pairs(read):
-        broken.update(reject.reason for reject in batch.rejects)
+        broken.add(batch.rejects)
         yield from batch.pairs
 
 

@@ -90,12 +90,14 @@ def _has_id(value: Any, name: str = "id") -> bool:
 def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[Any]) -> Reject | None:
     if not _has_id(annotation, "image_id"):
         place = f"{path}:annotation number {number}"
-        return reject(place, "wrong_type", "an annotation is an object with an image_id", str(annotation))
+        what = "an annotation is an object with an image_id"
+        return reject(place, "wrong_type", what, str(annotation), of_caption=True)
     place = f"{path}:annotation {annotation.get('id', f'number {number}')}"
     if annotation["image_id"] not in known:
-        return reject(place, "unknown_image", f"no image has the id {annotation['image_id']}", annotation)
+        what = f"no image has the id {annotation['image_id']}"
+        return reject(place, "unknown_image", what, annotation, of_caption=True)
     if "caption" not in annotation:
-        return reject(place, "empty_caption", "the annotation has no caption", annotation)
+        return reject(place, "empty_caption", "the annotation has no caption", annotation, of_caption=True)
     return None
 
 

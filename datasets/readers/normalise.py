@@ -156,8 +156,9 @@ def _captions(plan: Plan, row: Row) -> tuple[list[str], list[Pair | Reject]]:
         try:
             good[_caption(value)] = None
         except Refused as flaw:
-            place = row.place if len(values) == 1 else f"{row.place}, caption {number}"
-            refused.append(reject(place, flaw.reason, flaw.detail, row.fields))
+            several = len(values) > 1
+            place = f"{row.place}, caption {number}" if several else row.place
+            refused.append(reject(place, flaw.reason, flaw.detail, row.fields, of_caption=several))
     if not values:
         raise Refused("empty_caption", "there is no caption")
     return list(good), refused

@@ -99,10 +99,15 @@ def test_one_sugarcrepe_file_of_several_types_tells_them_and_refine_reads_them(p
 
 
 def test_rows_that_are_skipped_are_told(tmp_path: Path) -> None:
-    (tmp_path / "some.jsonl").write_text('{"caption": "A dog on a bed."}\n{"caption": ""}\n{"capt')
-    said = call("generate", "positives", "some.jsonl", "--out", "p.jsonl", "--on-error", "skip")
-    assert "Skipped: 2 broken rows or captions (broken_json 1, empty_caption 1)" in said
+    rows = ['{"captions": ["A dog on a bed.", "", null]}', '{"caption": ""}', '{"capt']
+    (tmp_path / "some.jsonl").write_text("\n".join(rows))
+    command = ("generate", "positives", "some.jsonl", "--out", "p.jsonl", "--on-error", "skip")
+    said = call(*command)
+    assert "Skipped: 2 rows (broken_json 1, empty_caption 1) and 2 captions (empty_caption 2)\n" in said
     assert "\n1 caption in " in said
+    told = json.loads(call(*command, "--json"))
+    assert told["broken"] == {"broken_json": 1, "empty_caption": 3}
+    assert told["broken_captions"] == {"empty_caption": 2}
 
 
 def test_an_output_is_not_lost_to_an_input_of_broken_rows_alone(tmp_path: Path) -> None:

@@ -126,5 +126,5 @@ def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_count
     given = ("prompts", "ask", "more", "pairs.jsonl", "--prompts", "mine", "--model", "local:model", "--out", "a.jsonl")
     told = run_model(*given, "--on-error", "skip").stdout
     assert told.startswith("2 pairs, ")
-    assert "left out: empty_caption 1 -> a.jsonl" in told
+    assert "skipped: 1 row (empty_caption 1) -> a.jsonl" in told
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pairwright.cli.console import columns
+from pairwright.datasets.skipped import told_of
 
 _WIDTH = 80
 _GAP = "  "
@@ -24,7 +25,7 @@ def result_lines(result: Mapping[str, Any]) -> list[str]:
         *_with_gap(limit_lines(result["limits"])),
         *_words(kept),
         *_places(kept),
-        *_broken(result["broken"]),
+        *_skipped(result),
         f"{counted(result['captions'], 'caption')} in {result['seconds']} s -> {result['out']}",
     ]
 
@@ -34,10 +35,10 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def _broken(reasons: Mapping[str, int]) -> list[str]:
-    """Return a line about what was skipped of the input, if anything: rows, and single captions of rows that stayed."""
-    what = "broken row or caption" if sum(reasons.values()) == 1 else "broken rows or captions"
-    return [f"Skipped: {sum(reasons.values()):,} {what} ({_reasons(reasons)})"] if reasons else []
+def _skipped(result: Mapping[str, Any]) -> list[str]:
+    """Return a line about what was skipped of the input, if anything: rows, and single captions of rows."""
+    told = told_of(result)
+    return [f"Skipped: {told}"] if told else []
 
 
 def _types(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str]:

@@ -34,6 +34,7 @@ from pairwright.cli.reading import (
     text_options,
 )
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.skipped import told_of
 
 if TYPE_CHECKING:
     from pairwright.generators.llm.messages import Message, Request
@@ -192,9 +193,8 @@ def ask(
         result = ask_prompt(request, asking, watching.progress.note, watching)
         watching.progress.end()
         why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())
-        broken = ", ".join(f"{reason} {count:,}" for reason, count in result["broken"].items())
         told = f"{result['rows']:,} pairs, kept {result['kept']:,}" + (f", rejected: {why}" if why else "")
-        told += f", left out: {broken}" if broken else ""
+        told += f", skipped: {broken}" if (broken := told_of(result)) else ""
         emit(result, [f"{told} -> {result['out']}", *bill_lines(result)], as_json=as_json)
 
 
