@@ -7,8 +7,6 @@ manifest is the commit: it is written last, and a build directory without one is
 """
 
 import asyncio
-import signal
-import threading
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from contextvars import ContextVar
@@ -21,6 +19,7 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.remote import open_store
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
+from pairwright.flows.ending import Ended, Sigterm
 from pairwright.flows.engine import engine
 from pairwright.flows.generations import generations, limited_section
 from pairwright.flows.increment import (
@@ -102,10 +101,11 @@ def build(  # noqa: PLR0913 - keywords, each told of below
     if prefect:
         refuse_broken_prefect()
     this = _RUN.set(_Run(progress or Silence(), truth, retry_failed, scope or Scope()))
-    run = _as_flow(run_build) if prefect else _heeding_sigterm(run_build)
     try:
-        with server_of_a_build() if prefect else nullcontext():
-            return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
+        with Sigterm() as sigterm:
+            run = _in_order(_as_flow(_heard_in_a_flow(sigterm)) if prefect else run_build, sigterm)
+            with server_of_a_build() if prefect else nullcontext():
+                return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
     except _ends(prefect=prefect):
         raise PairwrightError("ended by a signal. What is done is kept: start the same build again to go on.") from None
     finally:
@@ -127,23 +127,30 @@ def _as_flow(run: _Flow) -> _Flow:
 def _ends(*, prefect: bool) -> tuple[type[BaseException], ...]:
     """Return what a signal raises in a build."""
     if not prefect:
-        return (asyncio.CancelledError,)
+        return Ended, asyncio.CancelledError
     from pairwright.flows.prefect_api import TerminationSignal
 
-    return TerminationSignal, asyncio.CancelledError
+    return Ended, asyncio.CancelledError, TerminationSignal
 
 
-def _heeding_sigterm(run: _Flow) -> _Flow:
-    """Return a run that SIGTERM ends in order, as Ctrl-C does; Prefect has a way of its own."""
+def _in_order(run: _Flow, sigterm: Sigterm) -> _Flow:
+    """Return a run that SIGTERM ends in order."""
 
-    async def heeding(config: dict[str, Any], out: str) -> dict[str, Any]:
-        task = asyncio.current_task()
-        ours = threading.current_thread() is threading.main_thread()
-        if task and ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-        return await run(config, out)
+    async def in_order(config: dict[str, Any], out: str) -> dict[str, Any]:
+        with sigterm.cancelling():
+            return await run(config, out)
 
-    return heeding
+    return in_order
+
+
+def _heard_in_a_flow(sigterm: Sigterm) -> _Flow:
+    """Return the build as a flow runs it, which puts a handler of its own around it."""
+
+    async def heard(config: dict[str, Any], out: str) -> dict[str, Any]:
+        sigterm.again()
+        return await run_build(config, out)
+
+    return heard
 
 
 async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
