@@ -8,7 +8,9 @@ thinc, on which spaCy stands, imports PyTorch where it is installed, for pipelin
 fifth of a gigabyte in each process. Where nothing is installed that makes such pipelines run, and nobody has imported
 PyTorch before, it is told that there is none. PyTorch itself can be imported afterwards as ever.
 
-lemminflect imports spaCy too, and so has to come after it.
+lemminflect imports spaCy too, to give its tokens two methods that nothing here uses. So that words can be inflected
+where none are tagged, it is told that there is no spaCy, unless somebody has imported it before; and its dictionaries are
+read as they are asked (`form_tables.py`).
 """
 
 import importlib
@@ -16,10 +18,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
+
+from pairwright.generators.language.form_tables import read_as_asked
 
 _COMMANDS, _INFO = "spacy.cli", "spacy.cli.info"
 _ASK_TORCH: Final = ("spacy_transformers", "spacy_curated_transformers")
@@ -43,11 +48,13 @@ def import_spacy() -> Any:
     return spacy
 
 
+@cache
 def import_lemminflect() -> Any:
     """Return the module ``lemminflect``."""
-    if "lemminflect" not in sys.modules:
-        import_spacy()
-    return importlib.import_module("lemminflect")
+    with _without("spacy"):
+        lemminflect = importlib.import_module("lemminflect")
+    read_as_asked(lemminflect)
+    return lemminflect
 
 
 def _later(*arguments: Any, **named: Any) -> Any:
@@ -56,24 +63,34 @@ def _later(*arguments: Any, **named: Any) -> Any:
 
 
 class _Hidden(MetaPathFinder):
-    """Finds no PyTorch for the thread that made it; others may be importing it meanwhile."""
+    """Finds no package of a name for the thread that made it; others may be importing it meanwhile."""
 
-    def __init__(self) -> None:
-        self._thread = threading.get_ident()
+    def __init__(self, package: str) -> None:
+        self._package, self._thread = package, threading.get_ident()
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:  # noqa: ARG002 - the protocol's
-        if name == "torch" and threading.get_ident() == self._thread:
+        if name == self._package and threading.get_ident() == self._thread:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 @contextmanager
-def _without_torch() -> Iterator[None]:
-    if "torch" in sys.modules or any(map(find_spec, _ASK_TORCH)):
+def _without(package: str) -> Iterator[None]:
+    """Hide a package that nobody has imported yet."""
+    if package in sys.modules:
         yield
         return
-    hidden = _Hidden()
+    hidden = _Hidden(package)
     sys.meta_path.insert(0, hidden)
     try:
         yield
     finally:
         sys.meta_path.remove(hidden)
+
+
+@contextmanager
+def _without_torch() -> Iterator[None]:
+    if any(map(find_spec, _ASK_TORCH)):
+        yield
+        return
+    with _without("torch"):
+        yield

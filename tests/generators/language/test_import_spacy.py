@@ -25,6 +25,19 @@ assert spacy.blank("en")("two dogs").text == "two dogs"
 assert not [finder for finder in sys.meta_path if "import_spacy" in type(finder).__module__]
 """
 
+WORDS_ALONE = """
+import sys
+from pairwright.generators.language.inflection import inflect
+from pairwright.generators.language.tagger import load_tagger
+assert inflect("man", "NNS") == "men"
+assert "spacy" not in sys.modules
+assert [token.lemma for token in load_tagger().tag(["two dogs"])[0]] == ["two", "dog"]
+"""
+
+
+def test_words_are_inflected_without_spacy_which_can_be_imported_later() -> None:
+    subprocess.run([sys.executable, "-c", WORDS_ALONE], check=True)
+
 
 def test_spacy_comes_without_torch_which_can_be_imported_later() -> None:
     subprocess.run([sys.executable, "-c", WITHOUT_TORCH], check=True)
