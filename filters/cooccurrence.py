@@ -16,6 +16,7 @@ Counts are sorted arrays (16 bytes a distinct pair), frozen once fitted.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -94,7 +95,12 @@ class Cooccurrence:
 
 def content_words(text: str) -> list[str]:
     """Return the words of ``text`` that name something: no function words, punctuation or digits."""
-    return [word for word in words(text) if is_content(word)]
+    return list(_content_words(text))
+
+
+@lru_cache(maxsize=16_384)  # as in `words`
+def _content_words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in words(text) if is_content(word))
 
 
 def is_content(word: str) -> bool:

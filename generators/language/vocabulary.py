@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -32,7 +33,12 @@ _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
 def words(text: str) -> list[str]:
     """Return the lower-cased words and punctuation marks of ``text``, in order."""
-    return _WORD.findall(text.lower())
+    return list(_words(text))
+
+
+@lru_cache(maxsize=16_384)  # each scorer and each fold asks for the same texts again
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(text.lower()))
 
 
 def normal_form(text: str) -> str:
