@@ -1,12 +1,14 @@
 """A warm command line: one process imports what commands need, and each command runs in a fork of it.
 
-Each is a process of its own all the same, with its own arguments, folder, environment, streams and exit status, and it
-ends as Python ends; `pairwright` is started in it as ``python -m`` does. Shared are the imports and the data of the
+Each is a process of its own all the same, with its own arguments, folder, environment, streams and exit status;
+`pairwright` is started in it as ``python -m`` does, and it ends as Python ends, but for memory, which nobody tidies.
+Shared are the imports and the data of the
 language, seconds of each, and with them the seed of hashes: whether two processes write the same bytes is a question for
 two of `subprocess.run`.
 A fork has the settings that modules read when they are imported, so an environment that names others is not for it.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -16,12 +18,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO
 
+import pyarrow as pa
 import typer.main
 
 from pairwright.generators.language.tagger import load_tagger
@@ -29,9 +33,18 @@ from pairwright.generators.language.wordnet import load_wordnet
 
 ROOT = Path(__file__).parents[2]
 # What most commands import; Prefect and what asks models are left to those who use them.
-IMPORTED = ("pairwright.cli.main", "pairwright.flows.build", "pairwright.filters.audit", "pairwright.indexes.retrieval")
+IMPORTED = (
+    "pairwright.cli.main",
+    "pairwright.flows.build",
+    "pairwright.flows.generating",
+    "pairwright.filters.audit",
+    "pairwright.indexes.retrieval",
+    "scipy.sparse",
+)
 # What those of models import, where it is installed.
 OF_MODELS = ("torch", "transformers.models.llama.modeling_llama", "pairwright.training.attention.ranking")
+# Of the environment, what does not make another command: pytest's own note, and one that scikit-learn leaves.
+_OF_NO_ACCOUNT = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK")
 _LONGEST = 1 << 20
 
 
@@ -56,7 +69,7 @@ class WarmCommandLine:
 
 
 def _settings() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    return {name: value for name, value in os.environ.items() if name not in _OF_NO_ACCOUNT}
 
 
 def _text(file: IO[bytes]) -> str:
@@ -106,18 +119,32 @@ def _become(arguments: list[str], cwd: str, environment: dict[str, str], streams
     sys.argv[1:] = arguments
 
 
+def _become_pairwright() -> None:
+    """Do what ``python -m pairwright`` does; taking all modules apart would take longer than most of the commands."""
+    try:
+        runpy._run_module_as_main("pairwright")  # type: ignore[attr-defined]
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            raise
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended.code or 0)
+
+
 if __name__ == "__main__":
     for name in IMPORTED:
         importlib.import_module(name)
     with suppress(ImportError):
         for name in sys.argv[2:]:
             importlib.import_module(name)
-    load_tagger()
+    load_tagger().tag(["two dogs"])
     load_wordnet()
+    pa.array([])  # with the first it imports pandas, where there is one
     # Typer makes the tree of all commands anew for each call, which takes longer than most of the calls.
     typer.main.get_command = cache(typer.main.get_command)
     typer.main.get_command(sys.modules[IMPORTED[0]].app)
     gc.freeze()  # what is not looked at is not copied
     if _serve(socket.socket(fileno=int(sys.argv[1]))):
-        # What `python -m` calls.
-        runpy._run_module_as_main("pairwright")  # type: ignore[attr-defined]
+        _become_pairwright()
