@@ -83,52 +83,94 @@ def refine_generally(
     if options.meaning:
         classifiers = [*classifiers, MEANING]
     check_rows(rows)
-    texts = {name: rows[name].to_list() for name in ROW_COLUMNS}
-    order = sorted(
-        (row for row in range(len(rows)) if normal_form(texts["positive"][row]) != normal_form(texts["negative"][row])),
-        key=texts["id"].__getitem__,
+    entering = _Entering.of(rows, by_type=options.by_type)
+    evidence = all_evidence(
+        entering.texts, scorers, options.seed, classifiers, _guard(corpus, entering.texts.positives, options)
     )
-    places = rows["slot"].to_list() if "slot" in rows.columns else texts["id"]
-    few = _too_few(texts["type"], places, order) if options.by_type else set()
-    order = [row for row in order if texts["type"][row] not in few]
-    read = {name: [values[row] for row in order] for name, values in texts.items()}
-    entering = Texts(read["positive"], read["negative"], read["group"], read["type"])
-    captions = corpus.captions if corpus else list(dict.fromkeys(entering.positives))
-    read_so_far = len(corpus.captions) if corpus else len(order)
-    guard = Guard(
-        fixed_goal(options.target),
-        foresight_goal(options.target, read_so_far),
-        () if KINDS in options.without else captions,
-    )
-    evidence = all_evidence(entering, scorers, options.seed, classifiers, guard)
-    slots = [places[row] for row in order]
-    offered = len(set(slots))
-    demand = Demand(
-        options.target,
-        int(np.ceil(options.min_keep * offered)),
-        options.rounds,
-        slots if offered < len(order) else None,
-    )
-    strata = entering.types if options.by_type else [""] * len(order)
-    chosen = select(evidence, entering.groups, strata, demand, options.seed)
-    reasons = [TOO_FEW if kind in few else "identical" for kind in texts["type"]]
-    for place, row in enumerate(order):
-        reasons[row] = "" if chosen.kept[place] else f"told_by_{list(evidence)[chosen.told_by[place]]}"
-    reasons = _one_a_slot(reasons, places, texts["id"])
+    demand = entering.demand(options)
+    strata = entering.texts.types if options.by_type else [""] * len(entering.order)
+    chosen = select(evidence, entering.texts.groups, strata, demand, options.seed)
+    return _outcome(entering, evidence, chosen, demand, options.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entering:
+    """The rows that are attacked: those whose texts differ, of types with rows enough, in the order of their ids.
+
+    Attributes:
+        rows: columns of all rows, those that do not enter as well.
+        slots: of all rows: what each is a candidate for; its id where it stands alone.
+        few: types of too few rows.
+        order: the places, among all rows, of those that enter.
+        texts: of those.
+    """
+
+    rows: Mapping[str, list[str]]
+    slots: list[str]
+    few: set[str]
+    order: list[int]
+    texts: Texts
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, *, by_type: bool) -> "_Entering":
+        read = {name: rows[name].to_list() for name in ROW_COLUMNS}
+        slots = rows["slot"].to_list() if "slot" in rows.columns else read["id"]
+        pairs = enumerate(zip(read["positive"], read["negative"], strict=True))
+        differing = [row for row, (true, false) in pairs if normal_form(true) != normal_form(false)]
+        order = sorted(differing, key=read["id"].__getitem__)
+        few = _too_few(read["type"], slots, order) if by_type else set()
+        order = [row for row in order if read["type"][row] not in few]
+        texts = Texts(*([read[name][row] for row in order] for name in ("positive", "negative", "group", "type")))
+        return cls(read, slots, few, order, texts)
+
+    @property
+    def offered(self) -> int:
+        """How many could be kept at most: one of each slot."""
+        return len({self.slots[row] for row in self.order})
+
+    def demand(self, options: GeneralOptions) -> Demand:
+        """Return what the subset has to meet."""
+        least = int(np.ceil(options.min_keep * self.offered))
+        several = self.offered < len(self.order)
+        slots = [self.slots[row] for row in self.order] if several else None
+        return Demand(options.target, least, options.rounds, slots)
+
+    def reasons(self, chosen: Selection, names: Sequence[str]) -> list[str]:
+        """Return for each of all rows why it goes, empty where it stays; ``names`` are those of the evidence."""
+        reasons = [TOO_FEW if kind in self.few else "identical" for kind in self.rows["type"]]
+        for place, row in enumerate(self.order):
+            reasons[row] = "" if chosen.kept[place] else f"told_by_{names[chosen.told_by[place]]}"
+        return _one_a_slot(reasons, self.slots, self.rows["id"])
+
+
+def _guard(corpus: Corpus | None, positives: Sequence[str], options: GeneralOptions) -> Guard:
+    """Return what watches for what unseen scorers would tell, and for kinds of words."""
+    captions = corpus.captions if corpus else list(dict.fromkeys(positives))
+    read_so_far = len(corpus.captions) if corpus else len(positives)
+    goals = fixed_goal(options.target), foresight_goal(options.target, read_so_far)
+    return Guard(*goals, () if KINDS in options.without else captions)
+
+
+def _outcome(
+    entering: _Entering, evidence: Mapping[str, Evidence], chosen: Selection, demand: Demand, seed: int
+) -> Refinement:
+    """Tell what came of a selection: reasons, bounds, and how the attacks stand before and after."""
+    types, ids = entering.rows["type"], entering.rows["id"]
+    reasons = entering.reasons(chosen, list(evidence))
     gaps = {name: each.gaps for name, each in evidence.items() if each.gaps is not None}
-    bounds = {name: most_rows({name: gap}, options.target) for name, gap in gaps.items()}
-    bound = min(most_rows(gaps, options.target) if gaps else offered, offered)
-    counted = Counter(kind for kind, reason in zip(texts["type"], reasons, strict=True) if reason != NOT_CHOSEN)
-    total, by_type = _standings(evidence, entering, chosen, counted, options.seed)
+    bounds = {name: most_rows({name: gap}, demand.target) for name, gap in gaps.items()}
+    offered = entering.offered
+    counted = Counter(kind for kind, reason in zip(types, reasons, strict=True) if reason != NOT_CHOSEN)
+    total, by_type = _standings(evidence, entering.texts, chosen, counted, seed)
     return Refinement(
         kept=np.array([not reason for reason in reasons], np.bool_),
         reasons=tuple(reasons),
-        gaps=_scattered(gaps, order, rows["id"]),
+        gaps=_scattered(gaps, entering.order, ids),
         total=total,
         by_type=by_type,
-        ledger=_ledger(reasons, texts["type"]),
+        ledger=_ledger(reasons, types),
         rounds=len(chosen.rounds),
-        bound=bound,
+        bound=min(most_rows(gaps, demand.target) if gaps else offered, offered),
         holds=chosen.holds and bool(chosen.kept.any()),
         history=chosen.rounds,
         advice="" if chosen.holds else _advice(bounds, demand, chosen, offered),
@@ -188,11 +230,11 @@ def _compared(before: Leans, after: Leans, part: int) -> dict[str, Attack]:
     return {name: Attack(*(0.5 + abs(leans[name][part][0] - 0.5) for leans in (before, after))) for name in before}
 
 
-def _scattered(gaps: Mapping[str, FloatArray], order: Sequence[int], ids: pl.Series) -> pl.DataFrame:
+def _scattered(gaps: Mapping[str, FloatArray], order: Sequence[int], ids: Sequence[str]) -> pl.DataFrame:
     columns = {name: np.full(len(ids), np.nan) for name in gaps}
     for name, gap in gaps.items():
         columns[name][order] = gap
-    return pl.DataFrame({"id": ids, **columns})
+    return pl.DataFrame({"id": pl.Series(ids, dtype=pl.String), **columns})
 
 
 def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[Step, ...]:

@@ -97,28 +97,21 @@ def add_pairs(  # noqa: PLR0913 - keywords, each told of below
     started = time.perf_counter()
     info = read_sidecar(directory)
     clear_leavings(directory, info.files)
-    encoder = (
-        None
-        if vectors is not None and not info.encoder
-        else open_index_folder(directory, device=device, model=model).encoder
-    )
+    asks = vectors is None or info.encoder
+    encoder = open_index_folder(directory, device=device, model=model).encoder if asks else None
     source = _source(directory, info, vectors, encoder)
-    given = Survey(directory / READ_FOLDER, watch)
-    for _ in given.captions(pairs):
-        pass
+    read = _read(directory, pairs, watch)
     new = Survey(
         directory / (PAIRS_FOLDER if info.pairs_files else f"{READ_FOLDER}/{NEW_FOLDER}"), watch, len(info.pairs_files)
     )
-    read = given.finish()
     known = _take_new(directory, info, read, new)
     if known == read.count:
         remove_folder(directory / READ_FOLDER)
         return Added(with_seconds(info, time.perf_counter() - started), 0, known, {})
     stored = new.finish()
-    jobs = []
-    for modality in info.modalities:
-        probes = probes_of(new.sample, modality, source, encoder) if as_part else None
-        jobs.append(replace(_job(directory, info, modality, stored, as_part=as_part), probes=probes))
+    probes = {name: probes_of(new.sample, name, source, encoder) if as_part else None for name in info.modalities}
+    jobs = [_job(directory, info, modality, stored, as_part=as_part) for modality in info.modalities]
+    jobs = [replace(job, probes=probes[job.modality]) for job in jobs]
     built = build_parts(jobs, source, 1, watch)
     counts = told_rejects(built, rejected)
     kept = described(directory, [f"{PAIRS_FOLDER}/{name}" for name in stored.names]) if info.pairs_files else {}
@@ -145,6 +138,14 @@ def _source(directory: Path, info: IndexInfo, vectors: PairVectors | None, encod
     check_encoder(encoder, vectors)
     check_modalities(vectors.modalities, info.modalities)
     return vectors
+
+
+def _read(directory: Path, pairs: Iterable[list[Pair]], watch: Watch) -> PairFiles:
+    """Write down the pairs that were given, known ones too, and return them."""
+    given = Survey(directory / READ_FOLDER, watch)
+    for _ in given.captions(pairs):
+        pass
+    return given.finish()
 
 
 def _take_new(directory: Path, info: IndexInfo, read: PairFiles, new: Survey) -> int:

@@ -6,8 +6,8 @@ pass (`survey.py`). Then each part is built of a range of them (`part_jobs.py`),
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -18,9 +18,9 @@ from pairwright.datasets.rejects import Reject
 from pairwright.indexes import lexical
 from pairwright.indexes.arrays import map_array
 from pairwright.indexes.encoder_table import EncoderOptions, encoder_file, fit_encoder, load_encoder
-from pairwright.indexes.encoders import TextEncoder
+from pairwright.indexes.encoders import TextEncoder, Vectors
 from pairwright.indexes.folder import alone, part_name, prepare_folder, remove_folder
-from pairwright.indexes.kept_pairs import find_pairs
+from pairwright.indexes.kept_pairs import PairFiles, find_pairs
 from pairwright.indexes.keys import KeysOf, refuse_repeated
 from pairwright.indexes.part_jobs import PartBuilt, PartJob, Watch, build_parts
 from pairwright.indexes.search import Index, open_index
@@ -126,22 +126,14 @@ def index_pairs(  # noqa: PLR0913 - keywords, each told of below
     source = _source(vectors, asked, directory, encoder)
     check_modalities(source.modalities, modalities)
     choice = choose_storage(stored.count * len(modalities), source.dim, options)
-    jobs = [
-        PartJob(directory / part_name(modality, number), modality, stored, first, end, choice, options, probes)
-        for modality in MODALITIES
-        if modality in modalities
-        for probes in [probes_of(survey.sample, modality, source, asked)]
-        for number, (first, end) in enumerate(_ranges(stored.count, shards))
-    ]
-    built = build_parts(jobs, source, workers, watch)
+    probes = {name: probes_of(survey.sample, name, source, asked) for name in MODALITIES if name in modalities}
+    whole = PartJob(directory, "text", stored, 0, stored.count, choice, options)
+    built = build_parts(list(_jobs(whole, probes, shards)), source, workers, watch)
     counts = told_rejects(built, rejected)
     parts = tuple(one.info for one in built if one.info is not None)
     _refuse_empty(modalities, parts, counts)
     own = [encoder_file(asked)] if asked else []
-    if keep_pairs:
-        own += [f"{PAIRS_FOLDER}/{name}" for name in stored.names]
-    else:
-        remove_folder(stored.folder)
+    own += _kept_names(stored, keep=keep_pairs)
     info = IndexInfo(
         parts=parts,
         pairs=stored.count,
@@ -274,6 +266,23 @@ def _source(
     return vectors
 
 
+def _jobs(whole: PartJob, probes: Mapping[Modality, Vectors | None], shards: int) -> Iterator[PartJob]:
+    """Yield the parts of each modality that there are sample queries of: ``whole``, with the index's folder, in shards."""
+    size = -(-whole.end // shards)
+    for modality, queries in probes.items():
+        for number, first in enumerate(range(0, whole.end, size)):
+            folder, end = whole.folder / part_name(modality, number), min(first + size, whole.end)
+            yield replace(whole, folder=folder, modality=modality, first=first, end=end, probes=queries)
+
+
+def _kept_names(stored: PairFiles, *, keep: bool) -> list[str]:
+    """Return the files of the pairs, named from the index's folder; where they shall not be kept, they go."""
+    if keep:
+        return [f"{PAIRS_FOLDER}/{name}" for name in stored.names]
+    remove_folder(stored.folder)
+    return []
+
+
 def _modalities_of(vectors: PairVectors | None, encoder: EncoderOptions | None) -> Sequence[Modality]:
     if vectors is not None:
         return vectors.modalities
@@ -286,8 +295,3 @@ def _refuse_empty(modalities: Sequence[Modality], parts: Sequence[PartInfo], cou
     for modality in (each for each in modalities if each not in held):
         told = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
         raise InputError(f"no pair has a vector of modality {modality} ({told})", where="index", mend="Leave it out.")
-
-
-def _ranges(count: int, shards: int) -> list[tuple[int, int]]:
-    size = -(-count // shards)
-    return [(first, min(first + size, count)) for first in range(0, count, size)]
