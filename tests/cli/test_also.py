@@ -97,7 +97,7 @@ def test_a_plan_asks_nothing_and_writes_nothing(server: Server, tmp_path: Path) 
         (["--model", "m"], "without --also llm"),
         (["--also", "llm"], "--model"),
         (["--also", "llm=m"], "--model m"),
-        (["--also", "gpt"], "there are"),
+        (["--also", "gpt"], "There are"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(tmp_path: Path, options: list[str], said: str) -> None:
