@@ -18,6 +18,7 @@ from pairwright.generators.relations import CARRIERS, RIDDEN, ROOMS, WATERS
 from pairwright.generators.verbs import (
     ALWAYS,
     ALWAYS_WITH,
+    DONE_AT,
     GROUNDED,
     INSTEAD,
     INSTEAD_OF_THINGS,
@@ -257,6 +258,7 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: RelationSlot, ve
         (verb == "run" and word == "for")
         or (old in _GAZES and (tag.startswith("RB") or word == "at"))
         or word in _COMPASS
+        or _is_purpose(caption, at)
     ):
         return False  # "running for a camera", "climbing straight ahead", "sleeping at himself", "waiting south"
     if after is not None:
@@ -302,6 +304,8 @@ def _goes_before(caption: Caption, candidates: Candidates, verb: str, at: int) -
     noun = caption.head(beyond) if beyond is not None else ""
     if verb == "fall" and noun in AIR:
         return word == "through"
+    if verb in DONE_AT and word in _UPON and not _is_done_at(caption, verb, at):
+        return False
     if (
         (verb in ON_LAND and (noun in WATERS or noun == "body"))
         or (verb == "hang" and ((word == "on" and noun not in _HUNG_ON) or (word == "in" and noun not in ROOMS)))
@@ -313,6 +317,18 @@ def _goes_before(caption: Caption, candidates: Candidates, verb: str, at: int) -
         or caption.tag(beyond.head) not in {"NN", "NNS"}
         or candidates.usage.together(verb, caption.head(beyond))
     )
+
+
+def _is_done_at(caption: Caption, verb: str, at: int) -> bool:
+    """Whether a deed is done at such a place as the preposition at ``at`` tells of: nobody swims on a bench."""
+    found = next((found for found in caption.relations if found.start == at), None)
+    place = caption.starting_at(found.end) if found is not None else None
+    return place is not None and caption.head(place) in DONE_AT[verb]
+
+
+def _is_purpose(caption: Caption, at: int) -> bool:
+    """Whether what follows tells why, and only of the old verb: "coming | in for a landing"."""
+    return caption.word(at) == "in" and caption.word(at + 1) == "for"
 
 
 def _goes_with(caption: Caption, verb: str, beyond: NounPhrase) -> bool:

@@ -1,15 +1,17 @@
 """Where something may be added to a caption: behind a noun, before one, or as a claim at either end.
 
 True things are added at the end of a caption only, where they belong to the scene ("on a street with a bus"). Where that
-cannot be, words claim no more than that a thing is in the picture ("..., with a bus in view", "A bus and a ...", "A bus
-can be seen while a ...").
+cannot be, words claim no more than that a thing is in the picture ("..., with a bus in view", "A bus and a ..."). What is
+false alone may be claimed as captions say it ("... with a bus in the background").
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pairwright.generators.captions import ANAPHORS, Caption
-from pairwright.generators.claims import CLAIMS, SAID_BY_CLAIMS, front_claims
+from pairwright.generators.claims import BEHIND, DISTANT, IN_VIEW, NAMED_FIRST, NEARBY, SAID_BY_CLAIMS, only_names
+from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import article
 from pairwright.generators.nouns import FIGURES, GATHERINGS, MASS, SURROUNDINGS
@@ -32,11 +34,21 @@ _FINITE = frozenset({"is", "are", "was", "were", "has", "have"})
 
 
 class Claim(NamedTuple):
-    """Words that may stand for code points ``start`` to ``end``, with braces for what they say is in the picture."""
+    """Words that may stand for code points ``start`` to ``end``, with braces for what they say is in the picture.
+
+    Attributes:
+        start: code point of the first of the words that give way.
+        end: one past the last.
+        wording: what is written there.
+        first: whether the caption begins with it; what is named first has to be as alive as what comes next.
+        distant: whether what it names is to be one of `claims.DISTANT`, or none; None where that does not matter.
+    """
 
     start: int
     end: int
     wording: str
+    first: bool = False
+    distant: bool | None = None
 
     def of(self, words: str) -> tuple[Change]:
         """Return the claim of ``words``."""
@@ -57,19 +69,38 @@ class Place:
         return (Change(self.at, self.at, self.joint + words + self.rest),)
 
 
-def claims(caption: Caption) -> list[Claim]:
-    """Return the claims that may be put to a caption, at either end; one at the front twice as often as all at the end.
+def claims(caption: Caption, *, true: bool) -> list[Claim]:
+    """Return the claims that may be put to a caption, at either end.
 
-    A claim that has a word of the caption's own is none of them ("a view of a street, with a dog in view").
+    One that has a word of the caption's own is none of them ("a view of a street, with a dog in view").
+
+    Args:
+        caption: of which more is to be said.
+        true: whether they have to hold of whatever is in the picture, wherever it is.
     """
     end = 0 if is_drawn(caption) else _end(caption.pair.caption)
-    own = {*caption.words.own}
-    last = [Claim(end, end, text) for text in CLAIMS if end and SAID_BY_CLAIMS.isdisjoint({*text.split()} & own)]
-    first = _claims_at_front(caption)
-    return last + first * max(1, _FRONT * len(last))
+    wordings = [(text, None) for text in IN_VIEW] if true else [(BEHIND, True), (NEARBY, False)]
+    own = SAID_BY_CLAIMS.intersection(caption.words.own)
+    last = [Claim(end, end, text, distant=far) for text, far in wordings if end and own.isdisjoint(text.split())]
+    return last + _named_first(caption)
 
 
-def _claims_at_front(caption: Caption) -> list[Claim]:
+def claim_for(found: Sequence[Claim], *, noun: str, alive: tuple[bool, bool], rng: Draws) -> Claim | None:
+    """Return a claim for a thing, one at the front twice as often as one at the end; None where none suits it.
+
+    Args:
+        found: claims of one caption.
+        noun: the thing.
+        alive: whether it lives, and whether what the caption begins with does.
+        rng: chance.
+    """
+    last = [claim for claim in found if not claim.first and claim.distant in {None, noun in DISTANT}]
+    first = [claim for claim in found if claim.first and alive[0] == alive[1]]
+    suiting = last + first * max(1, _FRONT * len(last))
+    return rng.choice(suiting) if suiting else None
+
+
+def _named_first(caption: Caption) -> list[Claim]:
     phrase = caption.starting_at(0)
     if phrase is None or not FIGURES.isdisjoint(caption.contents) or caption.pair.caption.rstrip().endswith("?"):
         return []
@@ -78,10 +109,9 @@ def _claims_at_front(caption: Caption) -> list[Claim]:
     if not (caption.is_thing(phrase) or caption.head(phrase) in GATHERINGS):
         return []
     opening = caption.tokens[0]
-    return [
-        Claim(opening.start, opening.end, text + caption.lower[0])
-        for text in front_claims(caption.lower, caption.tags, phrase.end)
-    ]
+    wording = NAMED_FIRST + caption.lower[0]
+    alone = only_names(caption.lower, caption.tags, phrase.end)
+    return [Claim(opening.start, opening.end, wording, first=True)] if alone else []
 
 
 def _end(text: str) -> int:

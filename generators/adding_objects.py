@@ -12,13 +12,15 @@ to be in the picture, another caption or a box proves the true one, and the fals
 no box, and not of what goes unsaid in such a scene (a sink in a kitchen).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from pairwright.generators.added_places import (
     LONGER,
     SCENES,
+    Claim,
     Place,
+    claim_for,
     claims,
     indefinite,
     is_drawn,
@@ -30,7 +32,7 @@ from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.context import plural_of
 from pairwright.generators.draws import Draws
 from pairwright.generators.edited import BothOutcome
-from pairwright.generators.nouns import ADDABLE, FIGURES, KINDS
+from pairwright.generators.nouns import ADDABLE, FIGURES, GATHERINGS, KINDS
 from pairwright.generators.presence import (
     Implied,
     forms_in_view,
@@ -64,12 +66,24 @@ def add_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator
 
 def _absent_from_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
     """Claim at either end of a caption that the picture has a thing that it has not."""
-    found = claims(caption)
+    found = claims(caption, true=False)
     beside = rng.shuffled(caption.things)[:_LOOKED_AT] if found else []
     for phrase in beside:
         nouns = candidates.addable.beside(caption.head(phrase), rng)
         for noun, reason in _absent(caption, candidates, nouns):
-            yield rng.choice(found).of(indefinite(noun)) if noun else reason
+            claim = _claim(caption, candidates, found, [noun], rng) if noun else None
+            yield claim.of(indefinite(noun)) if claim is not None else reason or "no_candidate"
+
+
+def _claim(
+    caption: Caption, candidates: Candidates, found: Sequence[Claim], nouns: Sequence[str], rng: Draws
+) -> Claim | None:
+    """Return a claim that suits things as unlike as these may be; None where none does."""
+    phrase, is_alive = caption.starting_at(0), candidates.things.is_alive
+    living = {is_alive(noun) for noun in nouns}
+    begins = phrase is not None and (is_alive(caption.head(phrase)) or caption.head(phrase) in GATHERINGS)
+    alike = found if len(living) == 1 else [claim for claim in found if not claim.first]
+    return claim_for(alike, noun=nouns[0], alive=(is_alive(nouns[0]), begins), rng=rng)
 
 
 def _joins(caption: Caption, candidates: Candidates, place: Place, noun: str) -> bool:
@@ -96,15 +110,15 @@ def both_objects(caption: Caption, candidates: Candidates, rng: Draws) -> Iterat
 
 def _in_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[BothOutcome]:
     """Claim at either end of a caption that a thing is in the picture, wherever: one that is not and one that is."""
-    found = claims(caption)
+    found = claims(caption, true=True)
     if not found:
         yield "no_edit"
         return
     present = [form for form in things_in_view(caption, candidates) if _might_be_absent(caption, candidates, form)]
     for true in rng.shuffled(present):
         false = _not_in_view(caption, candidates, true, rng)
-        claim = rng.choice(found)
-        yield (claim.of(_as_claimed(false)), claim.of(_as_claimed(true))) if false else "no_candidate"
+        claim = _claim(caption, candidates, found, [thing_of(false), thing_of(true)], rng) if false else None
+        yield (claim.of(_as_claimed(false)), claim.of(_as_claimed(true))) if claim is not None else "no_candidate"
     if not present:
         yield "no_positive"
 

@@ -5,14 +5,20 @@ from collections.abc import Sequence
 
 from pairwright.generators.wordlists import word_set
 
-CLAIMS = (", with {} in view", ", with {} in the scene", ", and {} can be seen")
-NAMED_FIRST = "{} and "  # before what is named: "a bench and | a man riding a horse"
-SEEN_FIRST = "{} can be seen while "  # before what is told: "a bench can be seen while | a man rides a horse"
-SAID_BY_CLAIMS = frozenset({"view", "scene", "seen"})
+IN_VIEW = (", with {} in view", ", and {} can be seen")  # true of whatever is there, wherever
+BEHIND, NEARBY = " with {} in the background", " with {} nearby"  # as captions say it of what may not be there at all
+NAMED_FIRST = "{} and "  # before what is named: "a bench and | a lamp on a lawn"
+SAID_BY_CLAIMS = word_set("view seen background nearby")
+# Large enough to be told of where it is far away.
+DISTANT = word_set(
+    "dog horse cow sheep elephant giraffe zebra bear goat camel bus truck train motorcycle boat airplane helicopter tractor "
+    "trolley carriage sailboat balloon kite tent flag statue fountain windmill lighthouse waterfall clock bench fireplace "
+    "piano couch robot clown policeman firefighter bride toddler"
+) | {"fire hydrant", "stop sign"}
 _FINITE = frozenset({"VBZ", "VBP", "VBD", "MD"})
-_OPENING = word_set("a an the this these two three four five six seven eight several some many")
-_TAILS = tuple(claim.partition("{}")[2] for claim in CLAIMS)
-_FIRST = re.compile(r"(.+?) (?:and|can be seen while) \S+$")
+_OPENING = word_set("a an two three four five six seven eight several some many")
+_TAILS = tuple(claim.partition("{}")[2] for claim in (*IN_VIEW, BEHIND, NEARBY))
+_FIRST = re.compile(r"(.+?) and \S+$")
 
 
 def claimed(words: str) -> str:
@@ -21,29 +27,18 @@ def claimed(words: str) -> str:
     Args:
         words: lower case; those of a claim at the front have the first word of the caption behind them.
     """
-    first = _FIRST.match(words)
-    if first is not None:
-        return first[1]
-    return next((words.removesuffix(tail) for tail in _TAILS if words.endswith(tail)), words)
+    tail = next((tail for tail in _TAILS if words.endswith(tail)), "")
+    first = None if tail else _FIRST.match(words)
+    return first[1] if first is not None else words.removesuffix(tail)
 
 
-def front_claims(words: Sequence[str], tags: Sequence[str], end: int) -> tuple[str, ...]:
-    """Return the claims that may stand before a caption that begins with a noun phrase.
+def only_names(words: Sequence[str], tags: Sequence[str], end: int) -> bool:
+    """Whether a caption names what is there, and tells nothing by a verb, so that another thing may be named first.
 
     Args:
         words: tokens of the caption, lower case.
         tags: of the tokens, Penn Treebank.
-        end: one past the last token of the phrase.
-
-    Returns:
-        `NAMED_FIRST` for a caption that only names ("a man riding a horse"), `SEEN_FIRST` for a sentence ("a man rides a
-        horse"); nothing where neither would read well.
+        end: one past the last token of the noun phrase that the caption begins with.
     """
-    after, finite = tags[end : end + 1], [tag in _FINITE for tag in tags]
-    if not after or words[0] not in _OPENING:
-        return ()
-    if not any(finite) and words[0] not in {"the", "this", "these"} and after[0] in {"IN", "VBG", "VBN"}:
-        return (NAMED_FIRST,)
-    if finite[end] and sum(finite) == 1 and {"as", "while"}.isdisjoint(words) and SAID_BY_CLAIMS.isdisjoint(words):
-        return (SEEN_FIRST,)
-    return ()
+    named = words[0] in _OPENING and tags[end : end + 1] and tags[end] in {"IN", "VBG", "VBN"}
+    return bool(named) and _FINITE.isdisjoint(tags)

@@ -11,12 +11,15 @@ from pairwright.generators.box_truth import place_in_doubt
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.draws import Draws
+from pairwright.generators.edits import Change
 from pairwright.generators.having import HAVING_LONGER, UNCERTAIN
-from pairwright.generators.nouns import FIGURES, MASS
+from pairwright.generators.language.inflection import article
+from pairwright.generators.nouns import FIGURES, GATHERINGS, MASS
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import MEDIA
 from pairwright.generators.pronouns import EACH_OTHER
 from pairwright.generators.relation_slots import (
+    VERBS,
     before_it,
     is_bound,
     is_named,
@@ -25,7 +28,7 @@ from pairwright.generators.relation_slots import (
     meant,
     others_there,
 )
-from pairwright.generators.relations import EVENTS, FAR, NO_PLACE, NOT_FAR, Found
+from pairwright.generators.relations import AWAY, EVENTS, FAR, NO_PLACE, NOT_FAR, Found
 from pairwright.generators.wordlists import word_set
 
 _NEVER_FAR = MEDIA | FIGURES | NO_PLACE | EVENTS | {"floor"}
@@ -35,6 +38,7 @@ _AMOUNTS = word_set("lot lots bunch plenty variety assortment array selection nu
 _WITHOUT_ANY = {"with": "without any", "has": "is without any", "have": "are without any"}
 _HAVING_LONGER_BEGINS = frozenset(words[0] for words in HAVING_LONGER)
 _GONE = word_set("missing without lacks lack lacking removed")
+_ONE = frozenset({"one", "1"})
 _UP = word_set("up down out on off away inside")  # "their cameras | up taking pictures"
 _IN_COMPANY = word_set(
     "talk speak interact mix chat fight compete work do deal help be have fill cover line load wrestle go come end meet"
@@ -42,6 +46,11 @@ _IN_COMPANY = word_set(
 _SHOWN = word_set("show see depict picture display serve")
 _NEARLY = frozenset({"half", "almost", "nearly"})
 _HURDLES = word_set("hurdle obstacle jump bar rail pole fence hill")
+_GOING = word_set(
+    "walk run go ride drive fly sail move travel head pull turn swim jog march roll race glide drift hop crawl climb jump "
+    "ski skate skateboard snowboard surf come roam trot gallop hike step stroll navigate cruise push drag lead carry"
+)
+_THERE = word_set("on upon atop in inside within at") | {"on top of", "inside of"}
 _MEASURES = word_set("very so right just directly straight really too almost out over up down half high low deep")
 
 
@@ -79,53 +88,97 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[s
         return "no_edit"  # "stuffed without sauce"
     described = caption.tag(at + size) == "VBN"  # "with | arched doorways"
     after = caption.starting_at(at + size + described)
-    had = caption.tag(at - 1).startswith("NN") or (caption.tag(at - 1) in {"WDT", "WP"} and caption.word(at) != "with")
-    acts = (
-        caption.word(at) == "with"
-        and caption.tag(at - 1) in {"VBG", "VBZ", "VBP"}
-        and caption.lemmas[at - 1] not in _IN_COMPANY
-    )
-    shown = caption.word(at) == "with" and caption.tag(at - 1) == "VBN" and caption.lemmas[at - 1] in _SHOWN
-    said = had or acts or shown or (size > 1 and caption.word(at - 1) in {"is", "are"})
     new = next((new for new in news if all(map(candidates.usage.is_written, new.split()))), "")
-    if after is None or not said or not new:
+    if after is None or not new or not _is_had(caption, at, size):
         return "no_edit"
-    thing, amount = meant(caption, after), caption.head(after) in _AMOUNTS
-    if amount and thing is not after:
+    thing = meant(caption, after)
+    if caption.head(after) in _AMOUNTS and thing is not after:
         return _without_any(caption, candidates, (at, thing))
-    some = caption.word(after.start) in _SOME
-    inside = caption.lower[after.start + some : after.end]
-    if (
-        not is_named(caption, after)
-        or not caption.is_whole(after)
-        or not (_SOME | UNCERTAIN).isdisjoint(inside)
-        or caption.tag(after.end)[:2] in {"JJ", "RB", "RP"}
-        or (caption.word(after.end) in _UP and caption.tag(after.end + 1).startswith("VB"))
-        or (size > 1 and caption.word(at - 1) in _NEARLY)  # "half full of"
-        or (caption.word(after.end) == "and" and caption.tag(after.end + 1) == "VBG")  # "with a hat and wearing a tie"
-        or (some and _goes_on_with_one(caption, after))
-        or (caption.word(after.end) == "with" and caption.tag(after.end + 1) == "PRP$")  # "with his left hand"
-        or (caption.tag(after.start) == "PRP$" and caption.head(after) in NO_PLACE)  # "with his head in his hands"
-    ):
+    amount = _amount(caption, after)
+    if _stays(caption, after, at, size, counted=bool(amount)):
         return "not_grammatical"
-    if caption.words.has_any(_GONE):
-        return "true_of_image"
-    return (caption.change(at, at + size + some, f"{new} any" if some else new),)
+    change = caption.change(at, at + size + bool(amount), f"{new} {amount}".rstrip())
+    joined = _with_or(caption, candidates, after, at) if new.endswith("without") else ()
+    return _all_of(caption, after, (change, *joined), any_of_it=amount == "any")
+
+
+def _is_had(caption: Caption, at: int, size: int) -> bool:
+    """Whether the words at a token say that something has what comes next, or does what it does with it."""
+    word, before = caption.word(at), caption.tag(at - 1)
+    had = before.startswith("NN") or (before in {"WDT", "WP"} and word != "with")
+    acts = word == "with" and before in {"VBG", "VBZ", "VBP"} and caption.lemmas[at - 1] not in _IN_COMPANY
+    shown = word == "with" and before == "VBN" and caption.lemmas[at - 1] in _SHOWN
+    return had or acts or shown or (size > 1 and caption.word(at - 1) in {"is", "are"})
+
+
+def _all_of(caption: Caption, thing: NounPhrase, changes: tuple[Change, ...], *, any_of_it: bool) -> Outcome:
+    """Return the changes, or why they are not to be made: "any" goes with no "and a", and what is gone may be gone."""
+    if any_of_it and len(changes) == 1 and _goes_on_with_one(caption, thing):
+        return "not_grammatical"
+    return "true_of_image" if caption.words.has_any(_GONE) else changes
+
+
+def _amount(caption: Caption, thing: NounPhrase) -> str:
+    """Return what denies all of what a phrase counts, not only that there are so many; empty where it counts nothing."""
+    word, beyond = caption.word(thing.start), caption.word(thing.start + 1)
+    if word in _SOME or (thing.count == thing.start and word not in _ONE):
+        return "any"
+    return article(beyond) if thing.count == thing.start and beyond != "way" else ""  # "without a one way sign"
+
+
+def _stays(caption: Caption, thing: NounPhrase, at: int, size: int, *, counted: bool) -> bool:
+    """Whether what is had cannot be taken away in words that read well."""
+    inside, after, beyond = (
+        caption.lower[thing.start + counted : thing.end],
+        caption.word(thing.end),
+        caption.tag(thing.end + 1),
+    )
+    return (
+        not is_named(caption, thing)
+        or not caption.is_whole(thing)
+        or not (_SOME | UNCERTAIN).isdisjoint(inside)
+        or (thing.count == thing.start and not counted and caption.word(thing.start + 1) != "way")
+        or caption.tag(thing.end)[:2] in {"JJ", "RB", "RP"}
+        or (after in _UP and beyond.startswith("VB"))
+        or (size > 1 and caption.word(at - 1) in _NEARLY)  # "half full of"
+        or (after == "and" and beyond == "VBG")  # "with a hat and wearing a tie"
+        or (after == "with" and beyond == "PRP$")  # "with his left hand"
+        or (caption.tag(thing.start) == "PRP$" and caption.head(thing) in NO_PLACE)  # "with his head in his hands"
+    )
 
 
 def _without_any(caption: Caption, candidates: Candidates, place: tuple[int, NounPhrase]) -> Outcome:
     """Take away what there is a lot of ("with lots of | toys")."""
     at, thing = place
     alone = thing.determiner < 0 and thing.count < 0 and caption.is_whole(thing) and is_named(caption, thing)
-    alone = alone and not _goes_on_with_one(caption, thing)
     many = caption.plural(thing) or caption.head(thing) in MASS
     new = _WITHOUT_ANY.get(caption.word(at), "")
     if not (alone and many and new and caption.tag(at - 1).startswith("NN")):
         return "not_grammatical"
-    if caption.words.has_any(_GONE):
-        return "true_of_image"
-    written = all(map(candidates.usage.is_written, new.split()))
-    return (caption.change(at, thing.start, new),) if written else "no_candidate"
+    if not all(map(candidates.usage.is_written, new.split())):
+        return "no_candidate"
+    changes = (caption.change(at, thing.start, new), *_with_or(caption, candidates, thing, at))
+    return _all_of(caption, thing, changes, any_of_it=True)
+
+
+def _with_or(caption: Caption, candidates: Candidates, thing: NounPhrase, at: int) -> tuple[Change, ...]:
+    """Return the change of the "and" that joins a thing to what is missing as well: "without a bed | or a lamp".
+
+    What is joined to the owner is not missing ("a man without a hat and a woman"), nor is what goes on to do something.
+    """
+    joined, ends = thing, thing.end
+    while caption.word(ends) == "," and caption.starting_at(ends + 1) is not None:
+        joined = caption.starting_at(ends + 1) or joined
+        ends = joined.end
+    ends += caption.word(ends) == ","
+    last = caption.starting_at(ends + 1) if caption.word(ends) == "and" else None
+    if last is None or caption.tag(last.head) not in {"NN", "NNS"}:
+        return ()
+    owner, somebody = caption.ending_at(at), candidates.things.is_alive(caption.head(last))
+    lives_on = (somebody or caption.head(last) in GATHERINGS) and (owner is None or lives(caption, candidates, owner))
+    if lives_on or caption.tag(last.end)[:2] in {"VB", "MD", "WD", "WP"} or caption.word(last.end) in _HAVING:
+        return ()
+    return (caption.change(ends, ends + 1, "or"),)
 
 
 def _goes_on_with_one(caption: Caption, thing: NounPhrase) -> bool:
@@ -165,11 +218,13 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
         return "no_edit"
     if not ANAPHORS.isdisjoint(inside) or not (_stands_alone(caption, after) or _is_telegram(caption, before)):
         return "not_grammatical"
-    if not all(map(candidates.usage.is_written, FAR.split())):
+    leaving = caption.tag(found.start - 1) in VERBS and caption.lemmas[found.start - 1] in _GOING
+    new = FAR if leaving and wording not in _THERE else AWAY  # who walks away from a tree may be near it
+    if not all(map(candidates.usage.is_written, new.split())):
         return "no_candidate"
     doubted = (
         others_there(caption, before, after)
-        or caption.words.said_of("far", noun)
-        or place_in_doubt(caption.words, caption.head(before), FAR, noun)
+        or caption.words.said_of(new.split()[0], noun)
+        or place_in_doubt(caption.words, caption.head(before), new, noun)
     )
-    return "true_of_image" if doubted else (caption.change(found.start, found.end, FAR),)
+    return "true_of_image" if doubted else (caption.change(found.start, found.end, new),)

@@ -74,6 +74,7 @@ _OF_ANYTHING = frozenset({"colour", "size"})
 _OF_THINGS = frozenset({"old", "new", "modern"})  # said of whatever is made
 _SAT_AT = frozenset({"bench", "piano", "stove", "computer", "laptop"})
 _OF_BEASTS = frozenset({"paw", "hoof", "tail", "trunk", "snout"})
+_EATEN_BEASTS = frozenset({"chicken", "turkey"})
 _STUFFED = frozenset({"stuffed", "plush", "teddy"})
 _STILL = frozenset({"sit", "stand", "lie", "lay", "rest", "lean"})  # what things do as well as the living
 _DOUBLE_DECKERS = frozenset({"bus", "train", "tram", "trolley", "boat", "ship", "ferry", "plane", "airplane", "truck"})
@@ -181,24 +182,42 @@ class NounCandidates:
 
     def _fits_around(self, candidate: str, slot: NounSlot) -> bool:
         """Whether the pool would say of the candidate what the caption says of the old noun, as far as it says it."""
-        word, old = candidate.rsplit(maxsplit=1)[-1], slot.noun.rsplit(maxsplit=1)[-1]
         if slot.airborne and slot.noun in FLYING and candidate not in FLYING:
             return False
-        somebody = slot.noun in OF_PEOPLE and candidate not in _ANIMALS
-        acts = not slot.act or somebody or self._pool.adjacency(old, slot.act) < OFTEN
-        if self._things.is_alive(slot.noun) and not self._things.is_alive(candidate):
-            acts = slot.act in _STILL or not slot.act  # no plane swims
-        least = 1 if candidate in KINDS.get(slot.noun, ()) else SEEN
-        if not acts and self._pool.adjacency(word, slot.act) < least:
-            return False
-        if slot.contents and slot.noun in _LIKENESSES and candidate not in _LIKENESSES:
-            return False  # "a statue of a lady", and no fire hydrant of one
-        if candidate in _OF_BEASTS and not PEOPLE.isdisjoint(slot.context):
-            return False  # "a man holding a phone to his paw"
+        old = slot.noun.rsplit(maxsplit=1)[-1]
         told = slot.contents and self._pool.cooccurrence(old, slot.contents) >= OFTEN
         if told and self._company.beside(candidate, slot.contents) < self._least:
             return False
-        return all(self._goes_before(before, candidate, old) for before in slot.described)
+        fits = self._acts(candidate, slot) and not self._is_unlike(candidate, slot)
+        return fits and all(self._goes_before(before, candidate, old) for before in slot.described)
+
+    def _acts(self, candidate: str, slot: NounSlot) -> bool:
+        """Whether captions have the candidate do what the caption says, if they have the old noun do it."""
+        word, old = candidate.rsplit(maxsplit=1)[-1], slot.noun.rsplit(maxsplit=1)[-1]
+        if not slot.act:
+            return True
+        if self._things.is_alive(slot.noun) and not self._things.is_alive(candidate):
+            known = slot.act not in _STILL  # no plane swims
+        else:
+            somebody = slot.noun in OF_PEOPLE and candidate not in _ANIMALS
+            known = not somebody and self._pool.adjacency(old, slot.act) >= OFTEN
+        least = 1 if candidate in KINDS.get(slot.noun, ()) else SEEN
+        if slot.noun in OF_PEOPLE and candidate in _ANIMALS and slot.act not in _STILL:
+            least = OFTEN  # no dogs that brush their teeth
+        return not known or self._pool.adjacency(word, slot.act) >= least
+
+    def _is_unlike(self, candidate: str, slot: NounSlot) -> bool:
+        """Whether the caption tells what kind of thing it means, and the candidate is none of that kind."""
+        alive = self._things.is_alive(candidate)
+        return (
+            (
+                slot.noun in _EATEN_BEASTS and alive is slot.uncounted
+            )  # "a pizza with peacock on it", "two beefs in a yard"
+            or (
+                bool(slot.contents) and slot.noun in _LIKENESSES and candidate not in _LIKENESSES
+            )  # "a statue of a lady"
+            or (candidate in _OF_BEASTS and not PEOPLE.isdisjoint(slot.context))  # "a man holding a phone to his paw"
+        )
 
     def _goes_before(self, before: str, candidate: str, old: str) -> bool:
         """Whether a word that stays may stand before the candidate: an adjective by the pool, a noun as in a compound."""
@@ -207,9 +226,10 @@ class NounCandidates:
             return candidate in _DOUBLE_DECKERS
         if before in _STUFFED and not (self._things.is_alive(candidate) or candidate in _LIKENESSES):
             return False
-        if before in UNTOUCHED or any(found.group in _OF_ANYTHING for found in PLACES.get(before, ())):
-            return True
-        if before in _OF_THINGS and self._things.is_of(candidate, "made"):
+        if before == "wooden":
+            return self._things.is_of(candidate, "made") or self._pool.adjacency(before, word) > 0  # no wooden tree
+        anything = before in UNTOUCHED or any(found.group in _OF_ANYTHING for found in PLACES.get(before, ()))
+        if anything or (before in _OF_THINGS and self._things.is_of(candidate, "made")):
             return True
         if self._pool.frequency(before, "NOUN") > self._pool.frequency(before, "ADJ"):
             return self._pool.cooccurrence(before, word) >= OFTEN and self._company.beside(candidate, before) >= SLACK
@@ -266,7 +286,7 @@ class NounCandidates:
             and word not in EVERYWHERE
             and (word in KINDS.get(noun, ()) or word not in OF_PEOPLE)
             and self._usage.is_frequent(word, "NOUN")
-            and (word in MASS) == (noun in MASS)
+            and ((word in MASS) == (noun in MASS) or noun in _EATEN_BEASTS)
             and (word in PLURAL_ONLY) == (noun in PLURAL_ONLY)
             and not reword_each_other(word, noun)
             # WordNet's co-hyponyms leave out what is related; our own tables are asked.

@@ -27,6 +27,7 @@ class NounSlot(NamedTuple):
         whole: what it fills, or is a part or a number of: the lemma before "of", or empty.
         placed: lemmas of what is said to be at it, things and deeds, each with the preposition.
         place: the preposition and the noun by which it is said where it is, or empty.
+        uncounted: it is told of as a substance ("with chicken").
     """
 
     noun: str
@@ -39,6 +40,7 @@ class NounSlot(NamedTuple):
     whole: str = ""
     placed: tuple[tuple[str, str], ...] = ()
     place: tuple[str, str] = ("", "")
+    uncounted: bool = False
 
 
 def noun_slot(caption: Caption, phrase: NounPhrase, start: int, noun: str) -> NounSlot:
@@ -55,6 +57,7 @@ def noun_slot(caption: Caption, phrase: NounPhrase, start: int, noun: str) -> No
         whole=caption.lemmas[phrase.start - 2] if phrase.start > 1 and caption.word(phrase.start - 1) == "of" else "",
         placed=_placed(caption, phrase),
         place=_place(caption, phrase),
+        uncounted=phrase.start > 0 and phrase.determiner < 0 and phrase.count < 0 and not caption.plural(phrase),
     )
 
 

@@ -36,7 +36,7 @@ _GROUPS = (
     "cube|sphere|cylinder|cone|pyramid", "guitar|piano|violin|drum|trumpet|flute",
     "church|barn|castle|lighthouse|school|hospital|hotel|bridge",
     "tennis player|baseball player|soccer player|basketball player|golfer",
-    "tennis game|baseball game|soccer game|basketball game", "tennis match|soccer match|boxing match",
+    "tennis game|baseball game|soccer game|basketball game", "soccer match|boxing match",
     "video game|board game|card game", "skate board|surf board|snow board", "batter|pitcher|catcher|umpire|goalie",
     "tennis court|basketball court|soccer field|baseball field", "tennis ball|soccer ball|football|basketball",
     "bench|fire hydrant|mailbox|parking meter|statue|fountain|picnic table|trash can",
@@ -67,7 +67,10 @@ _INSTEAD_OF = (
     "carrot: apple|tomato|potato|banana", "cart: truck|boat|bicycle|car", "cattle: sheep|people|deer",
     "ceiling: table", "cellphone: camera|book|wallet|laptop|toothbrush|banana|cup", "cell phone: camera|book|laptop|remote control|wallet|banana|cup|toothbrush", "pizza: cake|fruit|soup|bread", "refrigerator: bed|fireplace|television|couch",
     "chair: table|bed|couch|desk|bench|dresser|bookshelf|lamp",
-    "cheese: butter|jam|cream|bacon|ham|sausage|chicken|beef|rice|pasta|soup", "city: beach|forest|desert|farm",
+    "cheese: butter|jam|cream|bacon|ham|sausage|chicken|beef|rice|pasta|soup", "chicken: beef|bacon|ham|sausage|shrimp",
+    "shop: church|school|barn|house|office", "boarder: skier|swimmer|cyclist", "mug: plate|bowl|bottle|vase",
+    "turkey: beef|bacon|ham|sausage|salad", "tennis match: soccer match|boxing match|soccer game|baseball game|basketball game",
+    "city: beach|forest|desert|farm",
     "clock: mirror|painting|calendar|lamp|flag|television|window|bell|statue", "clock tower: church|bridge|lighthouse|statue|windmill|fountain",
     "cloud: bird|kite|balloon", "coat: dress|apron|robe", "coffee table: bed|desk|bench",
     "computer: television|printer|lamp", "controller: phone|camera|book|toothbrush", "couch: table|desk|bench",
@@ -93,7 +96,7 @@ _INSTEAD_OF = (
     "hot dog: pizza|sandwich|salad|donut|banana", "hotdog: pizza|sandwich|salad|taco|donut",
     "house: church|barn|castle|tent|tower", "jacket: dress|apron|robe|costume",
     "jet: helicopter|train|bus|truck|boat|kite|bird|balloon", "keyboard: mouse|speaker|phone|camera|lamp",
-    "kite: frisbee|ball|balloon|umbrella|flag", "kitten: puppy|rabbit|duckling", "lake: mountain|road|field|forest",
+    "kite: frisbee|ball|balloon|umbrella|flag|bird|airplane", "kitten: puppy|rabbit|duckling", "lake: mountain|road|field|forest",
     "lamb: calf|puppy|piglet", "lamp: clock|vase|television|mirror",
     "laptop: phone|television|camera|printer|radio|book", "laptop computer: book|camera|television|phone",
     "leaf: flower|feather|stone", "luggage: furniture|trash|food|hay|fruit|clothing", "meter: mailbox|bench|tree|statue",
@@ -121,7 +124,7 @@ _INSTEAD_OF = (
     "sign: clock|mirror|flag|mailbox|book|balloon", "sink: toilet|stove|bed|fireplace|bathtub",
     "ski: skateboard|sled|bicycle|horse|motorcycle", "snow: sand|grass|mud|dirt|gravel|water", "sofa: table|desk|bed|bench",
     "station: park|forest|garage|beach", "stick: ball|frisbee|rope|umbrella", "stone: branch|log|bench|box",
-    "stop sign: traffic light|fire hydrant|billboard", "stove: refrigerator|sink|bathtub|fireplace|bed|couch",
+    "stop sign: traffic light|fire hydrant|billboard|mailbox|parking meter|flag", "stove: refrigerator|sink|bathtub|fireplace|bed|couch",
     "street: beach|field|forest|bridge|river|park|parking lot", "street light: tree|flag|clock", "stuffed animal: doll|book|pillow",
     "suit: dress|costume|robe", "suitcase: box|bicycle|guitar|chair",
     "surf board: skateboard|bicycle|boat|kayak", "surfboard: skateboard|snowboard|boat|canoe|horse|bicycle|sled", "table: chair|bed|bench|couch|stove|refrigerator|car|boat|truck", "tail: paw|trunk",
@@ -130,7 +133,7 @@ _INSTEAD_OF = (
     "tennis court: beach|baseball field|street|parking lot", "tennis racket: baseball bat|frisbee|umbrella|broom",
     "tennis racquet: baseball bat|frisbee|umbrella|broom", "tie: scarf|necklace|hat",
     "toilet: bathtub|shower|bed|refrigerator|stove", "tomato: onion|mushroom|olive|pepper|cheese|carrot|apple|egg",
-    "toothbrush: phone|fork|pen|banana|toy", "towel: pillow|curtain|blanket", "tower: bridge|church|statue|fountain",
+    "toothbrush: phone|fork|pen|banana|toy", "towel: pillow|curtain|blanket", "tower: bridge|church|statue|fountain|barn|house",
     "toy: book|shoe|bottle|plate", "track: road|bridge|beach", "train track: road|bridge|beach", "railroad track: road|bridge|beach",
     "traffic light: stop sign|billboard|clock|fire hydrant|flag", "train: bus|truck|boat|airplane",
     "train station: airport|park|beach|parking lot", "tray: basket|box|bag|bucket",
@@ -138,7 +141,7 @@ _INSTEAD_OF = (
     "tub: sink|toilet|bed|shower", "tv: computer|mirror|painting|clock|fireplace",
     "umbrella: camera|book|flag|balloon|bag|kite|guitar", "uniform: dress|costume|robe", "vase: bottle|bowl|lamp|clock|basket",
     "vegetable: fruit|cookie|donut|egg|candle", "video game: book|movie|newspaper", "wall: fence|tree|curtain|door|car|box",
-    "wave: hill|ramp|rail", "window: fireplace|staircase|television|painting|lamp", "wine: beer|coffee|juice|water|milk",
+    "wave: hill|boat|ramp|horse", "window: fireplace|staircase|television|painting|lamp", "wine: beer|coffee|juice|water|milk",
     "wine glass: plate|bowl|vase|candle", "yard: beach|street|kitchen|parking lot",
     "zebra: giraffe|elephant|lion|cow|deer", "zoo: street|beach|kitchen|parking lot",
     "screen: window|mirror|painting", "bush: bench|rock|fence|car", "container: vase|book|candle|lamp",
@@ -285,6 +288,15 @@ GATHERINGS = word_set(
     "everyone both men women boys girls"
 )
 PEOPLE = OF_PEOPLE | GATHERINGS
+# What a dictionary takes for a person or an animal, and hardly any caption does.
+LIFELESS = word_set(
+    "trick stunt monitor controller lush fry trailer feeder poster comforter hood star metropolitan conveyor conveyer maker "
+    "catch gourmet quiche cutter maroon peach crumb planter divider tier processor hind tart kiwi bleacher topper charger mount "
+    "macaroni pacifier checker contemporary pop tick poop sucker wader brownie snoot grind roaster booster plunger "
+    "fireball shaker rocker amazon broad cobbler opener replacement stacker floater ottoman para beef wheeler decadent "
+    "jack punk poke protector neutral white red diamondback stripper bumper blinker dresser roller sleeper beater "
+    "scraper peeler grater loafer pumper oyster mussel sardine help trot cutlet"
+)
 
 # Things without a plural, and things without a singular; the pool's own counts decide about the rest.
 MASS = word_set(

@@ -30,7 +30,7 @@ from pairwright.generators.nouns import FLYING, GATHERINGS, PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import VEHICLES
 from pairwright.generators.relation_slots import VERBS, RelationSlot, is_named, meant, others_there
-from pairwright.generators.relations import NO_PLACE, WATERS
+from pairwright.generators.relations import NO_PLACE, RAILS, WATERS
 from pairwright.generators.verbs import (
     ALWAYS_IN_WORDS,
     GROUNDED,
@@ -272,6 +272,7 @@ def _suits(caption: Caption, candidates: Candidates, slot: RelationSlot, verb: s
         and (verb != "fly" or who not in PEOPLE)
         and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
         and not (form.endswith((" for", " at")) and is_colour(noun))
+        and not (form.endswith(" at") and noun in RAILS)
         and not (form.endswith(" for") and (noun in _LIMBS or _goes_on(caption, after)))
         and (verb not in STANDING or beyond not in WAYS)
         and keeps_its_way(old, verb, beyond)

@@ -48,6 +48,7 @@ from pairwright.generators.relations import (
     HOLLOWS,
     INSTEAD_OF,
     NO_PLACE,
+    RAILS,
     RIDDEN,
     ROADS,
     SEATS,
@@ -74,11 +75,11 @@ _SAT_AT = word_set(
 _ON = frozenset({"on", "on top of", "atop", "upon"})
 _IN = frozenset({"in", "inside", "inside of", "within"})
 _OFF = frozenset(RIDDEN.values())
-_RAILS = word_set("track railroad railway rail")
-_ALONG_RAILS = frozenset({"over", "across", "along", "down"})
+_ALONGRAILS = frozenset({"over", "across", "along", "down"})
 _AWAY_FROM = ("away from",)
 _ON_AND_UNDER = _ON | {"under", "underneath", "beneath"}
 _TAKEN_IN = frozenset({"eat", "drink"})
+_PUT_IN = word_set("put place insert stick pour stuff load pack set")
 _NOT_OWN = ANAPHORS - OWN
 _OWN_PLACES = TABLES | SEATS | CARRIERS | frozenset(RIDDEN) | HOLDERS | ENCLOSED  # "his desk" is one to be beside
 _GAZED = frozenset({"at", "into", "through", "toward", "towards"})
@@ -87,7 +88,7 @@ _ON_THE_SHORE = word_set(
     "pier dock wharf boardwalk beach shore house building restaurant hotel city town harbor lighthouse"
 )
 _LANDS = word_set(
-    "field street road beach park yard city town lot plaza area court runway forest hill mountain sidewalk"
+    "field street road beach park yard city town lot plaza area court runway forest hill mountain sidewalk dock pier bridge"
 )
 VEHICLES = word_set(
     "car truck bus van taxi cab train suv airplane plane jet boat ship motorcycle scooter jeep tram trolley locomotive"
@@ -203,6 +204,8 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
     laid = wording == "at" and not (before is not None and candidates.things.is_alive(caption.head(before)))
     if wording == "out of" and not _TAKEN_IN.isdisjoint(caption.lemmas[: slot.start]):
         return "not_grammatical"  # "eating straw into a container"
+    if wording == "into" and not _PUT_IN.isdisjoint(caption.lemmas[: slot.start]):
+        return "not_grammatical"  # "putting a turkey out of the oven"
     reason = "no_edit"
     for new in news:
         if not ((turned and new in opposites) or (moved and new in others)):
@@ -281,4 +284,4 @@ def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[st
 def _across_roads(wording: str, noun: str) -> tuple[str, ...]:
     """Return what excludes a direction on a road; a train goes over, and across, the tracks that it goes down."""
     wanted = ELSEWHERE_OF_ROADS.get(wording, ()) if noun in ROADS else ()
-    return tuple(new for new in wanted if noun not in _RAILS or new not in _ALONG_RAILS)
+    return tuple(new for new in wanted if noun not in RAILS or new not in _ALONGRAILS)

@@ -197,6 +197,7 @@ ELSEWHERE_OF_ROADS = {
 ROADS = word_set(
     "street road highway path sidewalk alley avenue lane hallway runway river aisle track railroad railway trail"
 )
+RAILS = word_set("track railroad railway rail")
 # What is beside a water is not in it.
 WATERS = word_set("water ocean river lake pond pool sea stream")
 ELSEWHERE_OF_WATERS = {
@@ -271,8 +272,8 @@ CARRIERS = word_set(
 )
 # In these one is on top of them.
 SEATS = word_set("bed couch sofa chair seat armchair recliner hammock bunk crib bench lounge futon mattress")
-# Whatever is at a place is not far from it. The last resort, since captions seldom say so.
-FAR = "far from"
+# Whatever is at a place is not far from it. The last resorts, since captions seldom say so.
+AWAY, FAR = "away from", "far from"
 NOT_FAR = word_set(
     "on upon atop in inside within at near by beside alongside behind under underneath beneath below above over outside "
     "between around along across against"

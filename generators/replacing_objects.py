@@ -15,7 +15,7 @@ from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.relation_slots import VERBS
 from pairwright.generators.wordlists import word_set
 
-_GROWN = frozenset({"man", "woman", "guy", "lady", "gentleman"})
+_GROWN = frozenset({"man", "woman", "guy", "lady", "gentleman", "person"})
 _CHILDREN = frozenset({"baby", "infant", "toddler", "newborn", "child", "kid", "boy", "girl", "son", "daughter"})
 _BARE_PLURALS = frozenset({"giraffe", "zebra", "elephant", "buffalo", "bison", "antelope", "gazelle", "moose"})
 _HERDS = frozenset({"herd", "group", "couple", "pair", "bunch", "flock", "pack", "lot", "number", "family", "crowd"})
@@ -170,18 +170,24 @@ def _form_after(caption: Caption, phrase: NounPhrase) -> str:
 
 
 def _other_being(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Outcome:
-    """Exchange somebody for an animal, or where "his" or "her" speaks of a grown person, for a baby."""
+    """Exchange somebody for an animal; a grown person for a baby, where none will do or "his" or "her" speaks of one."""
     if not GENDERED.isdisjoint(caption.lower):
         return _as_baby(caption, candidates, phrase)
     slot = noun_slot(caption, phrase, phrase.head, caption.head(phrase))
     new, reason = candidates.nouns.for_person(slot, caption.words, rng)
-    return (caption.change(phrase.head, phrase.end, inflect(new, caption.tag(phrase.head))),) if new else reason
+    if new:
+        return (caption.change(phrase.head, phrase.end, inflect(new, caption.tag(phrase.head))),)
+    baby = _as_baby(caption, candidates, phrase)
+    return reason if isinstance(baby, str) else baby
 
 
 def _as_baby(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> Outcome:
     """Make a man or a woman a baby: what is "his" stays his; no sheep brushes her teeth."""
     if caption.head(phrase) not in _GROWN or caption.plural(phrase) or phrase.adjectives or len(phrase.nouns) > 1:
         return "no_candidate"
+    act = noun_slot(caption, phrase, phrase.head, caption.head(phrase)).act
+    if act and not candidates.usage.does("baby", act):
+        return "no_candidate"  # no baby puts a turkey into the oven
     if not candidates.usage.is_written("baby") or candidates.company.is_strange_beside_any("baby", caption.contents):
         return "no_candidate"
     if caption.words.has_any(_CHILDREN | GATHERINGS):

@@ -4,7 +4,7 @@ from functools import lru_cache
 from itertools import islice
 
 from pairwright.generators.knowledge import Thesaurus
-from pairwright.generators.nouns import KINDS, PEOPLE, WORN
+from pairwright.generators.nouns import KINDS, LIFELESS, PEOPLE, WORN
 from pairwright.generators.synonyms import reword_each_other
 
 _KINDS = {  # what may not be mistaken for each other; of several, the first counts (a cake is also a bar of soap)
@@ -30,8 +30,8 @@ class Things:
 
     def _is_alive(self, noun: str) -> bool:
         """Whether a noun is a person or an animal in every sense that counts: a bat and a mug are not."""
-        if noun in PEOPLE:
-            return True
+        if noun in PEOPLE or noun in LIFELESS:
+            return noun in PEOPLE
         kinds = [kind for kind in ("person", "animal", "artifact", "food") if self._thesaurus.is_a(noun, kind, "NOUN")]
         return bool(kinds) and not {"artifact", "food"}.intersection(kinds)
 

@@ -302,6 +302,18 @@ ON_SCREEN = word_set(
 GROUNDED = word_set("walk stand sit kneel lie lay run swim park perch graze sleep ride drive")
 # Done on wheels, skis or snow, and not on water.
 ON_LAND = word_set("ski skateboard snowboard skate sled bike drive")
+# Done on or in these, whatever captions have a preposition before.
+DONE_AT = {
+    "swim": word_set(
+        "water ocean river lake pond pool sea stream body wave surf marsh swamp canal bay harbor tub bathtub"
+    ),
+    "travel": word_set(
+        "bus train plane airplane jet ship boat ferry subway motorcycle bike bicycle carriage canoe raft kayak wagon cart "
+        "truck trolley tram helicopter scooter horse elephant camel donkey car van taxi street road highway path sidewalk "
+        "alley avenue lane runway track railroad railway trail rail line bridge water ocean river lake sea air sky snow desert "
+        "direction group field city country herd traffic"
+    ),
+}
 # Done on foot, and so by nobody who is on or in what carries him.
 ON_FOOT = word_set("walk run jump wander stroll graze")
 # Too heavy for whoever is said to sit in it to be pushed, pulled or carried by one.

@@ -10,6 +10,13 @@ from pairwright.generators.synonyms import reword_each_other
 from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, texts
 
 
+def made_with_wordnet(kind: str, caption: str, *said: str) -> set[str]:
+    """Return the same, of a dictionary that knows all beasts."""
+    pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
+    generator = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=(kind,), minimum=2))
+    return texts(lambda seed: annotate(generator, pair_of(caption), seed), 30)
+
+
 def made(kind: str, caption: str, *said: str) -> set[str]:
     """Return the texts of one type that a pool gives which says these often."""
     pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
@@ -53,6 +60,18 @@ def made(kind: str, caption: str, *said: str) -> set[str]:
         ("a bus driving down a street", "sitting down", ("a bus sitting on a street", "a dog sitting down a street")),
         ("a woman watching dogs play", "chasing", ("a woman chasing dogs", "people chasing dogs")),
         ("a woman with a dog and wearing a hat", "without", ("a dog without a bed",)),
+        ("a city with one way streets", "without a way", ("a city without streets",)),
+        (
+            "two people sitting on a bench",
+            "traveling on",
+            ("people traveling on a bus", "people traveling near a bench"),
+        ),
+        ("a cat lying on a chair", "swimming on", ("a cat swimming on a lake", "a cat swimming near a chair")),
+        ("a plane coming in for a landing", "parking in for", ("a plane parking in a field", "a plane parking")),
+        ("a man putting a turkey into an oven", "out of", ("a man getting out of an oven",)),
+        ("a train moving down the tracks", "at the tracks", ("a train stopped at the tracks", "a train stopped")),
+        ("a plate of fries with a fork sitting on it", "running", ("a dog running on it", "a fry running on a plate")),
+        ("people on a dock near boats", "on top of boats", ("people on top of boats",)),
         (
             "a person wearing all black is holding up a sandwich",
             "for all black",
@@ -89,9 +108,32 @@ def test_what_reads_well_is_written(caption: str, negative: str, said: tuple[str
     assert negative in made("replace-relation", caption, caption, *said)
 
 
-def test_what_there_is_a_lot_of_is_not_missing_beside_one_thing() -> None:
-    said = ("a room without any beds",)
-    assert not any("any" in text for text in made("replace-relation", "a room with lots of toys and a lamp", *said))
+@pytest.mark.parametrize(
+    ("caption", "negative"),
+    [
+        ("a room with a bed and a lamp", "a room without a bed or a lamp"),
+        ("a room with a bed, a chair and a lamp", "a room without a bed, a chair or a lamp"),
+        ("a room with lots of toys and a lamp", "a room without any toys or a lamp"),
+        ("a room with two beds and a lamp", "a room without any beds or a lamp"),
+        ("a room with one bed", "a room without a bed"),
+        ("a man with a hat and a woman", "a man without a hat and a woman"),
+        ("a man with a hat and a dog running away", "a man without a hat and a dog running away"),
+    ],
+)
+def test_what_is_missing_is_joined_by_or_and_not_counted(caption: str, negative: str) -> None:
+    said = ("a room without any beds or a lamp", "a man without a dog")
+    found = {text for text in made("replace-relation", caption, *said) if "without" in text}
+    assert negative in found
+    assert not any("without" in text and " and " in text for text in found - {negative})
+
+
+def test_an_or_beside_the_edit_is_marked_as_mended() -> None:
+    pool = count(load_tagger().tag([*POOL, "a room without any beds"] * 6)).frozen()
+    generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("replace-relation",), minimum=2))
+    rows = [row for seed in range(30) for row in annotate(generator, pair_of("a room with a bed and a lamp"), seed)]
+    joined = [row for row in rows if " or " in row.text]
+    assert joined
+    assert all(row.scores == {"mended": 1.0} and len(row.edits) == 2 for row in joined)
 
 
 @pytest.mark.parametrize(
@@ -106,11 +148,27 @@ def test_what_there_is_a_lot_of_is_not_missing_beside_one_thing() -> None:
         ),
         ("a train on the train tracks", "train rivers", ("a train near rivers", "a river near train tracks")),
         ("a man in a wetsuit", "suit", ("a man in a suit", "a wetsuit near a suit")),
+        ("a wooden fence in a field", "wooden tree", ("a tree in a field", "a tree near a wooden bench") * 3),
+        ("a man brushing his teeth", "baby", ("a baby with his teeth", "a baby near a man")),
     ],
 )
 def test_no_object_comes_in_that_reads_badly_or_may_be_meant(caption: str, odd: str, said: tuple[str, ...]) -> None:
     found = made("replace-object", caption, *[caption] * 2, *[each for each in said for _ in range(2)])
     assert not any(odd in text.replace("wetsuit", "") for text in found)
+
+
+def test_a_bird_that_is_eaten_is_no_bird() -> None:
+    said = [
+        "a pizza with chicken and bacon",
+        "a pizza with bacon on it",
+        "a peacock on a pizza",
+        "a pizza near a peacock",
+        "a chicken near a peacock",
+    ]
+    eaten = made_with_wordnet("replace-object", "a pizza with chicken on it", *said * 3)
+    assert any("bacon" in text for text in eaten)
+    assert not any("peacock" in text for text in eaten)
+    assert any("peacock" in text for text in made_with_wordnet("replace-object", "a chicken near a pizza", *said * 3))
 
 
 @pytest.mark.parametrize(
