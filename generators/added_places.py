@@ -10,7 +10,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pairwright.generators.captions import ANAPHORS, Caption
-from pairwright.generators.claims import BEHIND, DISTANT, IN_VIEW, NAMED_FIRST, NEARBY, SAID_BY_CLAIMS, only_names
+from pairwright.generators.claims import (
+    AND_BEHIND,
+    AND_NEARBY,
+    BEHIND,
+    DISTANT,
+    IN_VIEW,
+    NAMED_FIRST,
+    NEARBY,
+    SAID_BY_CLAIMS,
+    only_names,
+)
 from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import article
@@ -79,7 +89,8 @@ def claims(caption: Caption, *, true: bool) -> list[Claim]:
         true: whether they have to hold of whatever is in the picture, wherever it is.
     """
     end = 0 if is_drawn(caption) else _end(caption.pair.caption)
-    wordings = [(text, None) for text in IN_VIEW] if true else [(BEHIND, True), (NEARBY, False)]
+    behind, nearby = (AND_BEHIND, AND_NEARBY) if "with" in caption.lower else (BEHIND, NEARBY)
+    wordings = [(text, None) for text in IN_VIEW] if true else [(behind, True), (nearby, False)]
     own = SAID_BY_CLAIMS.intersection(caption.words.own)
     last = [Claim(end, end, text, distant=far) for text, far in wordings if end and own.isdisjoint(text.split())]
     return last + _named_first(caption)
@@ -153,7 +164,9 @@ def _joint(caption: Caption, phrase: NounPhrase) -> str:
         return ""
     if before in {"and", ",", "or"} or (goes_on and before in _HAVING):
         return ""
-    return " and " if before in _HAVING else " with "
+    if before in _HAVING:
+        return " and "
+    return "" if "with" in caption.lower[: phrase.start] else " with "
 
 
 def _leads_on(caption: Caption, phrase: NounPhrase) -> bool:

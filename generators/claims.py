@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pairwright.generators.wordlists import word_set
 
 IN_VIEW = (", with {} in view", ", and {} can be seen")  # true of whatever is there, wherever
-BEHIND, NEARBY = " with {} in the background", " with {} nearby"  # as captions say it of what may not be there at all
+# As captions say it of what may not be there at all; beside a "with" of their own the second ones.
+BEHIND, NEARBY = " with {} in the background", " with {} nearby"
+AND_BEHIND, AND_NEARBY = " and {} in the background", " and {} nearby"
 NAMED_FIRST = "{} and "  # before what is named: "a bench and | a lamp on a lawn"
 SAID_BY_CLAIMS = word_set("view seen background nearby")
 # Large enough to be told of where it is far away.

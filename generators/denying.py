@@ -1,4 +1,4 @@
-"""REPLACE a relation by its denial: a thing is taken away ("without"), or put "far from" where it is.
+"""REPLACE a relation by its denial: a thing is taken away ("without"), or put "away from" where it is.
 
 False of whatever place or thing, and for that reason the last resort: whoever reads texts alone sees through it. What is
 taken away takes along what is joined to it: "a room without chairs or a table".
@@ -39,6 +39,7 @@ _WITHOUT_ANY = {"with": "without any", "has": "is without any", "have": "are wit
 _HAVING_LONGER_BEGINS = frozenset(words[0] for words in HAVING_LONGER)
 _GONE = word_set("missing without lacks lack lacking removed")
 _ONE = frozenset({"one", "1"})
+_GOES_ON = frozenset({"VBG", "VBN", "WDT", "WP"})
 _UP = word_set("up down out on off away inside")  # "their cameras | up taking pictures"
 _IN_COMPANY = word_set(
     "talk speak interact mix chat fight compete work do deal help be have fill cover line load wrestle go come end meet"
@@ -50,6 +51,7 @@ _GOING = word_set(
     "walk run go ride drive fly sail move travel head pull turn swim jog march roll race glide drift hop crawl climb jump "
     "ski skate skateboard snowboard surf come roam trot gallop hike step stroll navigate cruise push drag lead carry"
 )
+_ABOVE = word_set("over above across along around between")
 _THERE = word_set("on upon atop in inside within at") | {"on top of", "inside of"}
 _MEASURES = word_set("very so right just directly straight really too almost out over up down half high low deep")
 
@@ -167,8 +169,8 @@ def _with_or(caption: Caption, candidates: Candidates, thing: NounPhrase, at: in
     What is joined to the owner is not missing ("a man without a hat and a woman"), nor is what goes on to do something.
     """
     joined, ends = thing, thing.end
-    while caption.word(ends) == "," and caption.starting_at(ends + 1) is not None:
-        joined = caption.starting_at(ends + 1) or joined
+    while (following := caption.starting_at(ends + (caption.word(ends) == ","))) is not None:
+        joined = following
         ends = joined.end
     ends += caption.word(ends) == ","
     last = caption.starting_at(ends + 1) if caption.word(ends) == "and" else None
@@ -176,7 +178,7 @@ def _with_or(caption: Caption, candidates: Candidates, thing: NounPhrase, at: in
         return ()
     owner, somebody = caption.ending_at(at), candidates.things.is_alive(caption.head(last))
     lives_on = (somebody or caption.head(last) in GATHERINGS) and (owner is None or lives(caption, candidates, owner))
-    if lives_on or caption.tag(last.end)[:2] in {"VB", "MD", "WD", "WP"} or caption.word(last.end) in _HAVING:
+    if lives_on or caption.tag(last.end) in _GOES_ON or caption.word(last.end) in _HAVING:
         return ()
     return (caption.change(ends, ends + 1, "or"),)
 
@@ -219,7 +221,8 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
     if not ANAPHORS.isdisjoint(inside) or not (_stands_alone(caption, after) or _is_telegram(caption, before)):
         return "not_grammatical"
     leaving = caption.tag(found.start - 1) in VERBS and caption.lemmas[found.start - 1] in _GOING
-    new = FAR if leaving and wording not in _THERE else AWAY  # who walks away from a tree may be near it
+    # Who walks away from a tree may be near it, and so may what is above it.
+    new = FAR if wording in _ABOVE or (leaving and wording not in _THERE) else AWAY
     if not all(map(candidates.usage.is_written, new.split())):
         return "no_candidate"
     doubted = (

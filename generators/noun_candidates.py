@@ -12,7 +12,7 @@ Per caption it must make sense beside the other words (the pool's plausibility),
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 
-from pairwright.generators.attributes import PLACES, UNTOUCHED
+from pairwright.generators.attributes import OPPOSITE, PLACES, UNTOUCHED
 from pairwright.generators.company import SLACK, STRANGE
 from pairwright.generators.context import ImageWords
 from pairwright.generators.draws import TRIED, Draws, Urn
@@ -35,6 +35,7 @@ from pairwright.generators.relations import TABLES
 from pairwright.generators.synonyms import reword_each_other
 from pairwright.generators.usage import OFTEN, SEEN, SLIP
 from pairwright.generators.word_knowledge import WordKnowledge
+from pairwright.generators.wordlists import word_set
 
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
 LEVELS = 2  # of WordNet between a word and its co-hyponyms
@@ -74,6 +75,10 @@ _OF_ANYTHING = frozenset({"colour", "size"})
 _OF_THINGS = frozenset({"old", "new", "modern"})  # said of whatever is made
 _SAT_AT = frozenset({"bench", "piano", "stove", "computer", "laptop"})
 _OF_BEASTS = frozenset({"paw", "hoof", "tail", "trunk", "snout"})
+_UNCOUNTED = MASS - word_set(  # what "a" may stand before
+    "tennis baseball soccer basketball football golf volleyball hockey rugby cricket coffee tea beer wine milk juice soda "
+    "lemonade salad soup fruit cheese sushi cabbage cauliflower ham sausage meal pasta"
+)
 _EATEN_BEASTS = frozenset({"chicken", "turkey"})
 _STUFFED = frozenset({"stuffed", "plush", "teddy"})
 _STILL = frozenset({"sit", "stand", "lie", "lay", "rest", "lean"})  # what things do as well as the living
@@ -208,16 +213,12 @@ class NounCandidates:
 
     def _is_unlike(self, candidate: str, slot: NounSlot) -> bool:
         """Whether the caption tells what kind of thing it means, and the candidate is none of that kind."""
-        alive = self._things.is_alive(candidate)
-        return (
-            (
-                slot.noun in _EATEN_BEASTS and alive is slot.uncounted
-            )  # "a pizza with peacock on it", "two beefs in a yard"
-            or (
-                bool(slot.contents) and slot.noun in _LIKENESSES and candidate not in _LIKENESSES
-            )  # "a statue of a lady"
-            or (candidate in _OF_BEASTS and not PEOPLE.isdisjoint(slot.context))  # "a man holding a phone to his paw"
-        )
+        eaten = slot.noun in _EATEN_BEASTS and self._things.is_alive(candidate) is slot.uncounted
+        if eaten or (slot.single and candidate in _UNCOUNTED):
+            return True  # "a pizza with peacock on it", "two beefs in a yard", "a bread"
+        if slot.contents and slot.noun in _LIKENESSES and candidate not in _LIKENESSES:
+            return True  # "a statue of a lady", and no fire hydrant of one
+        return candidate in _OF_BEASTS and not PEOPLE.isdisjoint(slot.context)  # "a man holding a phone to his paw"
 
     def _goes_before(self, before: str, candidate: str, old: str) -> bool:
         """Whether a word that stays may stand before the candidate: an adjective by the pool, a noun as in a compound."""
@@ -233,7 +234,9 @@ class NounCandidates:
             return True
         if self._pool.frequency(before, "NOUN") > self._pool.frequency(before, "ADJ"):
             return self._pool.cooccurrence(before, word) >= OFTEN and self._company.beside(candidate, before) >= SLACK
-        return self._pool.adjacency(before, old) < OFTEN or self._usage.describes(before, word)
+        known = before in PLACES or before in OPPOSITE  # else "a potted book"
+        told = self._usage.describes(before, word) if known else self._pool.adjacency(before, word) > 0
+        return told or self._pool.adjacency(before, old) < OFTEN
 
     def _fits(self, candidate: str, instead_of: str, context: Sequence[str]) -> bool:
         """Whether the pool has a word beside some word of the context, and finds it sensible beside all of them.

@@ -28,6 +28,7 @@ class NounSlot(NamedTuple):
         placed: lemmas of what is said to be at it, things and deeds, each with the preposition.
         place: the preposition and the noun by which it is said where it is, or empty.
         uncounted: it is told of as a substance ("with chicken").
+        single: "a" or "an" stands before it.
     """
 
     noun: str
@@ -41,6 +42,7 @@ class NounSlot(NamedTuple):
     placed: tuple[tuple[str, str], ...] = ()
     place: tuple[str, str] = ("", "")
     uncounted: bool = False
+    single: bool = False
 
 
 def noun_slot(caption: Caption, phrase: NounPhrase, start: int, noun: str) -> NounSlot:
@@ -58,6 +60,7 @@ def noun_slot(caption: Caption, phrase: NounPhrase, start: int, noun: str) -> No
         placed=_placed(caption, phrase),
         place=_place(caption, phrase),
         uncounted=phrase.start > 0 and phrase.determiner < 0 and phrase.count < 0 and not caption.plural(phrase),
+        single=caption.word(phrase.determiner) in {"a", "an"} and phrase.determiner >= 0,
     )
 
 

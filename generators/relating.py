@@ -38,7 +38,7 @@ def replace_relation(
 ) -> Iterator[Outcome]:
     """Exchange a preposition or a verb for one that excludes it, or put one in the place of the other.
 
-    Where nothing can be exchanged, ``last_resorts`` deny the relation, which shows: "without", "far from".
+    Where nothing can be exchanged, ``last_resorts`` deny the relation, which shows: "without", "away from".
     """
     offers = [
         *((slot, other_place) for slot in places(caption, candidates)),

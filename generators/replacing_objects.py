@@ -58,7 +58,9 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
 
 
 def _is_another(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether a thing is told from another of its name, which would lose its like: "one dog and another dog"."""
+    """Whether a thing is told from another of its kind, which would lose its like: "one dog and another dog"."""
+    if not _OTHER.isdisjoint(caption.lower[phrase.start : phrase.head]) and len(caption.things) > 1:
+        return True
     named = [caption.head(each) for each in caption.phrases].count(caption.head(phrase)) > 1
     return named and not _OTHER.isdisjoint(caption.lower)
 

@@ -285,6 +285,14 @@ def test_what_is_not_there_is_claimed_as_captions_say_it(thing: str, claim: str)
     assert f"The woman rides a bicycle{claim}." in found
 
 
+def test_a_second_thing_that_comes_with_another_is_joined_by_and() -> None:
+    more = ["a woman and a dog near a bicycle"] * 10
+    pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()
+    found = made(pool, "add-object", "The woman with a basket rides a bicycle.")
+    assert "The woman with a basket rides a bicycle and a dog in the background." in found
+    assert not any(text.count(" with ") > 1 for text in found)
+
+
 def test_a_caption_with_a_background_of_its_own_gets_no_other() -> None:
     more = ["a woman and a dog near a bicycle"] * 10
     pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()

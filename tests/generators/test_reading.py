@@ -149,6 +149,7 @@ def test_an_or_beside_the_edit_is_marked_as_mended() -> None:
         ("a train on the train tracks", "train rivers", ("a train near rivers", "a river near train tracks")),
         ("a man in a wetsuit", "suit", ("a man in a suit", "a wetsuit near a suit")),
         ("a wooden fence in a field", "wooden tree", ("a tree in a field", "a tree near a wooden bench") * 3),
+        ("a man eating a fruit", "a bread", ("a man eating bread", "a man with a fruit and bread") * 3),
         ("a man brushing his teeth", "baby", ("a baby with his teeth", "a baby near a man")),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_step_changes_what_the_table_says_and_nothing_else(what: str, still: t
 
 
 def test_what_is_unknown_or_not_in_the_model_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"'clippy'; known: clip, "):
+    with pytest.raises(UsageError, match=r"clippy. Did you mean clip\?"):
         train_only(tiny_models.clip(), "clippy")
     with pytest.raises(UsageError, match=r"Clip has no parameter blocks\.\*"):
         train_only(tiny_models.clip(), "react")
