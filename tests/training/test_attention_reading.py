@@ -28,7 +28,7 @@ def tokenizer(template: str | None = None) -> PreTrainedTokenizerFast:
     bytes_ = Tokenizer(models.BPE({letter: number for number, letter in enumerate(["<pad>", "<s>", *alphabet])}, []))
     bytes_.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bytes_.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=bytes_, pad_token="<pad>", bos_token="<s>", chat_template=template)  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(tokenizer_object=bytes_, pad_token="<pad>", bos_token="<s>", chat_template=template)
 
 
 def reader(batch: int = 4) -> Reader:
@@ -50,7 +50,7 @@ def reader(batch: int = 4) -> Reader:
         for name, parameter in model.named_parameters():
             if "q_proj" in name or "k_proj" in name:
                 torch.nn.init.normal_(parameter, std=0.4)
-    model.eval()  # type: ignore[no-untyped-call]
+    model.eval()
     return Reader(model, tokenizer(), batch)
 
 
@@ -83,7 +83,7 @@ def test_tokens_of_a_document_hold_its_letters_and_no_others(documents: list[str
 def test_a_token_over_a_border_belongs_to_the_document_and_one_over_two_to_the_first() -> None:
     whole = Tokenizer(models.WordLevel({"ab": 0, "cd": 1, "ef": 2, "?": 3}, unk_token="?"))
     whole.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    words = PreTrainedTokenizerFast(tokenizer_object=whole)  # type: ignore[no-untyped-call]
+    words = PreTrainedTokenizerFast(tokenizer_object=whole)
     assert tokens_of(Prompt("ab cd ef", ((1, 4), (4, 8))), words).layout.spans == ((0, 2), (2, 3))
     with pytest.raises(UsageError, match="document 2 has no token"):
         tokens_of(Prompt("ab cd ef", ((1, 4), (4, 5))), words)
@@ -170,7 +170,7 @@ def test_answers_are_stock_without_relevances_and_others_with_them() -> None:
     found, prompts = reader(2), [question_prompt("Who?", DOCUMENTS[:count]) for count in (3, 2, 3)]
     plain = found.answers(prompts, 8)
     ids = torch.tensor([tokens_of(prompts[0], found.tokenizer).ids])
-    stock: Any = found.model.generate(ids, max_new_tokens=8, do_sample=False)  # type: ignore[operator]
+    stock: Any = found.model.generate(ids, max_new_tokens=8, do_sample=False)
     assert plain[0] == found.tokenizer.decode(stock[0, ids.shape[1] :], skip_special_tokens=True)
     relevances = [np.arange(len(prompt.spans), dtype=float) for prompt in prompts]
     changed = found.answers(prompts, 8, relevances, Calibration(first_layer=0))

@@ -172,7 +172,7 @@ def test_with_and_without_cache_the_same_is_written(kind: str) -> None:
     found: list[Any] = []
     for cached in (True, False):
         with calibrated(model, [LAYOUT], SHARES):
-            found.append(model.generate(read, use_cache=cached, **more))  # type: ignore[operator]
+            found.append(model.generate(read, use_cache=cached, **more))
     assert torch.equal(found[0].sequences, found[1].sequences)
     torch.testing.assert_close(torch.stack(found[0].logits), torch.stack(found[1].logits), atol=1e-4, rtol=1e-4)
     whole = found[0].sequences
@@ -190,12 +190,12 @@ def test_a_padded_row_of_a_batch_reads_as_it_does_alone() -> None:
     mask = torch.arange(20) >= torch.tensor([[0], [9]])
     more: dict[str, Any] = {"max_new_tokens": 5, "do_sample": False}
     with calibrated(model, [LAYOUT, other], shares) as seen:
-        together = model.generate(both, attention_mask=mask.long(), **more)[:, 20:]  # type: ignore[operator]
+        together = model.generate(both, attention_mask=mask.long(), **more)[:, 20:]
     assert float(seen.masses[2][1, :, 2].max()) == 0
     with calibrated(model, [LAYOUT], shares[:1]):
-        assert torch.equal(together[:1], model.generate(long, **more)[:, 20:])  # type: ignore[operator]
+        assert torch.equal(together[:1], model.generate(long, **more)[:, 20:])
     with calibrated(model, [other], shares[1:, :2]):
-        assert torch.equal(together[1:], model.generate(short, **more)[:, 11:])  # type: ignore[operator]
+        assert torch.equal(together[1:], model.generate(short, **more)[:, 11:])
 
 
 @pytest.mark.parametrize("cached", [True, False])
@@ -203,7 +203,7 @@ def test_a_padded_row_of_a_batch_reads_as_it_does_alone() -> None:
 def test_documents_behind_a_sliding_window_get_nothing(*, cached: bool) -> None:
     model, read = decoder("mistral", sliding_window=9), ids()
     with calibrated(model, [LAYOUT], SHARES) as seen:
-        model.generate(read, max_new_tokens=3, do_sample=False, use_cache=cached)  # type: ignore[operator]
+        model.generate(read, max_new_tokens=3, do_sample=False, use_cache=cached)
     last = seen.masses[LAYERS - 1][0]  # the query at 21 sees 13 to 21
     assert float(last[:, :2].max()) == 0
     assert float(last[:, 2].min()) > 0
@@ -223,9 +223,9 @@ def test_half_precision_meets_the_shares_to_its_own_precision() -> None:
 def test_a_static_cache_beams_and_a_second_block_are_refused() -> None:
     model, read = decoder("llama"), ids()
     with pytest.raises(UsageError, match="growing cache"), calibrated(model, [LAYOUT], SHARES):
-        model.generate(read, max_new_tokens=3, cache_implementation="static")  # type: ignore[operator]
+        model.generate(read, max_new_tokens=3, cache_implementation="static")
     with pytest.raises(UsageError, match="no beams"), calibrated(model, [LAYOUT] * 2, SHARES.repeat(2, 1)):
-        model.generate(read.repeat(2, 1), attention_mask=torch.ones(2, 20), max_new_tokens=3, num_beams=2)  # type: ignore[operator]
+        model.generate(read.repeat(2, 1), attention_mask=torch.ones(2, 20), max_new_tokens=3, num_beams=2)
     with pytest.raises(UsageError, match="already"), watching(model, [LAYOUT]), watching(model, [LAYOUT]):
         pass
     assert torch.isfinite(model(read).logits).all()

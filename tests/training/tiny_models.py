@@ -92,7 +92,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     words = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token=WORDS[3]))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     names = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), WORDS[:4], strict=True))
-    return PreTrainedTokenizerFast(tokenizer_object=words, **names)  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(tokenizer_object=words, **names)
 
 
 def images(count: int = 3, seed: int = 0) -> Tensor:

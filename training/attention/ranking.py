@@ -97,5 +97,5 @@ def open_reader(model: str, device: str = "", batch: int = 8, mend: str = "Give 
         raise UsageError(f"{model}: no causal language model of transformers ({first}).") from None
     if not getattr(tokenizer, "is_fast", False):
         raise UsageError(f"{model}: its tokenizer tells no offsets of tokens. Use a model with a tokenizer.json.")
-    found.eval()  # type: ignore[no-untyped-call]
+    found.eval()
     return Reader(found, tokenizer, batch, mend)

@@ -132,7 +132,7 @@ class Reader:
     def _written(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
         fill = self._fill()
         with torch.inference_mode():
-            written = self.model.generate(  # type: ignore[operator]
+            written = self.model.generate(
                 **inputs, max_new_tokens=longest, do_sample=False, num_beams=1, pad_token_id=fill
             )
         behind = written[:, inputs["input_ids"].shape[1] :]

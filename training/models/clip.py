@@ -96,7 +96,7 @@ class Clip(nn.Module):
     @property
     def dim(self) -> int:
         """Length of a row of either tower."""
-        return self.network.visual_projection.out_features
+        return int(self.network.visual_projection.out_features)
 
     @property
     def context(self) -> int:
@@ -106,7 +106,8 @@ class Clip(nn.Module):
     @property
     def scale(self) -> Tensor:
         """1 / temperature, 0-d, with its gradient."""
-        return self.network.logit_scale.float().exp()
+        scale: Tensor = self.network.logit_scale.float().exp()
+        return scale
 
     def limit_scale(self) -> None:
         """Hold the scale between 1 and `MOST_SCALE`; to be called after each step that trains it (CLIP, section 2.5)."""

@@ -91,7 +91,7 @@ def _word(value: object) -> str:
 def _language(found: Any) -> PreTrainedModel:
     """Return the inner language model with its output layer, as transformers' class for the two."""
     with torch.device("meta"):  # an empty frame: both parts are put into it
-        language: Any = AutoModelForCausalLM.from_config(found.config.text_config)  # type: ignore[no-untyped-call]
+        language: Any = AutoModelForCausalLM.from_config(found.config.text_config)
     setattr(language, language.base_model_prefix, found.model.language_model)
     language.set_output_embeddings(found.lm_head)
     language.generation_config = found.generation_config

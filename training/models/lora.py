@@ -33,7 +33,7 @@ def add_lora(model: Clip, rank: int = USUAL_RANK, *, alpha: float = 1.0, targets
         raise UsageError(f"LoRA of rank {rank}: at least 1")
     if _adapted(model.network):
         raise UsageError("LoRA is in this model already")
-    config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=list(targets))  # type: ignore[arg-type]
+    config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=list(targets))
     try:
         inject_adapter_in_model(config, model.network)
     except ValueError as error:

@@ -31,7 +31,7 @@ def need_torch(models: Sequence[str]) -> None:
         raise MissingResource(f"measuring a model needs {', '.join(missing)}: pip install 'pairwright[train]'")
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # of loading weights, which takes a moment
+    logging.disable_progress_bar()  # of loading weights, which takes a moment
     told_of_hub([name for name in models if not name.endswith(".jsonl")])
 
 

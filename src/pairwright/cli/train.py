@@ -64,7 +64,7 @@ def train(
     from pairwright.training.loop import train as run
 
     told_of_hub([model])
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # of loading weights, which takes a moment
+    logging.disable_progress_bar()  # of loading weights, which takes a moment
     console = Progress()
     try:
         report = run(
