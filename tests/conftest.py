@@ -8,11 +8,13 @@ import pytest
 import typer.testing
 from hypothesis import settings
 
+from tests.examples import examples
+
 # One thread for torch, here and in what tests start: tiny tensors wait for a second one longer than the work takes.
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
-# A busy machine is no flaw of the code under test.
-settings.register_profile("pairwright", deadline=None)
+# A busy machine is no flaw of the code under test. A test may ask for more or fewer, by `examples`, too.
+settings.register_profile("pairwright", deadline=None, max_examples=examples(100))
 settings.load_profile("pairwright")
 
 

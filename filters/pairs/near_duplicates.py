@@ -9,6 +9,7 @@ Memory: about 2.5 kB a caption that stays.
 """
 
 import hashlib
+from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -30,7 +31,7 @@ class NearDuplicates:
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
-        self._index = MinHashLSH(threshold=min(threshold, _TIGHTEST), num_perm=PERMUTATIONS)
+        self._index = MinHashLSH(num_perm=PERMUTATIONS, params=_bands(min(threshold, _TIGHTEST)))
         self._shingles: list[frozenset[str]] = []
         self._images: list[str] = []
 
@@ -53,6 +54,13 @@ class NearDuplicates:
         self._shingles.append(shingles)
         self._images.append(image)
         return True
+
+
+@cache
+def _bands(threshold: float) -> tuple[int, int]:
+    """Return how many bands of how many hashes find those that are so alike; it takes hundreds of integrals."""
+    found = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+    return found.b, found.r
 
 
 def _shingles(caption: str) -> frozenset[str]:

@@ -20,6 +20,7 @@ from pairwright.datasets.colorshape.scenes import (
 )
 from pairwright.datasets.colorshape.toy import toy_set
 from pairwright.datasets.colorshape.wording import captions_of
+from tests.examples import examples
 
 T, F, O = Verdict.TRUE, Verdict.FALSE, Verdict.OUTSIDE  # noqa: E741 - one letter keeps the table a table
 
@@ -442,7 +443,7 @@ WORDS = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(st.lists(st.sampled_from(WORDS), max_size=14), st.lists(st.sampled_from(WORDS), max_size=10))
 def test_no_word_salad_upsets_the_oracle(words: list[str], others: list[str]) -> None:
     assert judge(" ".join(words), TWINS) in Verdict

@@ -26,6 +26,7 @@ from pairwright.datasets.shards import read_shard, write_shards
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.verify import verify
 from tests.datasets.way_out import conversation, image_files, negative, pair, picture
+from tests.examples import examples
 
 OUT = {"llava": "x.json", "openai": "x.jsonl", "triplets": "x.jsonl", "negclip": "x.tsv", "parquet": "x.parquet"}
 utf8 = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
@@ -71,7 +72,7 @@ def test_llava_rows_hold_the_mark_once_on_either_side(build: Path, tmp_path: Pat
 said = utf8.filter(lambda text: bool(text.strip()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(
     exchanges=st.lists(
         st.tuples(said | st.just("look: <image> here"), said | st.just("<image>")), min_size=1, max_size=4
@@ -167,7 +168,7 @@ def test_sugarcrepe_without_negatives_is_an_empty_object(tmp_path: Path) -> None
     assert json.loads((tmp_path / "x.json").read_text()) == {}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @given(texts=st.lists(st.tuples(utf8, utf8), min_size=1, max_size=4))
 def test_negclip_reads_back_by_its_loader_s_rules(
     texts: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory

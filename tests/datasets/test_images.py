@@ -17,6 +17,7 @@ from PIL import Image
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import MAX_PIXELS, UnusableImage, check_image, check_locator, is_url, open_image
 from pairwright.datasets.tars import Member, scan_tar
+from tests.examples import examples
 
 
 def picture(kind: str, size: tuple[int, int] = (40, 30)) -> bytes:
@@ -70,7 +71,7 @@ def test_a_small_file_of_too_many_pixels_is_refused_before_it_is_unpacked() -> N
 @given(
     st.integers(0, 2000), st.binary(min_size=1, max_size=20), st.sampled_from(["JPEG", "PNG", "WEBP", "GIF", "TIFF"])
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_any_damage_is_an_image_or_an_error_of_ours(place: int, damage: bytes, kind: str) -> None:
     data = bytearray(picture(kind))
     place = place % len(data)
@@ -104,7 +105,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0/"), min_size
     st.lists(st.tuples(st.lists(NAMES, min_size=1, max_size=3), st.binary(max_size=1500)), max_size=5),
     st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_every_member_that_the_standard_library_wrote_is_found(
     tmp_path_factory: pytest.TempPathFactory, members: list[tuple[list[str], bytes]], kind: int
 ) -> None:
@@ -137,7 +138,7 @@ def test_a_url_is_not_fetched() -> None:
 
 
 @given(st.integers(0, 4000), st.binary(min_size=1, max_size=200))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_a_damaged_tar_is_scanned_to_an_end(
     tmp_path_factory: pytest.TempPathFactory, place: int, damage: bytes
 ) -> None:

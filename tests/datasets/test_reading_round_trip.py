@@ -15,6 +15,7 @@ from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import EXCERPT_LENGTH, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
+from tests.examples import examples
 
 CAPTION = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: not text.isspace())
 CAPTIONS = st.lists(CAPTION, min_size=1, max_size=5, unique=True)
@@ -30,7 +31,7 @@ def captions_of(path: Path) -> list[str]:
 
 
 @given(CAPTIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 def test_any_caption_comes_back_from_every_format(captions: list[str]) -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
@@ -51,7 +52,7 @@ def test_any_caption_comes_back_from_every_format(captions: list[str]) -> None:
 
 
 @given(CAPTIONS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 def test_any_captions_of_an_image_are_kept_together_or_taken_apart(captions: list[str]) -> None:
     with TemporaryDirectory() as name:
         path = Path(name) / "a.jsonl"
@@ -66,7 +67,7 @@ def test_any_captions_of_an_image_are_kept_together_or_taken_apart(captions: lis
 
 
 @given(st.binary(max_size=300))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_any_bytes_as_a_line_are_a_pair_or_a_rejection(line: bytes) -> None:
     with TemporaryDirectory() as name:
         path = Path(name) / "a.jsonl"

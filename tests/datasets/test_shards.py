@@ -26,6 +26,7 @@ from pairwright.datasets.shards import (
 )
 from pairwright.datasets.verify import verify
 from tests.datasets.way_out import conversation, negative, pair, picture, positive, sample, samples, tar_names, texts_of
+from tests.examples import examples
 
 utf8 = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 
@@ -112,7 +113,7 @@ def test_an_edit_and_the_positive_are_told_with_each_negative() -> None:
     assert b'"value":1.0' in orjson.dumps(rows)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(caption=utf8, question=utf8, answer=utf8, wrong=utf8)
 def test_any_text_comes_back_as_it_was(
     caption: str, question: str, answer: str, wrong: str, tmp_path_factory: pytest.TempPathFactory

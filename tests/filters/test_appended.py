@@ -14,6 +14,7 @@ from pairwright.filters.frozen import Frozen
 from pairwright.filters.general import GeneralOptions
 from pairwright.filters.refinement import RefineOptions
 from pairwright.filters.scorers import Corpus
+from tests.examples import examples
 
 NOUNS = ("dog", "cat", "horse", "lamp", "cloud", "bus")
 CAPTIONS = [
@@ -46,7 +47,7 @@ def frozen() -> Frozen:
 edited = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 2)), max_size=40)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 @given(batches=st.lists(edited, min_size=1, max_size=3))
 def test_all_batches_together_lean_no_further_than_the_target_in_any_type(
     frozen: Frozen, batches: list[list[tuple[int, int, int]]]

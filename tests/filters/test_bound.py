@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from pairwright.filters.attacks import attack_accuracy
 from pairwright.filters.bound import most_rows
+from tests.examples import examples
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     st.lists(st.tuples(st.sampled_from([-1, 0, 1]), st.sampled_from([-1, 1])), max_size=8),
     st.sampled_from([0.5, 0.6, 0.8]),

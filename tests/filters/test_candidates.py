@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.filters.candidate_files import read_candidates, write_candidates
 from pairwright.filters.candidates import SCHEMA, candidate_frame, type_name
+from tests.examples import examples
 
 ENDINGS = ["jsonl", "json", "tsv", "parquet"]
 
@@ -51,7 +52,7 @@ def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
 def test_any_rows_come_back_from_a_file_as_they_went_in(ending: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("candidates")
 
-    @settings(deadline=None, max_examples=50)  # it writes files: no time limit on an example
+    @settings(max_examples=examples(50))  # it writes files: no time limit on an example
     @given(st.lists(row, max_size=5))
     def check(rows: list[dict[str, Any]]) -> None:
         frame, path = frame_of(rows), folder / f"rows.{ending}"

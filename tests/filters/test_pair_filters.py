@@ -13,6 +13,7 @@ from pairwright.filters.pairs.concepts import Concepts, phrases_of
 from pairwright.filters.pairs.near_duplicates import NearDuplicates
 from pairwright.filters.pairs.shapes import Bounds
 from pairwright.generators.language.tagger import load_tagger
+from tests.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,7 @@ def test_every_frequent_concept_stays_and_a_common_one_is_capped() -> None:
     assert (found.phrases, found.counted, found.capped) == (4, 3, 2)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.lists(st.sampled_from(["a dog", "a cat", "a dog and a cat", "a red car"]), min_size=1), st.integers(0, 3))
 def test_a_frequent_phrase_is_in_as_many_captions_as_its_cap_allows_at_least(captions: list[str], seed: int) -> None:
     kept, _, _ = concepts_of(captions, floor=2, cap=3, seed=seed)

@@ -15,6 +15,7 @@ from pairwright.filters.reference_texts import TextFile
 from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers import Corpus
 from pairwright.generators.language.vocabulary import normal_form, words
+from tests.examples import examples
 
 COLOURS, THINGS = ("red", "blue", "green", "Grey"), ("ball", "cat", "sofa", "man's hat", "tree")
 ROWS = {"id": pl.String, "group": pl.String, "positive": pl.String, "negative": pl.String, "type": pl.String}
@@ -51,7 +52,7 @@ def in_pieces(
 
 
 @given(st.integers(0, 60), st.integers(0, 100), st.integers(1, 50))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_pieces_of_any_size_give_what_all_rows_at_once_give(
     tmp_path_factory: pytest.TempPathFactory, groups: int, seed: int, size: int
 ) -> None:

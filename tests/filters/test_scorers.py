@@ -20,6 +20,7 @@ from pairwright.filters.scorers import (
     weight_free,
 )
 from pairwright.generators.language.vocabulary import FloatArray, normal_form
+from tests.examples import examples
 
 POOL = [
     "A brown dog catches a red ball.",
@@ -129,7 +130,7 @@ def test_plausibility_does_not_see_order_beyond_its_reach() -> None:
     assert scorer.score(["brown dog"])[0] == scorer.score(["a dog that is brown"])[0]
 
 
-@settings(deadline=None, max_examples=50)  # it trains models: no time limit on an example
+@settings(max_examples=examples(50))  # it trains models: no time limit on an example
 @given(st.lists(st.text(max_size=60)))
 def test_every_text_has_a_score_between_0_and_1(given_texts: list[str]) -> None:
     for scorer in (GrammarScorer.train(POOL), PlausibilityScorer.train(POOL), PlausibilityScorer.train([])):

@@ -5,10 +5,9 @@ import re
 import pytest
 
 from pairwright.datasets.records import Annotation, Box
-from pairwright.generators.language.pool import PoolStatistics, count
-from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, small_pool, texts
+from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, small_pool, texts
 
 CLAIM = (
     r"(?:(?P<before>.*), (with|and) an? (?P<thing>\w+)(?P<after> in view| can be seen)"
@@ -22,7 +21,7 @@ def pool() -> PoolStatistics:
     """A pool in which buses are red or blue and hardly ever purple, and umbrellas stand by benches."""
     benches = ["a woman sitting on a bench with an umbrella", "a woman and a kite on a bench"]
     more = [*COLOURED, *benches * 5, *["a woman and a dog sitting on a bench"] * 5]
-    return count(load_tagger().tag([*POOL * 3, *more])).frozen()
+    return counted([*POOL * 3, *more])
 
 
 def made(pool: PoolStatistics, kind: str, caption: str, *others: str, boxes: tuple[Box, ...] = ()) -> set[str]:
@@ -80,7 +79,7 @@ def test_a_name_in_several_words_is_not_parted(pool: PoolStatistics) -> None:
 def test_what_captions_pass_over_is_not_added_for_being_rare() -> None:
     told = ["a wooden table", "a white cat", "a white bus"] * 100
     told += ["a metal table", "a gray bus", "a pink bus", "a pink cat"] * 3
-    pool = count(load_tagger().tag(told)).frozen()
+    pool = counted(told)
     assert not made(pool, "add-attribute", "a dog under a table", "a dog")
     assert made(pool, "add-attribute", "a bus under a tree", "a tree") == {"a pink bus under a tree"}
     assert not made(pool, "add-attribute", "a cat under a tree", "a tree")  # no cat is pink
@@ -160,7 +159,7 @@ def test_what_is_claimed_to_be_in_view_must_be_plainly_stated(pool: PoolStatisti
 
 def test_several_things_are_claimed_where_captions_state_several() -> None:
     more = ["a woman on a bench with two dogs", "a woman on a bench with two cats"] * 5
-    pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()
+    pool = counted([*POOL * 3, *more])
     found = sides(pool, "add-object", "A woman on a bench", "a woman near two dogs")
     assert found
     assert all(
@@ -264,7 +263,7 @@ def _is_shuffle(row: Annotation, source: str) -> bool:
 def test_what_is_as_alive_as_what_comes_next_may_also_be_said_first(caption: str, front: str) -> None:
     """No kite rides a bicycle together with a woman."""
     more = ["a woman and a dog near a bicycle", "a woman and a kite near a bicycle"] * 10
-    found = made(count(load_tagger().tag([*POOL * 3, *more])).frozen(), "add-object", caption)
+    found = made(counted([*POOL * 3, *more]), "add-object", caption)
     assert any(re.fullmatch(front, text) for text in found)
     assert any("kite" in text.lower() for text in found)
     assert not any(text.lower().startswith("a kite") for text in found)
@@ -281,13 +280,13 @@ def test_what_is_as_alive_as_what_comes_next_may_also_be_said_first(caption: str
 )
 def test_what_is_not_there_is_claimed_as_captions_say_it(thing: str, claim: str) -> None:
     more = [f"a woman and a {thing} near a bicycle"] * 10
-    found = made(count(load_tagger().tag([*POOL * 3, *more])).frozen(), "add-object", "The woman rides a bicycle.")
+    found = made(counted([*POOL * 3, *more]), "add-object", "The woman rides a bicycle.")
     assert f"The woman rides a bicycle{claim}." in found
 
 
 def test_a_second_thing_that_comes_with_another_is_joined_by_and() -> None:
     more = ["a woman and a dog near a bicycle"] * 10
-    pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()
+    pool = counted([*POOL * 3, *more])
     found = made(pool, "add-object", "The woman with a basket rides a bicycle.")
     assert "The woman with a basket rides a bicycle and a dog in the background." in found
     assert not any(text.count(" with ") > 1 for text in found)
@@ -295,7 +294,7 @@ def test_a_second_thing_that_comes_with_another_is_joined_by_and() -> None:
 
 def test_a_caption_with_a_background_of_its_own_gets_no_other() -> None:
     more = ["a woman and a dog near a bicycle"] * 10
-    pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()
+    pool = counted([*POOL * 3, *more])
     found = made(pool, "add-object", "The woman rides a bicycle with a street in the background.")
     assert not any("in the background with" in text for text in found)
 

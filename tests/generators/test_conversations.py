@@ -19,6 +19,7 @@ from pairwright.datasets.records import Annotation, Box, Pair, Turn
 from pairwright.generators.conversations import TYPES, ConversationOptions, TemplateConversations
 from pairwright.generators.label_sets import COCO
 from pairwright.generators.questions import BRIEF
+from tests.examples import examples
 from tests.generators.trial import POOL, annotate, assert_order_is_free, pair_of
 
 DOG = Box("dog", 0.1, 0.4, 0.3, 0.6)
@@ -424,7 +425,7 @@ LABELS = st.sampled_from(["dog", "Tv ", "sports ball", "skis", "{0}", "{x} of {"
     st.lists(st.tuples(LABELS, st.floats(0, 0.9), st.floats(0, 0.9), st.floats(0, 0.1)), max_size=12),
     st.integers(0, 2**32),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_anything_can_be_asked_about(
     captions: list[str], drawn: list[tuple[str, float, float, float]], seed: int
 ) -> None:

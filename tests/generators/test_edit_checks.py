@@ -22,6 +22,7 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
+from tests.examples import examples
 from tests.generators.trial import SmallThesaurus, pair_of, small_pool, tokens_of
 
 KNOWN = {
@@ -467,7 +468,7 @@ def test_two_rows_of_a_caption_never_say_the_same() -> None:
     assert [row.reason for row in twice] == ["", "duplicate"]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.text(max_size=60))
 def test_any_text_ends_in_an_edit_or_a_known_reason(text: str) -> None:
     """Whatever a model writes is an edit whose spans fit, or is rejected by a word of the table."""
@@ -475,7 +476,7 @@ def test_any_text_ends_in_an_edit_or_a_known_reason(text: str) -> None:
     assert found.reason in REASONS if found.reason else found.edits
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.text(max_size=40), st.sampled_from(["replace-object", "add-object", "swap-object"]))
 def test_any_source_can_be_checked(source: str, asked: str) -> None:
     """A caption of any letters is no error."""

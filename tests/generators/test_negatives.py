@@ -9,11 +9,19 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.generators.candidates import Candidates
-from pairwright.generators.language.pool import count
-from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
 from pairwright.generators.nouns import EVERYWHERE, KINDS
-from tests.generators.trial import POOL, SmallThesaurus, annotate, assert_order_is_free, pair_of, small_pool, texts
+from tests.examples import examples
+from tests.generators.trial import (
+    POOL,
+    SmallThesaurus,
+    annotate,
+    assert_order_is_free,
+    counted,
+    pair_of,
+    small_pool,
+    texts,
+)
 
 WHO = ("a dog", "a cat", "a truck", "a bus")
 
@@ -89,7 +97,7 @@ def test_counts_are_attributes() -> None:
 
 def test_an_animal_only_gets_a_colour_that_animals_have() -> None:
     told = ["a black dog", "a white dog", "a blue bird", "a black bird", "a dog on a blue bed", "a blue bed"] * 5
-    pool = count(load_tagger().tag(told)).frozen()
+    pool = counted(told)
     generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("replace-attribute",), minimum=2))
 
     def recoloured(caption: str) -> set[str]:
@@ -131,7 +139,7 @@ def test_with_several_alike_a_relation_is_left_alone() -> None:
 def test_objects_change_places_around_a_one_way_relation() -> None:
     assert "a box to the left of a ball" not in made("swap-object", "a ball and a box")
     told = ["a dog chasing a cat", "a cat chasing a dog", "a man riding a horse"] * 5
-    pool = count(load_tagger().tag(told)).frozen()
+    pool = counted(told)
     generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("swap-object",)))
 
     def swapped(caption: str) -> set[str]:
@@ -150,9 +158,7 @@ def test_objects_stay_where_both_orders_are_true_or_unclear(caption: str) -> Non
 
 def test_who_is_in_front_of_a_thing_has_it_in_front_of_them() -> None:
     told = [f"{a} {how} {b}" for a in WHO for b in WHO if a != b for how in ("in front of", "behind")] * 3
-    generator = RuleNegatives(
-        SmallThesaurus(), count(load_tagger().tag(told)).frozen(), NegativeOptions(types=("swap-object",), minimum=2)
-    )
+    generator = RuleNegatives(SmallThesaurus(), counted(told), NegativeOptions(types=("swap-object",), minimum=2))
 
     def swapped(caption: str) -> set[str]:
         return texts(lambda seed: annotate(generator, pair_of(caption), seed))
@@ -223,7 +229,7 @@ def test_a_type_gives_the_same_text_alone_and_among_others() -> None:
     assert annotate(alone, pair)[0] in annotate(among, pair)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(st.sampled_from(POOL), st.sampled_from(POOL), st.integers(0, 99), st.sampled_from(["", ".", " ."]))
 def test_negatives_are_minimal_distinct_and_repeatable(caption: str, other: str, seed: int, end: str) -> None:
     """Kept texts differ from each other and from all captions, and only inside their spans from the source."""

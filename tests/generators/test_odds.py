@@ -5,11 +5,9 @@ from collections import Counter
 import pytest
 
 from pairwright.generators.draws import Draws
-from pairwright.generators.language.pool import count
-from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.odds import LEAST, MOST, WANTED, Odds
-from tests.generators.trial import SmallThesaurus, annotate, pair_of
+from tests.generators.trial import SmallThesaurus, annotate, counted, pair_of
 
 SAID = (
     *["a dog on a bench"] * 12, *["a dog next to a bench"] * 4, *["a dog under a bench"] * 2,
@@ -20,7 +18,7 @@ SAID = (
 
 @pytest.fixture(scope="module")
 def odds() -> Odds:
-    return Odds(count(load_tagger().tag(SAID)).frozen())
+    return Odds(counted(SAID))
 
 
 def test_odds_are_even_for_a_word_and_itself_and_turn_round_with_the_words(odds: Odds) -> None:
@@ -48,7 +46,7 @@ def test_phrases_are_weighed_by_how_often_captions_have_verb_preposition_and_nou
 
 def test_what_most_exchanges_take_out_is_preferred_to_what_they_put_in() -> None:
     said = [f"a dog {there} a bench" for there in ("along", "outside", "on", "under")]
-    odds = Odds(count(load_tagger().tag(said)).frozen())
+    odds = Odds(counted(said))
     along, outside = odds.of_places("on", ("along", "outside"), "bench")
     assert along > 2 * outside
     assert WANTED["along"] > 1 > WANTED["outside"]
@@ -81,7 +79,7 @@ def test_of_more_weight_come_sooner_and_each_comes_once() -> None:
 
 
 def test_numbers_are_exchanged_for_those_that_captions_say() -> None:
-    pool = count(load_tagger().tag(SAID)).frozen()
+    pool = counted(SAID)
     generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("replace-attribute",), minimum=2))
     texts = Counter(annotate(generator, pair_of("two dogs"), seed)[0].text for seed in range(60))
     assert texts["three dogs"] > 2 * texts["five dogs"] > 0

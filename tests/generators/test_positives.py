@@ -3,12 +3,20 @@
 import pytest
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.language.pool import PoolStatistics, count
-from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.phrases import NUMBER_WORDS
 from pairwright.generators.positives import TYPES, PositiveOptions, RulePositives
 from pairwright.generators.synonyms import ATTRIBUTES, RELATIONS, RELATIONS_OF
-from tests.generators.trial import POOL, SmallThesaurus, annotate, assert_order_is_free, pair_of, small_pool, texts
+from tests.generators.trial import (
+    POOL,
+    SmallThesaurus,
+    annotate,
+    assert_order_is_free,
+    counted,
+    pair_of,
+    small_pool,
+    texts,
+)
 
 
 def made(kind: str, caption: str, *others: str) -> set[str]:
@@ -154,8 +162,8 @@ def test_what_means_both_alike_changes_places(caption: str, positive: str) -> No
 
 
 def test_a_number_is_written_in_figures_only_where_the_pool_does_so() -> None:
-    pool = count(load_tagger().tag(["two dogs in a field"] * 20)).frozen()
-    both = count(load_tagger().tag(["two dogs in a field", "2 cats on a bed"] * 20)).frozen()
+    pool = counted(["two dogs in a field"] * 20)
+    both = counted(["two dogs in a field", "2 cats on a bed"] * 20)
 
     def written(pool: PoolStatistics) -> set[str]:
         generator = RulePositives(SmallThesaurus(), pool, PositiveOptions(types=("replace-attribute",)))

@@ -2,24 +2,22 @@
 
 import pytest
 
-from pairwright.generators.language.pool import count
-from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.synonyms import reword_each_other
-from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, texts
+from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, texts
 
 
 def made_with_wordnet(kind: str, caption: str, *said: str) -> set[str]:
     """Return the same, of a dictionary that knows all beasts."""
-    pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
+    pool = counted([*POOL, *said] * 6)
     generator = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=(kind,), minimum=2))
     return texts(lambda seed: annotate(generator, pair_of(caption), seed), 30)
 
 
 def made(kind: str, caption: str, *said: str) -> set[str]:
     """Return the texts of one type that a pool gives which says these often."""
-    pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
+    pool = counted([*POOL, *said] * 6)
     generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=(kind,), minimum=2))
     return texts(lambda seed: annotate(generator, pair_of(caption), seed), 30)
 
@@ -128,7 +126,7 @@ def test_what_is_missing_is_joined_by_or_and_not_counted(caption: str, negative:
 
 
 def test_an_or_beside_the_edit_is_marked_as_mended() -> None:
-    pool = count(load_tagger().tag([*POOL, "a room without any beds"] * 6)).frozen()
+    pool = counted([*POOL, "a room without any beds"] * 6)
     generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("replace-relation",), minimum=2))
     rows = [row for seed in range(30) for row in annotate(generator, pair_of("a room with a bed and a lamp"), seed)]
     joined = [row for row in rows if " or " in row.text]
@@ -205,7 +203,7 @@ def test_a_carriage_may_be_called_a_cart() -> None:
 
 def test_old_things_give_way_to_old_things_that_are_made() -> None:
     said = ("an old bus", "a bus near a truck", "a truck on a street", "a bus on a street", "a boat on a street")
-    pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
+    pool = counted([*POOL, *said] * 6)
     generator = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=("replace-object",), minimum=2))
     assert "an old truck on a street" in texts(
         lambda seed: annotate(generator, pair_of("an old bus on a street"), seed)

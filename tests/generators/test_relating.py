@@ -4,8 +4,7 @@ import pytest
 
 from pairwright.datasets.records import Box
 from pairwright.generators.attributes import OPPOSED_OF, OPPOSITES, excluded_beside
-from pairwright.generators.language.pool import PoolStatistics, count
-from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.relations import (
     BESIDE_IT,
@@ -18,7 +17,7 @@ from pairwright.generators.relations import (
     NOT_FAR,
 )
 from pairwright.generators.verbs import ALWAYS, INSTEAD, INSTEAD_OF_THINGS, PARTICIPLES, SAME, same_act
-from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, texts
+from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, texts
 
 SAID = (
     "a man holding a horse", "a man leading a horse", "a woman feeding a horse", "a person leads a horse",
@@ -32,7 +31,7 @@ THERE = ("house", "table", "laptop")
 @pytest.fixture(scope="module")
 def pool() -> PoolStatistics:
     """A pool with some deeds in it."""
-    return count(load_tagger().tag([*POOL, *SAID] * 4)).frozen()
+    return counted([*POOL, *SAID] * 4)
 
 
 def made(
@@ -59,7 +58,7 @@ def test_a_relation_gives_way_to_one_that_excludes_it(pool: PoolStatistics, capt
 
 @pytest.mark.parametrize("caption", ["a dog with a bed", "a cat in the field", "two dogs near each other"])
 def test_without_last_resorts_nothing_is_denied(caption: str) -> None:
-    pool = count(load_tagger().tag([*POOL, *SAID, "a cat away from a field"] * 4)).frozen()
+    pool = counted([*POOL, *SAID, "a cat away from a field"] * 4)
 
     def found(*, last_resorts: bool) -> set[str]:
         options = NegativeOptions(types=("replace-relation",), minimum=2, last_resorts=last_resorts)
@@ -107,7 +106,7 @@ def test_what_is_said_to_be_on_it_is_not_put_beside_it_and_left_on_it(pool: Pool
 )
 def test_pronouns_and_times_are_relations_as_well(pool: PoolStatistics, caption: str, negative: str) -> None:
     said = ["a dog in front of a tree", "a cat behind a tree", "a dog far from a cat", "a woman looking into a window"]
-    wider = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    wider = counted([*POOL, *SAID, *said] * 4)
     assert negative in made(wider, "replace-relation", caption)
 
 
@@ -157,7 +156,7 @@ def test_statues_of_somebody_become_no_hydrants_of_somebody(pool: PoolStatistics
         "a woman next to a fire hydrant",
         "a painting of a woman",
     ]
-    wider = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    wider = counted([*POOL, *SAID, *said] * 4)
     assert not any("hydrant of" in text for text in made(wider, "replace-object", "a statue of a woman"))
 
 
@@ -192,7 +191,7 @@ def test_no_verb_is_set_against_one_for_the_same_act() -> None:
 
 def test_owners_trade_what_they_have() -> None:
     said = ["a man in a suit", "a man in a dress", "a woman in a suit", "a woman in a dress"]
-    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    pool = counted([*POOL, *SAID, *said] * 4)
     found = made(pool, "swap-object", "a man in a suit and a woman in a dress")
     assert found == {"a man in a dress and a woman in a suit"}
     assert made(pool, "swap-object", "a man in a suit and a woman in a suit") == set()
@@ -232,7 +231,7 @@ def test_counts_do_not_change_places_into_what_boxes_show(pool: PoolStatistics) 
 @pytest.mark.parametrize(("ball", "kept"), [(0.1, True), (0.8, False)])
 def test_a_side_that_boxes_do_not_refute_is_not_put_in(kind: str, ball: float, *, kept: bool) -> None:
     said = ["a box to the left of a ball", "a ball to the left of a box"]
-    pool = count(load_tagger().tag([*POOL, *said] * 4)).frozen()
+    pool = counted([*POOL, *said] * 4)
     boxes = (Box("ball", ball - 0.1, 0.4, ball + 0.1, 0.6), Box("box", 0.4, 0.4, 0.6, 0.6))
     assert bool(made(pool, kind, "a ball to the left of a box", boxes=boxes)) is kept
 
@@ -272,7 +271,7 @@ def test_what_may_be_as_true_is_not_put_in(pool: PoolStatistics, caption: str, s
 )
 def test_what_is_false_of_any_place_comes_last(caption: str, negative: str) -> None:
     said = ["a cat without a dog", "cats away from a dog", "dogs standing on a bed", "dogs sitting on a bed"]
-    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    pool = counted([*POOL, *SAID, *said] * 4)
     assert negative in made(pool, "replace-relation", caption)
 
 
@@ -294,7 +293,7 @@ def test_who_rides_bathes_dwells_or_dines_does_so_no_more(caption: str, negative
         "a man holding a skateboard", "a dog in the water", "a dog outside the house", "people sitting on a table", "a teenage boy",
         "a dog standing on a bed", "a man without a horse", "a man wearing a hat", "a man holding a hat", "a dog in the kitchen",
     ]  # fmt: skip
-    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    pool = counted([*POOL, *SAID, *said] * 4)
     assert negative in made(pool, "replace-relation", caption) | made(pool, "replace-attribute", caption)
 
 
@@ -315,7 +314,7 @@ def test_what_would_say_the_same_or_nothing_is_not_put_in(caption: str, still_tr
         "a dog down the street",
         "a cat on a dog",
     ]
-    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    pool = counted([*POOL, *SAID, *said] * 4)
     found = made(pool, "replace-relation", caption)
     assert not [text for text in found if any(words in text for words in still_true)]
 
@@ -345,7 +344,7 @@ def test_opposites_hold_in_the_sense_that_the_words_have() -> None:
 
 def test_in_front_of_a_table_may_be_behind_it() -> None:
     told = [f"a {who} {how} a {what}" for who in ("man", "dog") for how in ("in front of", "behind") for what in THERE]
-    pool = count(load_tagger().tag(told * 4)).frozen()
+    pool = counted(told * 4)
     assert "a dog behind a house" in made(pool, "replace-relation", "a dog in front of a house")
     for what in ("table", "laptop"):
         assert not any(" behind " in text for text in made(pool, "replace-relation", f"a man in front of a {what}"))
@@ -367,7 +366,7 @@ BESIDE = ("next to", "near", "by", "behind", "in front of", "beside")
 @pytest.fixture(scope="module")
 def having() -> PoolStatistics:
     """A pool that tells of things beside each other."""
-    return count(load_tagger().tag([*POOL, *SAID, *HAD] * 6)).frozen()
+    return counted([*POOL, *SAID, *HAD] * 6)
 
 
 @pytest.mark.parametrize(
@@ -413,7 +412,7 @@ MOVING = (
 @pytest.fixture(scope="module")
 def moving() -> PoolStatistics:
     """A pool of deeds on streets and with boards."""
-    return count(load_tagger().tag([*POOL, *MOVING] * 8)).frozen()
+    return counted([*POOL, *MOVING] * 8)
 
 
 @pytest.mark.parametrize(
@@ -442,7 +441,7 @@ def test_nobody_stands_down_a_street(moving: PoolStatistics) -> None:
 
 
 def test_things_do_not_take_up_deeds_of_the_living(moving: PoolStatistics) -> None:
-    pool = count(load_tagger().tag([*POOL, *MOVING, "a monitor sitting on a street"] * 8)).frozen()
+    pool = counted([*POOL, *MOVING, "a monitor sitting on a street"] * 8)
     assert not any("walking" in text for text in made(pool, "replace-relation", "a monitor sitting on a street"))
 
 
@@ -450,14 +449,14 @@ def test_things_do_not_take_up_deeds_of_the_living(moving: PoolStatistics) -> No
 def test_who_is_in_bounds_is_not_beside_them(place: str, *, beside: bool) -> None:
     noun = place.rsplit(maxsplit=1)[-1]
     said = [f"a dog near a {noun}", f"a dog by a {noun}", f"a dog {place}", f"a cat next to a {noun}"]
-    pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
+    pool = counted([*POOL, *said] * 6)
     found = made(pool, "replace-relation", f"a dog {place}")
     assert any(f" {there} " in text for text in found for there in BESIDE) is beside
 
 
 def test_who_lies_on_his_back_does_not_stand_on_it() -> None:
     said = ["a dog standing on a bed", "a dog lying on a bed", "a cat stands on a bed"]
-    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 4)).frozen()
+    pool = counted([*POOL, *SAID, *said] * 4)
     assert not any("standing" in text for text in made(pool, "replace-relation", "a dog lying on its back on a bed"))
     assert any("standing" in text for text in made(pool, "replace-relation", "a dog lying on a bed"))
 
@@ -469,14 +468,14 @@ def test_nobody_comes_far_from_where_he_goes_down(pool: PoolStatistics) -> None:
 
 def test_a_game_on_a_screen_is_watched_by_those_who_play_it() -> None:
     said = ["a man watching a game", "a man playing a game", "people watch a game"]
-    pool = count(load_tagger().tag([*POOL, *said] * 6)).frozen()
+    pool = counted([*POOL, *said] * 6)
     assert "a man watching a game" in made(pool, "replace-relation", "a man playing a game")
     assert not any("watching" in text for text in made(pool, "replace-relation", "a man playing a game", "a wii game"))
 
 
 def relations(caption: str, *said: str) -> set[str]:
     """Return the texts that a pool gives which says these often."""
-    return made(count(load_tagger().tag([*POOL, *SAID, *said] * 6)).frozen(), "replace-relation", caption)
+    return made(counted([*POOL, *SAID, *said] * 6), "replace-relation", caption)
 
 
 def test_what_is_ready_to_be_eaten_does_not_sleep_and_nobody_waits_south() -> None:
@@ -557,7 +556,7 @@ def test_what_flies_in_the_sky_sits_under_it() -> None:
     found = relations("a plane flying through a blue sky", *PLANES)
     assert "a plane sitting under a blue sky" in found
     told = made(
-        count(load_tagger().tag([*POOL, *SAID, *PLANES] * 6)).frozen(),
+        counted([*POOL, *SAID, *PLANES] * 6),
         "replace-relation",
         "a plane flying through a blue sky",
         "a plane parked at an airport",
@@ -605,7 +604,7 @@ def test_in_and_on_a_suitcase_exclude_each_other_and_of_a_bowl_they_are_the_same
 def test_who_is_with_a_bike_is_not_on_it_unless_somebody_tells_of_a_ride() -> None:
     said = ("a man with a bike", "a man on a bike", "a woman on a bike", "a man holding a bike")
     assert "a man on a bike" in relations("a man with a bike", *said)
-    pool = count(load_tagger().tag([*POOL, *SAID, *said] * 6)).frozen()
+    pool = counted([*POOL, *SAID, *said] * 6)
     told = made(pool, "replace-relation", "a man with a bike", "a man riding a bike")
     assert told
     assert "a man on a bike" not in told

@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from pairwright.generators.language.pool import PoolStatistics, count
-from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, texts
+from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, texts
 
 MORE = (
     "an airplane flying in the sky", "a helicopter flying in the sky", "a bus and a truck and an airplane", "a kite in the sky",
@@ -21,7 +20,7 @@ MORE = (
 @pytest.fixture(scope="module")
 def pool() -> PoolStatistics:
     """A pool that knows what flies, what is full of noodles, and that only men are bearded."""
-    return count(load_tagger().tag([*POOL * 3, *MORE * 6])).frozen()
+    return counted([*POOL * 3, *MORE * 6])
 
 
 def made(pool: PoolStatistics, caption: str) -> set[str]:
@@ -73,7 +72,7 @@ def test_no_word_of_a_joined_one_is_replaced(pool: PoolStatistics) -> None:
 
 
 def test_a_living_room_is_no_dining_room_but_a_room_may_be_any() -> None:
-    pool = count(load_tagger().tag([*POOL * 3, *["a sofa in a living room", "a sofa in a dining room"] * 6])).frozen()
+    pool = counted([*POOL * 3, *["a sofa in a living room", "a sofa in a dining room"] * 6])
     assert "a sofa in a dining room" in made(pool, "a sofa in a living room")
     assert made(pool, "a room") == set()
 
@@ -90,7 +89,7 @@ def test_whose_things_are_told_by_his_or_her_is_no_animal() -> None:
         "a horse with a hat on its head",
         "a baby with a hat",
     ] * 8
-    pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()
+    pool = counted([*POOL * 3, *more])
     found = made(pool, "a man with his bag")
     assert not any(re.search("horse|dog|cat|cow|zebra", text.split(" with ")[0]) for text in found)
     assert "a baby with his bag" in found
@@ -98,7 +97,7 @@ def test_whose_things_are_told_by_his_or_her_is_no_animal() -> None:
 
 def test_a_plural_before_a_noun_goes_with_it() -> None:
     more = ["a farmers market", "people at a market", "people at a park", "people at a beach"] * 8
-    pool = count(load_tagger().tag([*POOL * 3, *more])).frozen()
+    pool = counted([*POOL * 3, *more])
     found = made(pool, "people at a farmers market")
     assert any(text in {"people at a park", "people at a beach"} for text in found)
     assert not any(text.startswith("people at a farmers ") for text in found)
@@ -106,14 +105,14 @@ def test_a_plural_before_a_noun_goes_with_it() -> None:
 
 def test_a_colour_beside_another_is_no_fruit() -> None:
     said = ["an orange on a table", "a banana on a table", "a lemon on a table", "an orange and a banana"]
-    pool = count(load_tagger().tag([*POOL * 3, *said * 6])).frozen()
+    pool = counted([*POOL * 3, *said * 6])
     assert any("banana" in text or "lemon" in text for text in made(pool, "an orange on a table"))
     for caption in ("an orange and a red on a table", "a vase with orange and red flowers"):
         assert not any("banana" in text or "lemon" in text for text in made(pool, caption))
 
 
 def test_what_says_how_somebody_sits_is_no_thing() -> None:
-    pool = count(load_tagger().tag([*POOL * 3, *["a dog on a table", "a cat on a table"] * 6])).frozen()
+    pool = counted([*POOL * 3, *["a dog on a table", "a cat on a table"] * 6])
     assert made(pool, "a dog on a table")
     found = made(pool, "a man sitting dog legged on a table")
     assert found
@@ -141,7 +140,7 @@ def test_a_word_of_a_name_describes_nothing(caption: str, *, changes: bool) -> N
 
 def test_slices_of_oranges_have_no_other_colour() -> None:
     options = NegativeOptions(types=("replace-attribute",), minimum=2)
-    pool = count(load_tagger().tag([*POOL * 3, *["orange slices on a plate", "white slices on a plate"] * 6])).frozen()
+    pool = counted([*POOL * 3, *["orange slices on a plate", "white slices on a plate"] * 6])
     generator = RuleNegatives(SmallThesaurus(), pool, options)
     assert not texts(lambda seed: annotate(generator, pair_of("salad and orange slices"), seed))
 
@@ -152,7 +151,7 @@ FACES = ("a dog holding a ball in its mouth", "a cat licking its paw", "a paw on
 
 def more(*said: str) -> PoolStatistics:
     """A pool that says these often."""
-    return count(load_tagger().tag([*POOL * 3, *said * 6])).frozen()
+    return counted([*POOL * 3, *said * 6])
 
 
 def test_what_lies_on_a_plate_lies_on_no_vase() -> None:

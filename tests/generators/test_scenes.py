@@ -4,12 +4,11 @@ import pytest
 
 from pairwright.generators.common_sense import goes_together
 from pairwright.generators.language.general import SEEN, GeneralEnglish
-from pairwright.generators.language.pool import PoolStatistics, count
-from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.scenes import KNOWN, Scenes
-from tests.generators.trial import POOL, SmallThesaurus, annotate, pair_of, texts
+from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, texts
 
 SAID = (
     *["a bus in front of a church"] * 12, *["a clock on a church"] * 12, *["a bus on a street"] * 12,
@@ -18,7 +17,7 @@ SAID = (
 
 
 def pool_of(*said: str) -> PoolStatistics:
-    return count(load_tagger().tag(said)).frozen()
+    return counted(said)
 
 
 @pytest.fixture(scope="module")

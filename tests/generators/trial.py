@@ -70,13 +70,33 @@ class SmallThesaurus:
 @lru_cache(maxsize=1)
 def small_pool() -> PoolStatistics:
     """Statistics of `POOL`, each caption counted three times."""
-    return count(load_tagger().tag(POOL * 3)).frozen()
+    return counted(POOL * 3)
 
 
-@lru_cache(maxsize=512)
+def counted(captions: Iterable[str]) -> PoolStatistics:
+    """Return the statistics of captions, to be read only: each caption is tagged once for all tests."""
+    return _counted(tuple(captions))
+
+
+@lru_cache(maxsize=64)
+def _counted(captions: tuple[str, ...]) -> PoolStatistics:
+    return count(tokens_of_all(captions)).frozen()
+
+
+_TAGGED: dict[str, Sequence[Token]] = {}
+
+
+def tokens_of_all(captions: Sequence[str]) -> list[Sequence[Token]]:
+    """Tag captions, those together that were not tagged before."""
+    new = [caption for caption in dict.fromkeys(captions) if caption not in _TAGGED]
+    if new:
+        _TAGGED.update(zip(new, load_tagger().tag(new), strict=True))
+    return [_TAGGED[caption] for caption in captions]
+
+
 def tokens_of(caption: str) -> Sequence[Token]:
     """Tag one caption."""
-    return load_tagger().tag([caption])[0]
+    return tokens_of_all([caption])[0]
 
 
 def pair_of(caption: str, *others: str, boxes: tuple[Box, ...] = (), crowds: tuple[str, ...] = ()) -> Pair:

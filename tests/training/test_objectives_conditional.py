@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
+
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
 
@@ -18,7 +20,7 @@ def dot(one: list[float], other: list[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(ids=st.lists(st.integers(0, 3), min_size=1, max_size=6), seed=st.integers(0, 10_000), both=st.booleans())
 def test_the_own_output_is_told_from_those_that_differ(ids: list[int], seed: int, both: bool) -> None:  # noqa: FBT001 - hypothesis hands it over
     from pairwright.training.objectives.conditional import conditional_loss

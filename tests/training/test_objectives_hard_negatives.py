@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
+
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
 sizes = st.tuples(st.integers(1, 5), st.integers(0, 3), st.integers(0, 10_000))
@@ -36,7 +38,7 @@ def literal(choices: list[list[float]], mask: list[list[bool]], gamma: float, be
     return sum(losses) / len(losses) if losses else 0.0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(size=sizes)
 def test_it_is_the_mean_log_share_of_the_caption_over_rows_with_a_negative(size: tuple[int, int, int]) -> None:
     from pairwright.training.objectives.hard_negatives import hard_negative_loss
@@ -56,7 +58,7 @@ def test_it_is_the_mean_log_share_of_the_caption_over_rows_with_a_negative(size:
     assert hard_negative_loss(images, texts, negatives, mask, 9.0).item() == pytest.approx(expected, abs=1e-12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(size=sizes, gamma=st.sampled_from([0.0, 0.5, 1.0, 2.0]), beta=st.sampled_from([0.0, 0.02, 0.5, 1.0]))
 def test_focal_weight_and_smoothed_labels_are_those_of_the_paper(
     size: tuple[int, int, int], gamma: float, beta: float

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
+
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
 
@@ -18,7 +20,7 @@ def dot(one: list[float], other: list[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(rows=st.integers(1, 5), each=st.integers(0, 3), seed=st.integers(0, 10_000))
 def test_image_and_caption_each_find_the_positive_among_those_of_other_rows(rows: int, each: int, seed: int) -> None:
     from pairwright.training.objectives.hard_positives import analogy_loss

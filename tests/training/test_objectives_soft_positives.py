@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
+
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
 
@@ -18,7 +20,7 @@ def dot(one: list[float], other: list[float]) -> float:
     return sum(a * b for a, b in zip(one, other, strict=True))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(rows=st.integers(1, 6), seed=st.integers(0, 10_000), gamma=st.sampled_from([-1.0, 0.0, 0.5, 0.9, 1.0]))
 def test_it_is_the_sum_of_the_paper_over_twice_the_batch(rows: int, seed: int, gamma: float) -> None:
     from pairwright.training.objectives.soft_positives import react_loss

@@ -11,6 +11,7 @@ from pairwright.datasets.errors import StorageError
 from pairwright.generators.language import pool
 from pairwright.generators.language.pool import PoolCounts, PoolStatistics, count
 from pairwright.generators.language.tokens import Token
+from tests.examples import examples
 
 _TAGS = {
     "a": "DT",
@@ -113,7 +114,7 @@ def test_pairs_seen_once_are_pruned() -> None:
     assert statistics.cooccurrence("wave", "wave") == 1
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @given(CAPTIONS, CAPTIONS, CAPTIONS)
 def test_parts_merge_to_the_whole_in_any_order(
     a: list[list[Token]], b: list[list[Token]], c: list[list[Token]]
@@ -125,7 +126,7 @@ def test_parts_merge_to_the_whole_in_any_order(
     assert whole.digest == forth.digest == back.digest
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 @given(CAPTIONS, st.sampled_from(WORDS), st.lists(st.sampled_from([*WORDS, "unseen"])))
 def test_plausibility_is_a_number_between_minus_one_and_one(
     captions: list[list[Token]], word: str, context: list[str]

@@ -13,6 +13,7 @@ from pairwright.datasets.errors import InputError, MissingResource, UsageError
 from pairwright.generators.language import tagger
 from pairwright.generators.language.tagger import CARRIED, load_tagger, tagger_status
 from pairwright.generators.language.treebank import read_treebank
+from tests.examples import examples
 
 CAPTIONS = {
     "a man riding a wave on a surfboard": "DT NN VBG DT NN IN DT NN",
@@ -41,7 +42,7 @@ def test_tokens_carry_universal_tags_and_lemmas() -> None:
     assert [token.lemma for token in tokens] == ["two", "woman", "be", "ride", "bus"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 @given(st.lists(st.text(max_size=60), max_size=4))
 def test_spans_are_the_text_in_order_without_overlap(texts: list[str]) -> None:
     """Any text at all: each token is what its span says, spaces apart nothing is lost."""

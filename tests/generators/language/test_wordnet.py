@@ -14,6 +14,7 @@ from pairwright.generators.language.wordnet import WordNet, load_wordnet, wordne
 from pairwright.generators.language.wordnet_compile import compile_table
 from pairwright.generators.language.wordnet_setup import lexnames, set_up_language
 from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, POS, read_graph, table_path
+from tests.examples import examples
 
 needs_table = pytest.mark.skipif(not table_path().is_file(), reason="WordNet is not set up: `pairwright doctor --mend`")
 
@@ -129,7 +130,7 @@ def test_kinds_are_told_through_the_hierarchy(wordnet: WordNet) -> None:
 
 @needs_table
 @given(st.text(max_size=20), st.sampled_from(POS))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_unknown_words_have_no_neighbours(lemma: str, pos: str) -> None:
     """Whatever is asked, nothing is raised; a word without senses has nothing around it."""
     wordnet = load_wordnet()

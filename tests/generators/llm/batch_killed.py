@@ -1,21 +1,20 @@
-"""Runs of batch mode that are killed at a point: ``python batch_killed.py URL LEDGER COUNT POINT...``.
+"""Runs of batch mode that are killed at a point: ``python batch_killed.py``, with lines ``URL LEDGER COUNT POINT...``.
 
 Each point has a ledger of its own (LEDGER.POINT) and a process of its own, forked from this one so that the packages
-are imported once, and ended by SIGKILL from within, just before or after the call that the point names.
+are imported once, and ended by SIGKILL from within, just before or after the call that the point names. Each line is
+answered by one of as many signals as it has points.
 """
 
 import asyncio
+import importlib
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-
-import aiohttp  # noqa: F401 - this and the next two are what each fork would have to import
-import httpx2  # noqa: F401
-import openai.resources.batches
-import openai.resources.files  # noqa: F401
 
 from pairwright.generators.llm.batch import open_batch
 from pairwright.generators.llm.batch_ledger import Ledger
@@ -41,16 +40,48 @@ POINTS = {
 }
 
 
-def main(url: str, ledger: str, count: int, points: list[str]) -> None:
-    """Be killed at each point."""
-    for point in points:
-        child = os.fork()
-        if not child:
-            _deadly(*POINTS[point])
-            asyncio.run(_ask(url, Path(f"{ledger}.{point}"), count, point))
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        sys.stdout.write(f"{point} {os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0}\n")
+# What each fork would have to import.
+_WARM = ("aiohttp", "httpx2", "openai.resources.batches", "openai.resources.files")
+
+Killer = Callable[[str, Path, int, list[str]], list[int]]
+
+
+@contextmanager
+def killer() -> Iterator[Killer]:
+    """Start a process that kills runs: of a server's URL, a ledger, a number of rows and points, the signals."""
+    with subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        orders, told = process.stdin, process.stdout
+
+        def kill(url: str, ledger: Path, count: int, points: list[str]) -> list[int]:
+            print(url, ledger, count, *points, file=orders, flush=True)
+            return [int(number) for number in told.readline().split()]
+
+        yield kill
+
+
+def main() -> None:
+    """Have runs killed as the lines say."""
+    for name in _WARM:
+        importlib.import_module(name)
+    for line in sys.stdin:
+        url, ledger, count, *points = line.split()
+        signals = [_killed(url, Path(f"{ledger}.{point}"), int(count), point) for point in points]
+        sys.stdout.write(" ".join(map(str, signals)) + "\n")
+        sys.stdout.flush()
+
+
+def _killed(url: str, ledger: Path, count: int, point: str) -> int:
+    child = os.fork()
+    if not child:
+        _deadly(*POINTS[point])
+        asyncio.run(_ask(url, ledger, count, point))
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
 def _deadly(owner: Any, name: str, after: bool) -> None:  # noqa: FBT001 - a row of the table
@@ -84,4 +115,4 @@ async def _pause(_: float) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4:])
+    main()

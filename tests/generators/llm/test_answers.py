@@ -28,6 +28,7 @@ from pairwright.generators.llm.shaped import FORGIVEN
 from pairwright.generators.llm.talks import Outcome, drive
 from pairwright.generators.llm.texts import TextShape
 from pairwright.generators.llm.troubles import WORDS, Trouble
+from tests.examples import examples
 
 REFUSAL = "I'm sorry, but I can't help with that request."
 
@@ -177,7 +178,7 @@ CAPTIONS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_charac
     "name", [name for name in DISGUISES if name not in {"python", "number as text", "trailing comma"}]
 )
 @given(value=st.builds(Edit, caption=CAPTIONS, kind=st.sampled_from(["swap", "add"]), score=st.integers(0, 9)))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30))
 @example(value=Edit(caption='The "User: x" sign, {a} [b] ``` it\'s \\ // #'))
 def test_any_value_in_any_disguise_comes_back_equal(name: str, value: Edit) -> None:
     assert only(DISGUISES[name][0](value.model_dump_json())).value == value
@@ -283,7 +284,7 @@ def test_a_text_that_the_server_cut_is_truncated(kind: Any) -> None:
     finish_reason=st.sampled_from(["stop", "length", "tool_calls", "", "planned"]),
     shape=st.sampled_from([Edit, Several, TextShape(), TextShape("sentence"), TextShape("lines"), TextShape("text")]),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 def test_no_answer_raises_and_each_gives_a_value_or_a_reason(said: str, finish_reason: str, shape: Any) -> None:
     answer = only(reply(said, finish_reason), shape=shape)
     assert (answer.value is None) == (answer.reason != "")
@@ -292,7 +293,7 @@ def test_no_answer_raises_and_each_gives_a_value_or_a_reason(said: str, finish_r
 
 
 @given(st.text("abcdefg ", min_size=1).map(str.strip).filter(bool))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50))
 def test_a_plain_caption_is_left_as_it_is(caption: str) -> None:
     assert only(caption, shape=TextShape()).value == caption
 

@@ -1,8 +1,7 @@
 """Batch mode taken up again: after a kill at any point, and by two processes at once, nothing is paid twice."""
 
 import asyncio
-import subprocess
-import sys
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from pairwright.generators.llm.messages import Reply
 from pairwright.generators.llm.server import wire
 from pairwright.generators.llm.server.serving import Server
 from tests.generators.llm import batch_killed
+from tests.generators.llm.batch_killed import POINTS, Killer
 from tests.generators.llm.batching import Bench, ask_all, listed, request, requests, said, serving, texts
 
 ROWS = 6
@@ -32,17 +32,21 @@ class Killed:
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
+def killer() -> Iterator[Killer]:
+    with batch_killed.killer() as kill:
+        yield kill
+
+
+@pytest.fixture(scope="module")
+def killed(killer: Killer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
     """Kill one run at each point, in processes of their own."""
     with serving() as server:
         ledger = tmp_path_factory.mktemp("killed") / "ledger"
-        command = [sys.executable, batch_killed.__file__, server.url, str(ledger), str(ROWS), *batch_killed.POINTS]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-        assert done.stdout.split() == [word for point in batch_killed.POINTS for word in (point, "9")], done.stdout
+        assert killer(server.url, ledger, ROWS, [*POINTS]) == [signal.SIGKILL] * len(POINTS)
         yield Killed(server, ledger)
 
 
-@pytest.mark.parametrize("point", batch_killed.POINTS)
+@pytest.mark.parametrize("point", POINTS)
 def test_a_run_killed_at_any_point_is_taken_up_and_pays_for_nothing_twice(killed: Killed, point: str) -> None:
     path = Path(f"{killed.ledger}.{point}")
     bench = Bench(killed.server, path)
@@ -63,21 +67,21 @@ def test_a_run_killed_at_any_point_is_taken_up_and_pays_for_nothing_twice(killed
         assert not any("sent" in line and "before" not in line for line in bench.said)
 
 
-def test_what_was_uploaded_for_a_batch_that_was_never_made_is_deleted(killed: Killed, tmp_path: Path) -> None:
+def test_what_was_uploaded_for_a_batch_that_was_never_made_is_deleted(killer: Killer, tmp_path: Path) -> None:
     with serving() as server:
-        command = [sys.executable, batch_killed.__file__, server.url, str(tmp_path / "l"), "3", "before-create"]
-        subprocess.run(command, capture_output=True, check=True, timeout=300)
+        assert killer(server.url, tmp_path / "l", 3, ["before-create"]) == [signal.SIGKILL]
         assert len(listed(server, "files")) == 1
         assert texts(Bench(server, tmp_path / "l.before-create").ask(requests(2))) == said(2)
         assert listed(server, "files") == []
         assert len(listed(server, "batches")) == 1
 
 
-def test_a_batch_is_found_among_many_newer_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_found_among_many_newer_ones(
+    killer: Killer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("pairwright.generators.llm.batch_service.PAGE", 3)
     with serving() as server:
-        command = [sys.executable, batch_killed.__file__, server.url, str(tmp_path / "l"), "3", "after-create"]
-        subprocess.run(command, capture_output=True, check=True, timeout=300)
+        assert killer(server.url, tmp_path / "l", 3, ["after-create"]) == [signal.SIGKILL]
         others = Bench(server, tmp_path / "others")
         others.limits = type(others.limits)(lines=1)
         others.ask([request(f"other {n}") for n in range(7)])
@@ -89,7 +93,7 @@ def test_a_batch_is_found_among_many_newer_ones(tmp_path: Path, monkeypatch: pyt
         assert any("killed" in line for line in bench.said)
 
 
-def test_a_server_that_lists_no_batches_is_said_to_leave_it_open(tmp_path: Path) -> None:
+def test_a_server_that_lists_no_batches_is_said_to_leave_it_open(killer: Killer, tmp_path: Path) -> None:
     def mute(asked: wire.Request, handle: Any) -> wire.Reply:
         if (asked.method, asked.path) == ("GET", "/v1/batches") and "limit=100" in asked.query:
             return wire.Reply(405, b'{"error": {"message": "no"}}', tag=())
@@ -97,8 +101,7 @@ def test_a_server_that_lists_no_batches_is_said_to_leave_it_open(tmp_path: Path)
         return found
 
     with serving(mute) as server:
-        command = [sys.executable, batch_killed.__file__, server.url, str(tmp_path / "l"), "3", "before-create"]
-        subprocess.run(command, capture_output=True, check=True, timeout=300)
+        assert killer(server.url, tmp_path / "l", 3, ["before-create"]) == [signal.SIGKILL]
         bench = Bench(server, tmp_path / "l.before-create")
         assert texts(bench.ask(requests(3))) == said(3)
     assert any("cannot be known" in line for line in bench.said)

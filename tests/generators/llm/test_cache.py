@@ -20,6 +20,7 @@ from pairwright.generators.llm import cache_file, cache_writer
 from pairwright.generators.llm.cache import Cache, CachedModel
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Message, Reply, Request, Usage
+from tests.examples import examples
 
 KEY, OTHER = "0" * 31 + "1", "0" * 31 + "2"
 YES = Reply("yes", "stop", "", Usage(10, 1), "small-2", raw=b'{"choices": []}')
@@ -122,7 +123,7 @@ REPLIES = st.builds(
 
 
 @given(REPLIES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40))
 def test_every_answer_comes_back_as_it_was(tmp_path_factory: pytest.TempPathFactory, reply: Reply) -> None:
     path = tmp_path_factory.mktemp("cache") / "c.sqlite"
     with Cache.open(path) as cache:

@@ -17,6 +17,7 @@ from pairwright.generators.llm.parsing import (
     without_controls,
     without_thoughts,
 )
+from tests.examples import examples
 
 # What JSON can carry: no half characters. Numbers as orjson and json write them alike.
 CHARACTERS = st.characters(exclude_categories=["Cs"])
@@ -90,7 +91,7 @@ DISGUISES: dict[str, Callable[[Any], str]] = {
 
 @pytest.mark.parametrize("disguise", DISGUISES)
 @given(value=TREES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60))
 @example(value={"a": ['say "hi", ok', "it's", "User: x"], "b": {"c": [[], {}]}})
 def test_a_value_in_any_disguise_comes_back_equal(disguise: str, value: Any) -> None:
     found = find_values(DISGUISES[disguise](value))
@@ -109,13 +110,13 @@ PYTHONIC = st.recursive(
 
 
 @given(value=st.dictionaries(st.text("abc", max_size=3), PYTHONIC, max_size=4))
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 def test_pythons_way_of_writing_it_comes_back_equal(value: Any) -> None:
     assert [each.value for each in find_values(repr(value)).values] == [value]
 
 
 @given(value=TREES, data=st.data())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80))
 def test_a_value_that_breaks_off_is_never_completed(value: Any, data: st.DataObject) -> None:
     text = json.dumps(value)
     found = find_values(text[: data.draw(st.integers(1, len(text) - 1))])
@@ -221,7 +222,7 @@ def test_no_text_takes_long(name: str) -> None:
 
 
 @given(st.text(max_size=300) | st.text("[]{}:,\"'“”/*#\\ \n1a-", max_size=200))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_no_text_raises_and_what_is_found_stands_in_it(text: str) -> None:
     end = 0
     for found in find_values(without_controls(without_thoughts(text)[0])[0]).values:
