@@ -52,7 +52,7 @@ def set_up_language(progress: Progress, prefix: Path | None = None) -> Path:
     try:
         with _nltk_reads(_corpora(prefix)):
             root = find_wordnet(progress, prefix)
-            progress(f"compiling WordNet from {root} (about half a minute, once)")
+            progress(f"compiling WordNet from {root} (about 15 seconds, once)")
             compile_table(root, path)
     except PermissionError as error:
         raise MissingResource(
