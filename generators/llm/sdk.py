@@ -7,8 +7,10 @@ checking of every answer against its types is not paid for. It never retries: pa
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pairwright.generators.llm.direct import CONNECT_S, Heard
@@ -18,6 +20,8 @@ from pairwright.generators.llm.settings import LLMSettings
 from pairwright.generators.llm.wire import encode, failure_of, payload_of, reply_of
 
 if TYPE_CHECKING:
+    from ssl import SSLContext
+
     from openai import AsyncOpenAI
 
 NO_KEY = "none"  # the package insists on one; no header carries it
@@ -111,7 +115,8 @@ def _client(settings: LLMSettings, *, bounded: bool) -> "AsyncOpenAI":
     # Named, since aiohttp behind the package takes no number for 100.
     limits = httpx2.Limits(max_connections=settings.max_concurrency, keepalive_expiry=30.0)
     hooks: dict[str, Any] = {"response": [_bounded]} if bounded else {}
-    http = openai.DefaultAioHttpClient(limits=limits, follow_redirects=False, event_hooks=hooks)
+    trusted = _trusted(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    http = openai.DefaultAioHttpClient(limits=limits, follow_redirects=False, event_hooks=hooks, verify=trusted)
     headers: dict[str, Any] = {"Accept-Encoding": "identity", **settings.request_headers()}
     address = settings.address
     shared: dict[str, Any] = {
@@ -132,6 +137,15 @@ def _client(settings: LLMSettings, *, bounded: bool) -> "AsyncOpenAI":
     return openai.AsyncOpenAI(
         base_url=address.base, api_key=settings.api_key or NO_KEY, default_headers=headers, **shared
     )
+
+
+@cache
+def _trusted(*named: str | None) -> "SSLContext":
+    """Return the certificates that are trusted, read once for all clients; ``named`` is where the environment has them."""
+    import httpx2
+
+    del named
+    return httpx2.create_ssl_context()
 
 
 async def _bounded(response: Any) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from tests.datasets.way_out import image_files
 CROISSANT = """
 import json, sys
 import mlcroissant
-dataset = mlcroissant.Dataset(jsonld=sys.argv[1])
 def plain(value):
     if isinstance(value, dict):
         return {name.rpartition("/")[2]: plain(inner) for name, inner in value.items()}
@@ -27,9 +27,12 @@ def plain(value):
     if isinstance(value, bytes):
         return value.decode()
     return list(value.size) if hasattr(value, "getpixel") else int(value) if hasattr(value, "dtype") else value
-names = [record_set.uuid for record_set in dataset.metadata.record_sets]
-read = {name: [plain(row) for row in dataset.records(name)] for name in names}
-print(json.dumps({"errors": sorted(dataset.metadata.issues.errors), **read}))
+def read(path):
+    dataset = mlcroissant.Dataset(jsonld=path)
+    names = [record_set.uuid for record_set in dataset.metadata.record_sets]
+    records = {name: [plain(row) for row in dataset.records(name)] for name in names}
+    return {"errors": sorted(dataset.metadata.issues.errors), **records}
+print(json.dumps([read(path) for path in sys.argv[1:]]))
 """
 
 HUGGING_FACE = """
@@ -46,7 +49,7 @@ def needed(package: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif(missing, reason=f"{package} is not installed (`make full`)")
 
 
-def read_by(program: str, path: Path, cache: Path) -> dict[str, Any]:
+def read_by(program: str, paths: Sequence[Path], cache: Path) -> Any:
     """Run a program in a folder of its own, where the name `datasets` is Hugging Face's."""
     cache.mkdir()
     env = {
@@ -55,18 +58,20 @@ def read_by(program: str, path: Path, cache: Path) -> dict[str, Any]:
         "HF_HOME": str(cache),
         "HF_HUB_OFFLINE": "1",
     }
-    command = [sys.executable, "-c", program, str(path)]
+    command = [sys.executable, "-c", program, *map(str, paths)]
     done = subprocess.run(command, cwd=cache, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    read: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return read
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @needed("mlcroissant")
-def test_mlcroissant_validates_the_description_and_reads_texts_and_images_by_it(tmp_path: Path) -> None:
+def test_mlcroissant_validates_descriptions_and_reads_texts_and_images_by_them(tmp_path: Path) -> None:
     pairs, annotations = image_files(tmp_path / "pool", 12)
+    alone = [replace(pair, image="") for pair in pairs[:3]]
     export(from_records(pairs, annotations), "croissant", tmp_path / "out")
-    read = read_by(CROISSANT, tmp_path / "out" / "croissant.json", tmp_path / "cache")
+    export(from_records(alone, annotations), "croissant", tmp_path / "texts")
+    described = [tmp_path / name / "croissant.json" for name in ("out", "texts")]
+    read, texts_alone = read_by(CROISSANT, described, tmp_path / "cache")
     assert read["errors"] == []
     rows = {row["key"]: row for row in read["samples"]}
     assert [row["key"] for row in read["samples"]] == [pair.key for pair in pairs]
@@ -77,24 +82,16 @@ def test_mlcroissant_validates_the_description_and_reads_texts_and_images_by_it(
         assert rows[pair.key]["provenance"]["license"] == pair.license
     assert {row["key"] for row in read["images"]} == set(rows)
     assert all(row["image"] == [32, 24] for row in read["images"])
-
-
-@needed("mlcroissant")
-def test_texts_without_images_are_described_too(tmp_path: Path) -> None:
-    pairs, annotations = image_files(tmp_path / "pool", 3)
-    alone = [replace(pair, image="") for pair in pairs]
-    export(from_records(alone, annotations), "croissant", tmp_path / "out")
-    read = read_by(CROISSANT, tmp_path / "out" / "croissant.json", tmp_path / "cache")
-    assert read["errors"] == []
-    assert [row["caption"] for row in read["samples"]] == [pair.caption for pair in alone]
-    assert "images" not in read
+    assert texts_alone["errors"] == []
+    assert [row["caption"] for row in texts_alone["samples"]] == [pair.caption for pair in alone]
+    assert "images" not in texts_alone
 
 
 @needed("datasets")
 def test_load_dataset_opens_the_folder_for_the_hub(tmp_path: Path) -> None:
     pairs, annotations = image_files(tmp_path / "pool", 12)
     export(from_records(pairs, annotations), "hf", tmp_path / "hub")
-    read = read_by(HUGGING_FACE, tmp_path / "hub", tmp_path / "cache")
+    read = read_by(HUGGING_FACE, [tmp_path / "hub"], tmp_path / "cache")
     assert read["rows"] == 12
     assert read["size"] == [32, 24]
     assert [row["caption"] for row in read["json"]] == [pair.caption for pair in pairs]

@@ -92,6 +92,7 @@ def test_no_bucket_and_no_server_are_told_with_how_to_mend_it_and_without_the_ke
     with pytest.raises(StorageError, match=r"s3://nobodys-bucket/a: .*bucket does not exist\. Check bucket and key"):
         local_copy("s3://nobodys-bucket/a", tmp_path)
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:9/{SECRET}")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # between several it waits
     s3fs.S3FileSystem.clear_instance_cache()
     with pytest.raises(StorageError, match=rf"s3://{BUCKET}/a: .* Check the network and AWS_ENDPOINT_URL") as told:
         local_copy(f"s3://{BUCKET}/a", tmp_path)

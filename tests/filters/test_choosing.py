@@ -47,8 +47,8 @@ def test_one_row_of_a_caption_and_type_is_kept_at_most_and_it_is_one_that_betray
 
 
 def test_the_order_of_the_rows_changes_nothing() -> None:
-    given = rows(80)
-    options = GeneralOptions(target=0.6, rounds=2)
+    given = rows(80, offers=2)
+    options = GeneralOptions(target=0.6, rounds=1)
     one, _ = refine_candidates(given, None, options, choose=True)
     other, _ = refine_candidates(given.reverse(), None, options, choose=True)
     assert other.reverse()["reason"].to_list() == one["reason"].to_list()

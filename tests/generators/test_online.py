@@ -75,7 +75,7 @@ def test_what_other_captions_say_is_not_put_in(negatives: OnlineNegatives) -> No
     assert not any("cat" in text for texts in found for text in texts)
 
 
-@pytest.mark.parametrize("way", ["spawn", "fork"])
+@pytest.mark.parametrize("way", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
 def test_worker_processes_give_what_one_process_gives(negatives: OnlineNegatives, way: str) -> None:
     expected = _in_worker((negatives, CAPTIONS))
     with multiprocessing.get_context(way).Pool(2) as workers:

@@ -178,21 +178,21 @@ def test_texts_of_strangers_stay_texts(page: Any, serve: Serve, tmp_path: Path) 
 
 
 def test_everything_has_room_and_contrast_on_phones_and_screens_by_day_and_night(
-    browser: Any, serve: Serve, rows_file: Path
+    page: Any, serve: Serve, rows_file: Path
 ) -> None:
-    url = serve(rows_file)
+    opened(page, serve(rows_file))
     for scheme, (width, height) in product(("light", "dark"), ((320, 640), (390, 844), (1200, 800))):
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-        page = context.new_page()
-        opened(page, url)
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": height})
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         for button in page.query_selector_all("nav button"):
             box = button.bounding_box()
             assert box["width"] >= 44
             assert box["height"] >= 32
             assert button.get_attribute("aria-keyshortcuts")
+        assert page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") is (scheme == "dark")
+        assert page.evaluate("innerWidth") == width
         assert page.evaluate(CONTRAST) >= 4.5, (scheme, width)
-        context.close()
 
 
 # The least contrast of WCAG 2 between the text and the ground of what is shown.

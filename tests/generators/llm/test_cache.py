@@ -21,19 +21,10 @@ from pairwright.generators.llm.cache import Cache, CachedModel
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Message, Reply, Request, Usage
 from tests.examples import examples
+from tests.generators.llm.keeping import HERE, KEY, YES, keep, numbered
 
-KEY, OTHER = "0" * 31 + "1", "0" * 31 + "2"
-YES = Reply("yes", "stop", "", Usage(10, 1), "small-2", raw=b'{"choices": []}')
-HERE = "http://localhost:8000"
+OTHER = "0" * 31 + "2"
 PLENTY = 120.0  # seconds: far more than anything here takes
-
-
-def keep(cache: Cache, key: str = KEY, reply: Reply = YES) -> Reply:
-    return cache.put(key, reply, asked="small", endpoint=HERE)
-
-
-def numbered(number: int) -> str:
-    return f"{number:032x}"
 
 
 def request(text: str = "hello", **changed: object) -> Request:
@@ -172,7 +163,7 @@ def test_what_waits_for_the_disk_is_bounded(cache: Cache, monkeypatch: pytest.Mo
 WRITING = """
     import sys, time
     from pathlib import Path
-    from tests.generators.llm.test_cache import keep, numbered
+    from tests.generators.llm.keeping import keep, numbered
     from pairwright.generators.llm.cache import Cache
 
     with Cache.open(Path(sys.argv[1])) as cache:
@@ -288,7 +279,7 @@ FILLING = """
     from pathlib import Path
     from pairwright.datasets.errors import StorageError
     from pairwright.generators.llm.cache import Cache
-    from tests.generators.llm.test_cache import YES, keep, numbered
+    from tests.generators.llm.keeping import YES, keep, numbered
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
     cache = Cache.open(Path(sys.argv[1]))

@@ -24,6 +24,7 @@ from pairwright.generators.llm.server.faults import KINDS
 from pairwright.generators.llm.server.script import Rule, Script
 from pairwright.generators.llm.server.serving import Server, in_thread
 from pairwright.generators.llm.session import Session, Snapshot
+from tests.generators.llm import asking
 from tests.generators.llm.asking import AT_ONCE, question, settings
 
 PLENTY = 120.0  # seconds: far more than anything here takes
@@ -249,7 +250,7 @@ def test_a_stopped_run_keeps_every_answer_and_a_second_one_asks_for_the_rest(
         assert stopped["requests"] == answered(server) < 400
         assert len(lines(out)) == answered(server)  # what was done was given to the caller
         server.change(latency_ms=0)
-        assert finished(begin(server, cache, out, 400)) == 0
+        asking.main(server.url, str(cache), str(out), "400")
         assert [row for row, _ in lines(out)] == [str(n) for n in range(400)]
         assert server.stats()["requests"] == 400
 
@@ -279,7 +280,7 @@ def test_after_faults_and_a_kill_every_row_ends_once_and_little_is_paid_twice(ca
         at_kill = server.stats(each=True)
         each = at_kill["bodies"]["each"].values()
         young = sum(at_kill["seconds"] - last < 0.15 for _, count, last in each if count)
-        assert finished(begin(server, cache, out, count, *timeout)) == 0
+        asking.main(server.url, str(cache), str(out), str(count), *timeout)
         assert [row for row, _ in lines(out)] == [str(n) for n in range(count)]
         ends = Counter(end for _, end in lines(out))
         assert ends["kept"] > 0.9 * count
@@ -301,7 +302,7 @@ def test_killed_while_its_caller_is_busy_a_run_loses_no_more_than_it_may_ask_at_
         process.kill()
         finished(process)
         assert 201 <= answered(server) < count
-        assert finished(begin(server, cache, out, count)) == 0
+        asking.main(server.url, str(cache), str(out), str(count))
         assert len(lines(out)) == count
         assert paid_twice(server) <= AT_ONCE
 
