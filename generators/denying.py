@@ -1,10 +1,10 @@
-"""REPLACE a relation by its denial: a thing is taken away ("without"), or put "away from" where it is.
+"""REPLACE a relation by its denial: a thing is taken away ("without", "has no"), or put "away from" where it is.
 
 False of whatever place or thing, and for that reason the last resort: whoever reads texts alone sees through it. What is
 taken away takes along what is joined to it: "a room without chairs or a table".
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from pairwright.generators.acting import lives
 from pairwright.generators.box_truth import place_in_doubt
@@ -25,17 +25,24 @@ from pairwright.generators.relation_slots import (
     is_named,
     is_place,
     is_worn,
-    meant,
     others_there,
 )
-from pairwright.generators.relations import AWAY, EVENTS, FAR, NO_PLACE, NOT_FAR, Found
+from pairwright.generators.relations import AWAY, ENCLOSED, EVENTS, FAR, NO_PLACE, NOT_FAR, Found
 from pairwright.generators.wordlists import word_set
 
 _NEVER_FAR = MEDIA | FIGURES | NO_PLACE | EVENTS | {"floor"}
-_HAVING = {"with": ("without",), "has": ("lacks", "is without"), "have": ("lack", "are without")}
+_HAS = frozenset({"has", "have"})
+_HAVING = _HAS | {"with"}
+_ARTICLES = frozenset({"a", "an"})
 _SOME = word_set("some several many various multiple numerous")  # "without any", and not "without some"
-_AMOUNTS = word_set("lot lots bunch plenty variety assortment array selection number couple pair pile")
-_WITHOUT_ANY = {"with": "without any", "has": "is without any", "have": "are without any"}
+_AMOUNTS = word_set(
+    "lot lots bunch plenty variety assortment array arrangement selection number amount couple pair pile"
+)
+_KINDS = word_set("kind type sort piece")  # "many pieces of furniture", but "a piece of cake"
+# What is no thing to be moved, and can be had all the same.
+_HAD = word_set("item object thing number word letter picture writing dirt pile row piece reflection shade pattern")
+_PASSING = word_set("moment blast time fun chance day")  # "a dog and a cow have a | moment"
+_BEFORE_HAS = frozenset({"WDT", "WP", "CC", "RB", "PRP", "DT"})
 _HAVING_LONGER_BEGINS = frozenset(words[0] for words in HAVING_LONGER)
 _GONE = word_set("missing without lacks lack lacking removed")
 _ONE = frozenset({"one", "1"})
@@ -53,6 +60,12 @@ _GOING = word_set(
 )
 _ABOVE = word_set("over above across along around between")
 _THERE = word_set("on upon atop in inside within at") | {"on top of", "inside of"}
+_INSIDE, _OUTSIDE = frozenset({"in", "inside", "inside of", "within"}), "outside"
+# One can be outside these, as captions say of few ("outside a pasture").
+_AREAS = ENCLOSED | word_set(
+    "area neighborhood suburb pasture district section space garden jungle woods meadow canal bay desert clearing region "
+    "courtyard backyard outfield greenhouse lobby corral paddock stall cemetery canyon village hall foyer"
+)
 _MEASURES = word_set("very so right just directly straight really too almost out over up down half high low deep")
 
 
@@ -66,14 +79,16 @@ def denials(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Ou
 
 def _without(caption: Caption, candidates: Candidates) -> Iterator[Outcome]:
     for at, word in enumerate(caption.lower):
-        if word in _HAVING:
-            yield _lacking(caption, candidates, at, _HAVING[word])
+        if word in _HAS:
+            yield _has_no(caption, candidates, at)
+        elif word == "with":
+            yield _lacking(caption, candidates, at)
         elif word == "in":
             yield _undressed(caption, candidates, at)
     for at, word in enumerate(caption.lower):
         for size in (1, 2) if word in _HAVING_LONGER_BEGINS else ():
             if caption.lower[at : at + size] in HAVING_LONGER and (word != "full" or caption.tag(at) == "JJ"):
-                yield _lacking(caption, candidates, at, ("without",), size)
+                yield _lacking(caption, candidates, at, size)
 
 
 def _undressed(caption: Caption, candidates: Candidates, at: int) -> Outcome:
@@ -81,27 +96,46 @@ def _undressed(caption: Caption, candidates: Candidates, at: int) -> Outcome:
     who, worn = caption.ending_at(at), caption.starting_at(at + 1)
     if who is None or worn is None or not is_worn(caption, worn) or not lives(caption, candidates, who):
         return "no_edit"
-    return _lacking(caption, candidates, at, ("without",))
+    return _lacking(caption, candidates, at)
 
 
-def _lacking(caption: Caption, candidates: Candidates, at: int, news: Sequence[str], size: int = 1) -> Outcome:
+def _has_no(caption: Caption, candidates: Candidates, at: int) -> Outcome:
+    """Let a thing have none of what it is said to have ("has no tail")."""
+    after = caption.starting_at(at + 1)
+    before = caption.tag(at - 1)
+    if after is None or not (before.startswith("NN") or before in _BEFORE_HAS):
+        return "no_edit"
+    if not candidates.usage.is_written("no"):
+        return "no_candidate"
+    thing, first = _of_an_amount(caption, after), caption.word(after.start)
+    if thing is not None:
+        return _none_at_all(caption, candidates, (at, thing), f"{caption.word(at)} no")
+    few = first == "a" and caption.word(after.start + 1) == "few"
+    gone = 2 if few else int(after.count == after.start or first in _ARTICLES | _SOME)
+    owned = after.determiner >= 0 and not gone  # "has the ball", "has its mouth open"
+    if owned or _stays(caption, after, at, 1, gone=gone):
+        return "not_grammatical"
+    change = caption.change(at, after.start + gone, f"{caption.word(at)} no")
+    return _all_of(caption, after, (change, *_with_or(caption, candidates, after, at)))
+
+
+def _lacking(caption: Caption, candidates: Candidates, at: int, size: int = 1) -> Outcome:
     """Take away what something is said to have; the last resort, since it reads as a denial."""
     if size == 1 and caption.lower[at - 1 : at + 1] in HAVING_LONGER:
         return "no_edit"  # "stuffed without sauce"
     described = caption.tag(at + size) == "VBN"  # "with | arched doorways"
     after = caption.starting_at(at + size + described)
-    new = next((new for new in news if all(map(candidates.usage.is_written, new.split()))), "")
-    if after is None or not new or not _is_had(caption, at, size):
+    if after is None or not _is_had(caption, at, size) or not candidates.usage.is_written("without"):
         return "no_edit"
-    thing = meant(caption, after)
-    if caption.head(after) in _AMOUNTS and thing is not after:
-        return _without_any(caption, candidates, (at, thing))
+    thing = _of_an_amount(caption, after)
+    if thing is not None:
+        fits = size == 1 and caption.tag(at - 1).startswith("NN")
+        return _none_at_all(caption, candidates, (at, thing), "without any") if fits else "not_grammatical"
     amount = _amount(caption, after)
-    if _stays(caption, after, at, size, counted=bool(amount)):
+    if _stays(caption, after, at, size, gone=bool(amount)):
         return "not_grammatical"
-    change = caption.change(at, at + size + bool(amount), f"{new} {amount}".rstrip())
-    joined = _with_or(caption, candidates, after, at) if new.endswith("without") else ()
-    return _all_of(caption, after, (change, *joined), any_of_it=amount == "any")
+    change = caption.change(at, at + size + bool(amount), f"without {amount}".rstrip())
+    return _all_of(caption, after, (change, *_with_or(caption, candidates, after, at)), any_of_it=amount == "any")
 
 
 def _is_had(caption: Caption, at: int, size: int) -> bool:
@@ -113,11 +147,17 @@ def _is_had(caption: Caption, at: int, size: int) -> bool:
     return had or acts or shown or (size > 1 and caption.word(at - 1) in {"is", "are"})
 
 
-def _all_of(caption: Caption, thing: NounPhrase, changes: tuple[Change, ...], *, any_of_it: bool) -> Outcome:
+def _all_of(caption: Caption, thing: NounPhrase, changes: tuple[Change, ...], *, any_of_it: bool = False) -> Outcome:
     """Return the changes, or why they are not to be made: "any" goes with no "and a", and what is gone may be gone."""
     if any_of_it and len(changes) == 1 and _goes_on_with_one(caption, thing):
         return "not_grammatical"
     return "true_of_image" if caption.words.has_any(_GONE) else changes
+
+
+def _of_an_amount(caption: Caption, owned: NounPhrase) -> NounPhrase | None:
+    """Return what there is a lot of, or are many kinds of, where a phrase says so ("lots of | toys")."""
+    amount = caption.head(owned) in _AMOUNTS or (caption.head(owned) in _KINDS and caption.plural(owned))
+    return caption.starting_at(owned.end + 1) if amount and caption.word(owned.end) == "of" else None
 
 
 def _amount(caption: Caption, thing: NounPhrase) -> str:
@@ -128,18 +168,19 @@ def _amount(caption: Caption, thing: NounPhrase) -> str:
     return article(beyond) if thing.count == thing.start and beyond != "way" else ""  # "without a one way sign"
 
 
-def _stays(caption: Caption, thing: NounPhrase, at: int, size: int, *, counted: bool) -> bool:
+def _stays(caption: Caption, thing: NounPhrase, at: int, size: int, *, gone: int) -> bool:
     """Whether what is had cannot be taken away in words that read well."""
     inside, after, beyond = (
-        caption.lower[thing.start + counted : thing.end],
+        caption.lower[thing.start + gone : thing.end],
         caption.word(thing.end),
         caption.tag(thing.end + 1),
     )
     return (
-        not is_named(caption, thing)
+        caption.head(thing) in _PASSING
+        or not (is_named(caption, thing) or (caption.word(at) in _HAS and caption.head(thing) in _HAD))
         or not caption.is_whole(thing)
         or not (_SOME | UNCERTAIN).isdisjoint(inside)
-        or (thing.count == thing.start and not counted and caption.word(thing.start + 1) != "way")
+        or (thing.count == thing.start and not gone and caption.word(thing.start + 1) != "way")
         or caption.tag(thing.end)[:2] in {"JJ", "RB", "RP"}
         or (after in _UP and beyond.startswith("VB"))
         or (size > 1 and caption.word(at - 1) in _NEARLY)  # "half full of"
@@ -149,18 +190,17 @@ def _stays(caption: Caption, thing: NounPhrase, at: int, size: int, *, counted: 
     )
 
 
-def _without_any(caption: Caption, candidates: Candidates, place: tuple[int, NounPhrase]) -> Outcome:
+def _none_at_all(caption: Caption, candidates: Candidates, place: tuple[int, NounPhrase], new: str) -> Outcome:
     """Take away what there is a lot of ("with lots of | toys")."""
     at, thing = place
     alone = thing.determiner < 0 and thing.count < 0 and caption.is_whole(thing) and is_named(caption, thing)
     many = caption.plural(thing) or caption.head(thing) in MASS
-    new = _WITHOUT_ANY.get(caption.word(at), "")
-    if not (alone and many and new and caption.tag(at - 1).startswith("NN")):
+    if not (alone and many):
         return "not_grammatical"
     if not all(map(candidates.usage.is_written, new.split())):
         return "no_candidate"
     changes = (caption.change(at, thing.start, new), *_with_or(caption, candidates, thing, at))
-    return _all_of(caption, thing, changes, any_of_it=True)
+    return _all_of(caption, thing, changes, any_of_it=new.endswith("any"))
 
 
 def _with_or(caption: Caption, candidates: Candidates, thing: NounPhrase, at: int) -> tuple[Change, ...]:
@@ -173,14 +213,17 @@ def _with_or(caption: Caption, candidates: Candidates, thing: NounPhrase, at: in
         joined = following
         ends = joined.end
     ends += caption.word(ends) == ","
-    last = caption.starting_at(ends + 1) if caption.word(ends) == "and" else None
+    misread = caption.tag(ends + 1) in {"VB", "VBN"}  # "and | stainless steel appliances"
+    last = caption.starting_at(ends + 1 + misread) if caption.word(ends) == "and" else None
     if last is None or caption.tag(last.head) not in {"NN", "NNS"}:
         return ()
-    owner, somebody = caption.ending_at(at), candidates.things.is_alive(caption.head(last))
+    owner, somebody = before_it(caption, at), candidates.things.is_alive(caption.head(last))
     lives_on = (somebody or caption.head(last) in GATHERINGS) and (owner is None or lives(caption, candidates, owner))
-    if lives_on or caption.tag(last.end) in _GOES_ON or caption.word(last.end) in _HAVING:
+    has = caption.word(at) in _HAS
+    if lives_on or caption.tag(last.end) in _GOES_ON or (caption.word(last.end) in _HAVING and not has):
         return ()
-    return (caption.change(ends, ends + 1, "or"),)
+    bare = has and caption.word(last.start) in _ARTICLES  # "has no bed or | lamp"
+    return (caption.change(ends, ends + 1 + bare, "or"),)
 
 
 def _goes_on_with_one(caption: Caption, thing: NounPhrase) -> bool:
@@ -223,6 +266,8 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
     leaving = caption.tag(found.start - 1) in VERBS and caption.lemmas[found.start - 1] in _GOING
     # Who walks away from a tree may be near it, and so may what is above it.
     new = FAR if wording in _ABOVE or (leaving and wording not in _THERE) else AWAY
+    if wording in _INSIDE and noun in _AREAS and not leaving:
+        new = _OUTSIDE
     if not all(map(candidates.usage.is_written, new.split())):
         return "no_candidate"
     doubted = (

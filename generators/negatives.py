@@ -37,7 +37,7 @@ from pairwright.generators.shuffling import shuffle
 from pairwright.generators.swapping import swap_attribute, swap_object
 
 NAME = "rules-negatives"
-VERSION = 14
+VERSION = 15
 
 Maker = Callable[[Caption, Candidates, Draws], Iterator[Outcome]]
 MAKERS: dict[str, Maker] = {
@@ -70,7 +70,7 @@ class NegativeOptions:
         minimum: captions of the pool in which a new word must occur.
         least: plausibility that a new word must reach in its context, -1 to 1 (`pool.PoolStatistics.plausibility`).
         seed: written into the origin of each row; chance itself comes with the call.
-        last_resorts: where no relation can be exchanged, deny one ("without", "away from"), which shows in the text.
+        last_resorts: where no relation can be exchanged, deny one ("without", "has no", "away from"), which shows in the text.
         both_sides: give each negative (but SHUFFLE) a hard positive to be compared with, named by its
             ``positive_id``; one that finds none is rejected as `no_positive`. ADD gets a true addition in the same
             place. The positives follow the negatives.

@@ -41,7 +41,7 @@ class OnlineNegatives:
         per_type: negatives of each type.
         seed: of the training run.
         tagger: a spaCy pipeline; empty for the usual order (`language.tagger`). Only asked for without tokens.
-        last_resorts: where no relation can be exchanged, deny one ("without", "away from").
+        last_resorts: where no relation can be exchanged, deny one ("without", "has no", "away from").
     """
 
     pool: Path

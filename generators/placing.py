@@ -80,6 +80,7 @@ _AWAY_FROM = ("away from",)
 _ON_AND_UNDER = _ON | {"under", "underneath", "beneath"}
 _TAKEN_IN = frozenset({"eat", "drink"})
 _PUT_IN = word_set("put place insert stick pour stuff load pack set")
+_DEGREES = word_set("very too so pretty extremely fairly quite")
 _NOT_OWN = ANAPHORS - OWN
 _OWN_PLACES = TABLES | SEATS | CARRIERS | frozenset(RIDDEN) | HOLDERS | ENCLOSED  # "his desk" is one to be beside
 _GAZED = frozenset({"at", "into", "through", "toward", "towards"})
@@ -202,10 +203,8 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
     if before is not None and caption.head(before) in _ON_THE_SHORE and noun in WATERS:
         return "true_of_image"
     laid = wording == "at" and not (before is not None and candidates.things.is_alive(caption.head(before)))
-    if wording == "out of" and not _TAKEN_IN.isdisjoint(caption.lemmas[: slot.start]):
-        return "not_grammatical"  # "eating straw into a container"
-    if wording == "into" and not _PUT_IN.isdisjoint(caption.lemmas[: slot.start]):
-        return "not_grammatical"  # "putting a turkey out of the oven"
+    if _belongs_to_what_is_before(caption, slot.start, wording):
+        return "not_grammatical"
     reason = "no_edit"
     for new in news:
         if not ((turned and new in opposites) or (moved and new in others)):
@@ -216,6 +215,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
             continue
         if (
             (new in _IN and (solid or wide or noun in TABLES))
+            or (wording == "between" and new in _IN | _ON_AND_UNDER and caption.word(after.end) == "and")
             or (new in _ON_AND_UNDER and noun in _LIMBS)
             or (new in _ON_AND_UNDER and (small or wide))
             or not candidates.usage.stands_before(new, noun)
@@ -228,6 +228,14 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
             return (caption.change(slot.start, slot.end, new),)
         reason = "true_of_image"
     return reason
+
+
+def _belongs_to_what_is_before(caption: Caption, start: int, wording: str) -> bool:
+    """Whether no other place goes with the words before: "eating straw into a cup", "very on a chair"."""
+    done = frozenset(caption.lemmas[:start])
+    eaten = wording == "out of" and not _TAKEN_IN.isdisjoint(done)
+    put = wording == "into" and not _PUT_IN.isdisjoint(done)
+    return eaten or put or caption.word(start - 1) in _DEGREES
 
 
 def _is_under_nobody(caption: Caption, candidates: Candidates, before: NounPhrase | None, noun: str) -> bool:

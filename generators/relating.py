@@ -25,6 +25,7 @@ from pairwright.generators.relation_slots import (
     RelationSlot,
     before_it,
 )
+from pairwright.generators.relations import ROADS
 from pairwright.generators.scenes import Scene
 from pairwright.generators.wordlists import word_set
 
@@ -38,7 +39,7 @@ def replace_relation(
 ) -> Iterator[Outcome]:
     """Exchange a preposition or a verb for one that excludes it, or put one in the place of the other.
 
-    Where nothing can be exchanged, ``last_resorts`` deny the relation, which shows: "without", "away from".
+    Where nothing can be exchanged, ``last_resorts`` deny the relation, which shows: "without", "has no", "away from".
     """
     offers = [
         *((slot, other_place) for slot in places(caption, candidates)),
@@ -108,7 +109,11 @@ def _other_way(caption: Caption, at: int) -> Outcome:
     """Turn the direction of a verb round: "looking down", "climbing up"."""
     new = {"up": "down", "down": "up"}.get(caption.word(at + 1), "")
     follows = caption.tag(at + 2) in {"IN", "TO", "DT", "", ".", "CC"} and caption.word(at + 2) != "of"
-    if not new or not follows or caption.tokens[at].lemma not in _WITH_A_WAY:
+    after = caption.starting_at(at + 2)
+    same = (
+        caption.tokens[at].lemma in _LOOKING and after is not None and caption.head(after) in ROADS
+    )  # both are along it
+    if not new or not follows or same or caption.tokens[at].lemma not in _WITH_A_WAY:
         return "no_edit"
     return "true_of_image" if caption.words.has(new) else (caption.change(at + 1, at + 2, new),)
 

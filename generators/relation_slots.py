@@ -9,6 +9,7 @@ from pairwright.generators.wordlists import word_set
 
 VERBS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
 GAZING = frozenset({"look", "stare", "gaze", "glance", "peer"})
+_FOCUSED = frozenset({"focus", "emphasis"})
 _AIMED = word_set("swing look shot glance hit throw")  # nouns of an aim: "a swing at a ball"
 # What can be near or missing, though its name tells too little to be exchanged (`nouns.FRAMES`).
 _NAMED_LOOSELY = word_set(
@@ -73,8 +74,10 @@ def others_there(caption: Caption, before: NounPhrase | None, after: NounPhrase)
 
 def is_bound(caption: Caption, start: int, end: int) -> bool:
     """Whether a preposition belongs to its verb ("looking at", "made by") and tells no place."""
-    if caption.tag(end - 1) == "RP" or caption.tag(start - 1) == "DT" or caption.word(start - 1) == "from":
-        return True  # "the inside of", "from across"
+    if caption.tag(end - 1) == "RP" or caption.tag(start - 1) == "DT":
+        return True  # "the inside of"
+    if caption.word(start - 1) == "from" or caption.word(start - 1) in _FOCUSED:
+        return True  # "from across", "with focus on"
     if (
         start
         and caption.word(start) == "at"

@@ -36,6 +36,10 @@ def made(kind: str, caption: str, *said: str) -> set[str]:
         ("a man holding a surfboard standing on a street", "riding", ("a man riding a surfboard",)),
         ("a man wearing a hat doing a trick", "reaching", ("a man reaching for a hat",)),
         ("a man shows his watch on his arm", "under his arm", ("a watch under his arm",)),
+        ("a dog standing very close to a bed", "very on", ("a dog standing on a bed",)),
+        ("a lamp between a bed and a table", "on a bed and", ("a lamp on a bed",)),
+        ("a room with focus on the bed", "next to", ("a dog next to the bed",)),
+        ("a man looking down a street", "up", ("a man looking up a street", "a dog looking up")),
         ("a close look at a dog", "away from", ("a man looking away from a dog",)),
         ("a group has gathered on a street", "running", ("a group running on a street",)),
         ("a dog playing while people watch", "feed", ("people feed a dog", "people feed")),
@@ -123,6 +127,42 @@ def test_what_is_missing_is_joined_by_or_and_not_counted(caption: str, negative:
     found = {text for text in made("replace-relation", caption, *said) if "without" in text}
     assert negative in found
     assert not any("without" in text and " and " in text for text in found - {negative})
+
+
+@pytest.mark.parametrize(
+    ("caption", "negative"),
+    [
+        ("a room has a bed", "a room has no bed"),
+        ("a room that has two beds", "a room that has no beds"),
+        ("a room that also has beds", "a room that also has no beds"),
+        ("a room has a few beds", "a room has no beds"),
+        ("a room has some beds", "a room has no beds"),
+        ("a room has several kinds of beds", "a room has no beds"),
+        ("a room has a bed and a lamp", "a room has no bed or lamp"),
+        ("a room has a bed and canned lamps", "a room has no bed or canned lamps"),
+        ("two rooms have a number of beds", "two rooms have no beds"),
+        ("a room has pictures on the wall", "a room has no pictures on the wall"),
+        ("a cat in a meadow", "a cat outside a meadow"),
+    ],
+)
+def test_what_a_thing_has_it_has_none_of(caption: str, negative: str) -> None:
+    assert negative in made(
+        "replace-relation", caption, "a room has no bed", "rooms have no beds", "a cat outside a room"
+    )
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        "a room has its door open",
+        "a room seems to have a bed",
+        "a dog and a cat have a moment",
+        "a dog has found a bed",
+    ],
+)
+def test_what_is_only_said_by_have_is_not_denied(caption: str) -> None:
+    found = made("replace-relation", caption, "a room has no bed", "rooms have no beds")
+    assert not any(" no " in text or "without" in text for text in found)
 
 
 def test_an_or_beside_the_edit_is_marked_as_mended() -> None:

@@ -91,7 +91,7 @@ def negatives(
     ] = False,
     no_last_resorts: Annotated[
         bool,
-        typer.Option("--no-last-resorts", help="With rules: fewer relations, and none denied (without, away from)."),
+        typer.Option("--no-last-resorts", help="With rules: fewer relations, and none denied (without, has no, away from)."),
     ] = False,
     quota: QuotaOption = "",
     max_word_share: ShareOption = 1.0,
