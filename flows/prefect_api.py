@@ -16,8 +16,14 @@ from prefect.artifacts import (  # noqa: E402 - likewise
     aupdate_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE  # noqa: E402 - likewise
+from prefect.events import Event  # noqa: E402 - likewise
 from prefect.exceptions import TerminationSignal  # noqa: E402 - likewise
 from prefect.settings import PREFECT_API_URL, temporary_settings  # noqa: E402 - likewise
+
+# Left to itself this type is completed at the first heartbeat of a flow, in a thread of Prefect's, and that reads source
+# text (`ast.parse`). So does NumPy for the head of each array, while the build loads its word lists: two threads at once,
+# which CPython before 3.11.8 now and then takes for a SystemError.
+Event.model_rebuild()
 
 __all__ = [
     "NO_CACHE",

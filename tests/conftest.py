@@ -1,7 +1,11 @@
 """Fixtures for all tests: real data where it is given, and a Prefect home that is nobody's."""
 
 import os
+import shutil
+import subprocess
+import sys
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -37,3 +41,29 @@ def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "PREFECT_API_URL", "PREFECT_PROFILE"):
         os.environ.pop(name, None)
     os.environ["PREFECT_HOME"] = str(tmp_path_factory.mktemp("prefect"))
+
+
+@pytest.fixture(scope="session")
+def prefect_database(
+    _own_environment: None, pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """PREFECT_HOME has a database with all tables: making them anew takes a server twice as long to start.
+
+    Made once for a release of Prefect, and kept with what pytest keeps. Tests that name an empty home of their own see
+    how a server makes it.
+    """
+    kept = _kept(pytestconfig, tmp_path_factory) / f"prefect-{metadata.version('prefect')}.db"
+    if not kept.exists():
+        home = tmp_path_factory.mktemp("prefect-made")
+        command = [sys.executable, "-m", "prefect", "server", "database", "upgrade", "--yes"]
+        environment = {**os.environ, "PREFECT_HOME": str(home), "DO_NOT_TRACK": "1"}
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        beside = kept.with_suffix(f".{os.getpid()}")
+        shutil.copy(home / "prefect.db", beside)
+        beside.replace(kept)  # whole or not there: another process of the same run may look for it
+    shutil.copy(kept, Path(os.environ["PREFECT_HOME"]) / "prefect.db")
+
+
+def _kept(config: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    cache = getattr(config, "cache", None)  # there is none under `-p no:cacheprovider`
+    return cache.mkdir("pairwright") if cache else tmp_path_factory.mktemp("kept")

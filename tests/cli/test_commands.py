@@ -214,6 +214,7 @@ def test_verify_finds_a_shard_that_was_cut_off(run: Run, scenes: Path, tmp_path:
     assert "00000.tar" in done.stdout
 
 
+@pytest.mark.usefixtures("prefect_database")
 def test_the_demo_builds_through_prefect_and_stands_before_the_truth(run_apart: Run, tmp_path: Path) -> None:
     told = json.loads(run_apart("demo", "--out", "demo", "--pairs", 150, "--workers", 1, "--json").stdout)
     assert {"shards", "pairs", "card", "report", "oracle"} <= set(told)

@@ -28,10 +28,10 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def with_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+def with_server(prefect_database: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """An environment that names a Prefect server, for processes that need not start one of their own: seconds each."""
     home = tmp_path_factory.mktemp("server")
-    shutil.copytree(os.environ["PREFECT_HOME"], home, dirs_exist_ok=True)  # with its database, if a test has made one
+    shutil.copytree(os.environ["PREFECT_HOME"], home, dirs_exist_ok=True)  # with its database
     with ExitStack() as ending:
         with patch.dict(os.environ, {"PREFECT_HOME": str(home)}):
             url = ending.enter_context(server_of_our_own(0))

@@ -1,13 +1,19 @@
 """A flow that tells Prefect of a build, for `test_story.py`: prints as JSON what Prefect's page has of it.
 
+And which threads beside the main one have parsed Python's grammar meanwhile.
+
 In a process of its own: whoever has run a flow cannot fork any more (Prefect's temporary server), and data loaders do.
 """
 
+import ast
 import asyncio
 import json
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from pairwright.flows.story import Story
 
@@ -44,4 +50,13 @@ async def told(folder: Path) -> dict[str, Any]:
 if __name__ == "__main__":
     from pairwright.flows.prefect_api import flow  # not for the test, which reads of this file what was told
 
-    print(json.dumps(asyncio.run(flow(name="story")(told)(Path(sys.argv[1])))))  # noqa: T201 - what the test reads
+    parse: Callable[..., Any] = ast.parse
+    parsing: set[str] = set()
+
+    def parse_and_tell(*given: object, **named: object) -> object:
+        parsing.add(threading.current_thread().name)
+        return parse(*given, **named)
+
+    with patch.object(ast, "parse", parse_and_tell):
+        found = asyncio.run(flow(name="story")(told)(Path(sys.argv[1])))
+    print(json.dumps({**found, "parsing": sorted(parsing - {"MainThread"})}))  # noqa: T201 - what the test reads

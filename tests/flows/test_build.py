@@ -223,7 +223,10 @@ def test_a_failure_in_a_prefect_task_is_still_our_error(tmp_path: Path, with_ser
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("stage", ["pairs", "tag", "negatives"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("stage", [pytest.param("pairs", marks=SLOW), "tag", pytest.param("negatives", marks=SLOW)])
 def test_a_killed_build_started_again_gives_the_same_bytes(
     corpus: Path, built: Path, tmp_path: Path, stage: str
 ) -> None:

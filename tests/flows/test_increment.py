@@ -30,6 +30,7 @@ from tests.flows.test_build import Heard
 
 build = partial(build_with_prefect, prefect=False)
 OLD, ALL = 110, 160
+SLOW = pytest.mark.slow
 MADE = ("pairs", "annotations", "rejected", "candidates", "tokens", "shards", "frozen", "increments", "audit.json")
 
 
@@ -62,6 +63,18 @@ def both(corpus: Path, first: Path, tmp_path_factory: pytest.TempPathFactory) ->
     shutil.copytree(first, folder, dirs_exist_ok=True)
     build(configured(folder, corpus, rows_of(corpus)), folder / "build")
     return folder
+
+
+@pytest.fixture(scope="module")
+def unplaced(corpus: Path, first: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[BuildConfig, Path]:
+    """A build whose increment is made and has not begun to take its place, and its config."""
+    folder = tmp_path_factory.mktemp("unplaced")
+    shutil.copytree(first, folder, dirs_exist_ok=True)
+    config = configured(folder, corpus, rows_of(corpus))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(versions, "recover", lambda _root: None)
+        build(config, folder / "build")
+    return config, folder / "build"
 
 
 @pytest.fixture
@@ -164,7 +177,9 @@ class StopsAt(Heard):
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("stage", ["tag", "refine", "sizes", "audit"])
+@pytest.mark.parametrize(
+    "stage", [pytest.param("tag", marks=SLOW), "refine", pytest.param("sizes", marks=SLOW), "audit"]
+)
 def test_broken_off_nothing_of_it_shows_and_started_again_it_gives_the_same_bytes(
     corpus: Path, first: Path, both: Path, copied: Path, stage: str
 ) -> None:
@@ -181,12 +196,10 @@ def test_broken_off_nothing_of_it_shows_and_started_again_it_gives_the_same_byte
 
 @pytest.mark.parametrize("done", [0, 1, 20, -1])
 def test_killed_while_it_takes_its_place_it_is_whole_after_the_next_start(
-    corpus: Path, both: Path, copied: Path, monkeypatch: pytest.MonkeyPatch, done: int
+    both: Path, unplaced: tuple[BuildConfig, Path], tmp_path: Path, done: int
 ) -> None:
-    config, out = configured(copied, corpus, rows_of(corpus)), copied / "build"
-    with monkeypatch.context() as patched:
-        patched.setattr(versions, "recover", lambda _root: None)
-        build(config, out)
+    (config, made), out = unplaced, tmp_path / "build"
+    shutil.copytree(made, out)
     moves = json.loads((out / ".next" / "journal.json").read_text())
     if done:
         (out / "manifest.json").unlink()
@@ -209,11 +222,12 @@ def test_changed_and_removed_pairs_are_told_and_stay_until_a_full_build(
     renamed["caption"] = "a yellow star"
     other = json.loads(rows[4])
     other["captions"] = ["a thing"]
-    now = [*rows[:3], json.dumps(renamed) + "\n", json.dumps(other) + "\n", *rows[gone + 1 :]]
+    added = 20
+    now = [*rows[:3], json.dumps(renamed) + "\n", json.dumps(other) + "\n", *rows[gone + 1 : OLD + added]]
     config, out = configured(copied, corpus, now), copied / "build"
     before = {path.name: path.read_bytes() for path in find_shards(out / "shards")}
     told = build(config, out)["increments"][0]["pairs"]
-    assert told == {"new": ALL - OLD, "known": OLD - 3, "changed": 2, "removed": 1}
+    assert told == {"new": added, "known": OLD - 3, "changed": 2, "removed": 1}
     assert all((out / "shards" / name).read_bytes() == data for name, data in before.items())
     whole = config.model_copy(update={"incremental": False})
     assert build(whole, out)["build"]["kind"] == "full"
@@ -288,8 +302,8 @@ def test_increments_by_the_general_method_do_not_lean_together(corpus: Path, tmp
         "conversations": None,
     }
     out, rows = tmp_path / "build", rows_of(corpus)
-    build(configured(tmp_path, corpus, rows[:100], **changes), out)
-    for end in (115, 130, 160):
+    build(configured(tmp_path, corpus, rows[:50], **changes), out)
+    for end in (60, 70, 90):
         manifest = build(configured(tmp_path, corpus, rows[:end], **changes), out)
     carried = manifest["stages"]["refine"]["facts"]["carried"]
     kept = sum(each["stages"]["refine"]["kept"] for each in manifest["increments"])

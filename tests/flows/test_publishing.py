@@ -1,16 +1,15 @@
 """Publishing a finished build: the manifest is the commit, what is there is not sent again, and nobody else's is touched."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from pairwright.cli.main import app
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.remote import Store, open_store
@@ -133,23 +132,22 @@ def test_a_folder_of_this_machine_is_published_to_as_well(built: tuple[Path, dic
 
 
 def test_from_bucket_to_bucket_the_shards_are_those_of_local_files_and_no_key_is_written(
-    corpus: Path, tmp_path: Path
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("moto", reason="moto is not installed (extra `s3server`)")
     s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed (extra `remote`)")
-    plain = settings(corpus, shards={"samples": 100})
+    plain = settings(corpus, shards={"samples": 100}, positives=None, conversations=None, refine=None)
     build(checked(plain), tmp_path / "local", prefect=False)
-    with s3_server() as leads_there:
+    with s3_server():
         store = s3fs.S3FileSystem(use_listings_cache=False)
         store.put_file(str(corpus / "text" / "captions.jsonl"), f"{BUCKET}/in/captions.jsonl")
         store.put_file(str(corpus / "queries.txt"), f"{BUCKET}/in/queries.txt")
         far = {**plain, "input": {"path": f"s3://{BUCKET}/in/captions.jsonl"}, "publish": f"s3://{BUCKET}/out/birds"}
         far["retrieve"] = {**plain["retrieve"], "queries": f"s3://{BUCKET}/in/queries.txt"}
         (tmp_path / "far.yaml").write_text(yaml.safe_dump(far))
-        command = [sys.executable, "-m", "pairwright", "build", "far.yaml", "--out", "far", "--no-prefect"]
-        environment = {**os.environ, **leads_there}
-        ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        assert ran.returncode == 0, ran.stderr
+        monkeypatch.chdir(tmp_path)
+        ran = CliRunner().invoke(app, ["build", "far.yaml", "--out", "far", "--no-prefect"])
+        assert ran.exit_code == 0, ran.stderr
         assert "to s3://pool/out/birds, " in ran.stderr
         published = Path(local_copy(f"s3://{BUCKET}/out/birds", tmp_path / "back"))
         s3fs.S3FileSystem.clear_instance_cache()

@@ -9,8 +9,8 @@ BUCKET = "pool"
 
 
 @contextmanager
-def s3_server() -> Iterator[dict[str, str]]:
-    """Start a server in a thread, and give the environment by which clients find it and are let in."""
+def s3_server() -> Iterator[None]:
+    """Run a server in a thread; for the block, the environment lets clients find it and lets them in."""
     import boto3
     from moto.server import ThreadedMotoServer
 
@@ -28,7 +28,7 @@ def s3_server() -> Iterator[dict[str, str]]:
     os.environ.update(given)
     try:
         boto3.client("s3").create_bucket(Bucket=BUCKET)
-        yield given
+        yield
     finally:
         server.stop()
         for name, value in before.items():
