@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ import pytest
 from pairwright.datasets.colorshape.corpus import CorpusSpec, vocabulary, write_corpus
 from pairwright.flows.config import BuildConfig, parse_config
 from pairwright.flows.prefect_server import server_of_our_own
+from tests.servers.warm import ROOT, warm_command_line
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 QUERIES = [f"a {colour} {shape}" for colour in ("red", "blue") for shape in ("circle", "square", "star")]
 
@@ -37,6 +41,23 @@ def with_server(prefect_database: None, tmp_path_factory: pytest.TempPathFactory
             url = ending.enter_context(server_of_our_own(0))
             environment = {**os.environ, "PREFECT_API_URL": url}
         yield environment
+
+
+@pytest.fixture(scope="session")
+def through_prefect(with_server: dict[str, str]) -> Iterator[Run]:
+    """Run a module that runs flows with that server, in a process that need not import Prefect anew: seconds each.
+
+    Not in this process: whoever has run a flow cannot fork any more, and data loaders in other tests do.
+    """
+    with ExitStack() as ending:
+        with patch.dict(os.environ, with_server):
+            line = ending.enter_context(warm_command_line("pairwright.flows.prefect_api"))
+
+        def run(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+            with patch.dict(os.environ, with_server):
+                return line.run([*map(str, arguments)], ROOT, module)
+
+        yield run
 
 
 def settings(corpus: Path, **changes: Any) -> dict[str, Any]:

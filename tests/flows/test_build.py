@@ -22,7 +22,7 @@ from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.lock import exclusive
 from pairwright.flows.truth import truth_table
 from pairwright.generators.llm.session import Snapshot
-from tests.flows.conftest import checked, settings
+from tests.flows.conftest import Run, checked, settings
 
 build = partial(build_with_prefect, prefect=False)
 SAME = ("pairs", "annotations", "rejected", "candidates", "index", "retrieval", "shards")
@@ -201,23 +201,21 @@ def test_a_second_build_in_the_same_folder_is_refused(corpus: Path, tmp_path: Pa
         build(checked(settings(corpus)), tmp_path / "build")
 
 
-def by_prefect(folder: Path, config: dict[str, Any], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """Build in a process of its own: whoever has run a flow cannot fork any more, and loaders in other tests do."""
+def by_prefect(run: Run, folder: Path, config: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     (folder / "build.yaml").write_text(yaml.safe_dump(config))
-    command = [sys.executable, "-m", "pairwright", "build", str(folder / "build.yaml"), "--out", str(folder / "build")]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return run("pairwright", "build", folder / "build.yaml", "--out", folder / "build")
 
 
-def test_prefect_runs_the_same_build(corpus: Path, built: Path, tmp_path: Path, with_server: dict[str, str]) -> None:
-    done = by_prefect(tmp_path, settings(corpus), with_server)
+def test_prefect_runs_the_same_build(corpus: Path, built: Path, tmp_path: Path, through_prefect: Run) -> None:
+    done = by_prefect(through_prefect, tmp_path, settings(corpus))
     assert done.returncode == 0, done.stderr
     assert contents(tmp_path / "build") == contents(built)
 
 
-def test_a_failure_in_a_prefect_task_is_still_our_error(tmp_path: Path, with_server: dict[str, str]) -> None:
+def test_a_failure_in_a_prefect_task_is_still_our_error(tmp_path: Path, through_prefect: Run) -> None:
     (tmp_path / "in.jsonl").write_text('{"caption": ""}\n{"caption": "a"}')
     config = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}
-    done = by_prefect(tmp_path, config, with_server)
+    done = by_prefect(through_prefect, tmp_path, config)
     assert done.returncode == 1
     assert "empty_caption" in done.stderr
     assert "Traceback" not in done.stderr

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,72 +13,13 @@ from pairwright.flows import build as building
 from pairwright.flows.config import parse_config
 from pairwright.flows.ending import Ended, Sigterm
 from pairwright.flows.progress import Silence
-
-MOMENTS = """
-import asyncio, os, signal, sys
-from contextlib import contextmanager
-from pathlib import Path
-
-import prefect.flow_engine as engine
-from pairwright.datasets.errors import PairwrightError
-from pairwright.flows import build as building
-from pairwright.flows.config import parse_config
-from pairwright.flows.progress import Silence
-
-FOLDER, capture = Path(sys.argv[1]), engine.capture_sigterm
+from tests.flows.conftest import Run
 
 
-def now():
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def from_the_loop():
-    asyncio.get_running_loop().call_soon(now)
-
-
-class Told(Silence):
-    def __init__(self, begin=None, end=None):
-        self._begin, self._end = begin, end
-
-    def begin(self, stage, jobs):
-        if self._begin:
-            self._begin()
-
-    def end(self, stage, summary):
-        if self._end:
-            self._end()
-
-
-def ended(moment, progress, hook=None):
-    @contextmanager
-    def captured():
-        with capture():
-            if hook:
-                hook()
-            yield
-
-    engine.capture_sigterm = captured
-    config = {"name": "t", "input": {"path": str(FOLDER / "in.jsonl")}, "workers": 1}
-    try:
-        building.build(parse_config(config, where="test"), FOLDER / moment.replace(" ", "-"), progress)
-    except PairwrightError as error:
-        print(moment, "-", error, flush=True)
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-
-
-ended("a stage begins", Told(begin=now))
-ended("a stage has ended", Told(end=now))
-ended("the loop has it", Told(begin=from_the_loop))
-ended("the flow starts", Told(), now)
-ended("the flow starts and the loop has it", Told(), from_the_loop)
-"""
-
-
-def test_a_build_as_a_flow_ends_in_order_at_every_moment(tmp_path: Path, with_server: dict[str, str]) -> None:
+def test_a_build_as_a_flow_ends_in_order_at_every_moment(tmp_path: Path, through_prefect: Run) -> None:
     """Prefect's own handler ends the process without a word, or is lost in the loop; not so here."""
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
-    command = [sys.executable, "-c", MOMENTS, str(tmp_path)]
-    done = subprocess.run(command, env=with_server, capture_output=True, text=True, check=False)
+    done = through_prefect("tests.flows.flows_ended", tmp_path)
     assert done.returncode == 0, done.stderr
     said = "ended by a signal. What is done is kept: start the same build again to go on."
     moments = (

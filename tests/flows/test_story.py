@@ -2,22 +2,18 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from pairwright.flows.story import Story
+from tests.flows.conftest import Run
 from tests.flows.story_told import MANIFEST
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_build_leaves_bar_tables_card_and_links_under_the_name_of_its_dataset(
-    tmp_path: Path, with_server: dict[str, str]
+    tmp_path: Path, through_prefect: Run
 ) -> None:
     (tmp_path / "README.md").write_text("---\nlicense: mit\n---\n\n# Birds\n")
-    command = [sys.executable, "-m", "tests.flows.story_told", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, env=with_server, capture_output=True, text=True, check=False)
+    done = through_prefect("tests.flows.story_told", tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["shares"] == [0.0, 50.0, 100.0]

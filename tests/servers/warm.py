@@ -1,7 +1,7 @@
 """A warm command line: one process imports what commands need, and each command runs in a fork of it.
 
 Each is a process of its own all the same, with its own arguments, folder, environment, streams and exit status;
-`pairwright` is started in it as ``python -m`` does, and it ends as Python ends, but for memory, which nobody tidies.
+a module is started in it as ``python -m`` does, and it ends as Python ends, but for memory, which nobody tidies.
 Shared are the imports and the data of the
 language, seconds of each, and with them the seed of hashes: whether two processes write the same bytes is a question for
 two of `subprocess.run`.
@@ -59,13 +59,13 @@ class WarmCommandLine:
         """Say whether the environment is that in which the modules were imported."""
         return _settings() == self._started_with
 
-    def run(self, arguments: Sequence[str], cwd: Path) -> subprocess.CompletedProcess[str]:
-        """Run ``pairwright`` with these arguments in a folder."""
-        order = json.dumps([list(arguments), str(cwd), dict(os.environ)]).encode()
+    def run(self, arguments: Sequence[str], cwd: Path, module: str = "pairwright") -> subprocess.CompletedProcess[str]:
+        """Run ``pairwright``, or another module, with these arguments in a folder."""
+        order = json.dumps([[module, *arguments], str(cwd), dict(os.environ)]).encode()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             socket.send_fds(self._door, [order], [out.fileno(), err.fileno()])
             code = int(self._door.recv(64))
-            return subprocess.CompletedProcess(["pairwright", *arguments], code, _text(out), _text(err))
+            return subprocess.CompletedProcess([module, *arguments], code, _text(out), _text(err))
 
 
 def _settings() -> dict[str, str]:
@@ -91,18 +91,18 @@ def warm_command_line(*more: str) -> Iterator[WarmCommandLine]:
             ours.shutdown(socket.SHUT_RDWR)
 
 
-def _serve(door: socket.socket) -> bool:
-    """Fork a process for each order; return true in such a process, and false at the end of orders."""
+def _serve(door: socket.socket) -> str:
+    """Fork a process for each order; return in such a process the module to run, and nothing at the end of orders."""
     while True:
         order, streams, _, _ = socket.recv_fds(door, _LONGEST, 2)
         if not order:
-            return False
+            return ""
         child = os.fork()
         if not child:
-            arguments, cwd, environment = json.loads(order)
+            (module, *arguments), cwd, environment = json.loads(order)
             _become(arguments, cwd, environment, streams)
             door.close()
-            return True
+            return str(module)
         for stream in streams:
             os.close(stream)
         door.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
@@ -119,18 +119,20 @@ def _become(arguments: list[str], cwd: str, environment: dict[str, str], streams
     sys.argv[1:] = arguments
 
 
-def _become_pairwright() -> None:
-    """Do what ``python -m pairwright`` does; taking all modules apart would take longer than most of the commands."""
+def _run_as_main(module: str) -> None:
+    """Do what ``python -m`` does; taking all modules apart would take longer than most of the commands."""
+    code = 0
     try:
-        runpy._run_module_as_main("pairwright")  # type: ignore[attr-defined]
+        runpy._run_module_as_main(module)  # type: ignore[attr-defined]
     except SystemExit as ended:
         if not isinstance(ended.code, int | None):
             raise
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(ended.code or 0)
+        code = ended.code or 0
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
@@ -146,5 +148,5 @@ if __name__ == "__main__":
     typer.main.get_command = cache(typer.main.get_command)
     typer.main.get_command(sys.modules[IMPORTED[0]].app)
     gc.freeze()  # what is not looked at is not copied
-    if _serve(socket.socket(fileno=int(sys.argv[1]))):
-        _become_pairwright()
+    if ordered := _serve(socket.socket(fileno=int(sys.argv[1]))):
+        _run_as_main(ordered)
