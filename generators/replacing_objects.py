@@ -54,15 +54,16 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
     yield from _others(caption, candidates, alone, rng, anywhere=True)
     yield from _for_want_of_others(caption, candidates, phrases, alone, rng)
     if len(alone) < len(nouns):
-        yield from _others(caption, candidates, [each for each in nouns if each not in alone], rng, anywhere=True)
+        rest = [each for each in nouns if each not in alone]
+        yield from _others(caption, candidates, rest, rng, anywhere=True)
+        yield from _by_places(caption, candidates, rest, rng)
 
 
 def _is_another(caption: Caption, phrase: NounPhrase) -> bool:
-    """Whether a thing is told from another of its kind, which would lose its like: "one dog and another dog"."""
+    """Whether another of its kind is told of, which would lose its like: "a dog and another dog", "a cow and its baby cow"."""
     if not _OTHER.isdisjoint(caption.lower[phrase.start : phrase.head]) and len(caption.things) > 1:
         return True
-    named = [caption.head(each) for each in caption.phrases].count(caption.head(phrase)) > 1
-    return named and not _OTHER.isdisjoint(caption.lower)
+    return [caption.head(each) for each in caption.phrases].count(caption.head(phrase)) > 1
 
 
 def _is_of_the_game(caption: Caption, phrase: NounPhrase) -> bool:
@@ -108,12 +109,18 @@ def _for_want_of_others(
     """Exchange what captions tell less about: general nouns, nouns by their place only, and people by animals."""
     for phrase in phrases:
         yield from _other_than_meant(caption, candidates, phrase, rng)
-    for place in nouns:
-        if candidates.nouns.has_kinds(place[2]):
-            yield _other_by_place(caption, candidates, place, rng)
+    yield from _by_places(caption, candidates, nouns, rng)
     for phrase in phrases:
         if caption.head(phrase) in OF_PEOPLE:
             yield _other_being(caption, candidates, phrase, rng)
+
+
+def _by_places(
+    caption: Caption, candidates: Candidates, nouns: Sequence[tuple[NounPhrase, int, str]], rng: Draws
+) -> Iterator[Outcome]:
+    for place in nouns:
+        if candidates.nouns.has_kinds(place[2]):
+            yield _other_by_place(caption, candidates, place, rng)
 
 
 def _other_than_meant(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Iterator[Outcome]:
