@@ -30,7 +30,13 @@ from pairwright.generators.relation_slots import (
 from pairwright.generators.relations import AWAY, ENCLOSED, EVENTS, FAR, NO_PLACE, NOT_FAR, Found
 from pairwright.generators.wordlists import word_set
 
-_NEVER_FAR = MEDIA | FIGURES | NO_PLACE | EVENTS | {"floor"}
+_NEVER_FAR = (
+    MEDIA
+    | FIGURES
+    | NO_PLACE
+    | EVENTS
+    | word_set("floor language manner look watch setting rest verge stance position")
+)
 _HAS = frozenset({"has", "have"})
 _HAVING = _HAS | {"with"}
 _ARTICLES = frozenset({"a", "an"})

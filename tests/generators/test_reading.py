@@ -248,3 +248,11 @@ def test_old_things_give_way_to_old_things_that_are_made() -> None:
     assert "an old truck on a street" in texts(
         lambda seed: annotate(generator, pair_of("an old bus on a street"), seed)
     )
+
+
+def test_of_two_of_a_kind_none_goes_where_something_else_can() -> None:
+    said = ("a dog next to a small dog on a chair", "a cat next to a small dog on a bed")
+    found = made("replace-object", "a dog next to a small dog on a bed", *said)
+    assert found
+    assert all(text.count("dog") == 2 for text in found)
+    assert any("cat" in text for text in made("replace-object", "a dog next to a small dog", *said))
