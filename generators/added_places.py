@@ -11,12 +11,11 @@ from typing import NamedTuple
 
 from pairwright.generators.captions import ANAPHORS, Caption
 from pairwright.generators.claims import (
-    AND_BEHIND,
-    AND_NEARBY,
     BEHIND,
     DISTANT,
     IN_VIEW,
     NAMED_FIRST,
+    NEAR,
     NEARBY,
     SAID_BY_CLAIMS,
     only_names,
@@ -26,6 +25,7 @@ from pairwright.generators.edits import Change
 from pairwright.generators.language.inflection import article
 from pairwright.generators.nouns import FIGURES, GATHERINGS, MASS, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
+from pairwright.generators.relation_slots import VERBS
 from pairwright.generators.wordlists import word_set
 
 _INDEFINITE = word_set("a an some several two three four five six another many")
@@ -36,6 +36,7 @@ _GOES_ON = frozenset({"IN"})  # "a man with a dog | near a lake"
 _WHERE = word_set(
     "on in at near by beside behind under over along across through down outside inside against above below"
 )
+_TOLD = frozenset({"be", "show", "display", "picture", "depict"})  # "is a street | with a bus"
 _SIDES = word_set("front top side back middle left right next close inside outside")
 LONGER = 2  # letters by which a false addition may be longer or shorter than a true one
 SCENES = SURROUNDINGS | FIGURES
@@ -50,7 +51,7 @@ class Claim(NamedTuple):
         start: code point of the first of the words that give way.
         end: one past the last.
         wording: what is written there.
-        first: whether the caption begins with it; what is named first has to be as alive as what comes next.
+        first: whether the caption begins with it; what is named first has to be of the sort of what comes next.
         distant: whether what it names is to be one of `claims.DISTANT`, or none; None where that does not matter.
     """
 
@@ -89,24 +90,25 @@ def claims(caption: Caption, *, true: bool) -> list[Claim]:
         true: whether they have to hold of whatever is in the picture, wherever it is.
     """
     end = 0 if is_drawn(caption) else _end(caption.pair.caption)
-    behind, nearby = (AND_BEHIND, AND_NEARBY) if "with" in caption.lower else (BEHIND, NEARBY)
-    wordings = [(text, None) for text in IN_VIEW] if true else [(behind, True), (nearby, False)]
+    wordings: list[tuple[str, bool | None]] = [(BEHIND, True), (NEARBY, False)]
+    if true or "with" in caption.lower:
+        wordings = [(text, None) for text in (IN_VIEW if true else (NEAR,))]
     own = SAID_BY_CLAIMS.intersection(caption.words.own)
     last = [Claim(end, end, text, distant=far) for text, far in wordings if end and own.isdisjoint(text.split())]
     return last + _named_first(caption)
 
 
-def claim_for(found: Sequence[Claim], *, noun: str, alive: tuple[bool, bool], rng: Draws) -> Claim | None:
+def claim_for(found: Sequence[Claim], *, noun: str, alike: bool, rng: Draws) -> Claim | None:
     """Return a claim for a thing, one at the front twice as often as one at the end; None where none suits it.
 
     Args:
         found: claims of one caption.
         noun: the thing.
-        alive: whether it lives, and whether what the caption begins with does.
+        alike: whether it is of the sort of what the caption begins with: a thing, a beast, a person.
         rng: chance.
     """
     last = [claim for claim in found if not claim.first and claim.distant in {None, noun in DISTANT}]
-    first = [claim for claim in found if claim.first and alive[0] == alive[1]]
+    first = [claim for claim in found if claim.first and alike]
     suiting = last + first * max(1, _FRONT * len(last))
     return rng.choice(suiting) if suiting else None
 
@@ -117,6 +119,8 @@ def _named_first(caption: Caption) -> list[Claim]:
         return []
     if caption.head(phrase) in SURROUNDINGS or not caption.is_whole(phrase):
         return []
+    if not ANAPHORS.isdisjoint(caption.lower):
+        return []  # "a bucket and | a stove with food on it"
     if not (caption.is_thing(phrase) or caption.head(phrase) in GATHERINGS):
         return []
     opening = caption.tokens[0]
@@ -149,7 +153,7 @@ def _thing_place(caption: Caption, phrase: NounPhrase) -> Place | None:
         return None
     if caption.head(phrase) in FIGURES and _is_ambiguous(caption, phrase):
         return None
-    if after in {",", "and"}:
+    if after in {",", "and"} and "between" not in caption.lower[: phrase.start]:
         following = caption.starting_at(phrase.end + 1 + (caption.word(phrase.end + 1) == "and"))
         return Place(phrase, at, ", ") if following is not None and _is_indefinite(caption, following) else None
     joint = _joint(caption, phrase)
@@ -159,6 +163,8 @@ def _thing_place(caption: Caption, phrase: NounPhrase) -> Place | None:
 def _joint(caption: Caption, phrase: NounPhrase) -> str:
     """Return " with " or " and ", or an empty string where neither reads well."""
     before, after = caption.word(phrase.start - 1), caption.word(phrase.end)
+    if "between" in caption.lower[: phrase.start] or _is_done_to(caption, phrase):
+        return ""
     goes_on = after not in _CLOSED
     if goes_on and not (caption.tag(phrase.end) in _GOES_ON and after in _WHERE and _leads_on(caption, phrase)):
         return ""
@@ -167,6 +173,11 @@ def _joint(caption: Caption, phrase: NounPhrase) -> str:
     if before in _HAVING:
         return " and "
     return "" if "with" in caption.lower[: phrase.start] else " with "
+
+
+def _is_done_to(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether something is done to a phrase, by means of what would follow it: "blocking a road | with a truck"."""
+    return caption.tag(phrase.start - 1) in VERBS and caption.lemmas[phrase.start - 1] not in _TOLD
 
 
 def _leads_on(caption: Caption, phrase: NounPhrase) -> bool:

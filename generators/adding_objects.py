@@ -32,7 +32,7 @@ from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.context import plural_of
 from pairwright.generators.draws import Draws
 from pairwright.generators.edited import BothOutcome
-from pairwright.generators.nouns import ADDABLE, FIGURES, GATHERINGS, KINDS
+from pairwright.generators.nouns import ADDABLE, FIGURES, KINDS, PEOPLE
 from pairwright.generators.presence import (
     Implied,
     forms_in_view,
@@ -46,8 +46,8 @@ _LOOKED_AT = 2  # phrases of a caption, beside which a thing may be in view
 _NEAREST = 8  # things of about the same length, of which the best is taken
 # Beside, in or on these another thing may be said to be by "with"; of other things it would be a part.
 _HOLDING = word_set(
-    "table desk shelf counter bed couch sofa bench plate bowl tray basket box bag building house church tower tree fence wall "
-    "window bus car truck van train boat carriage wagon cart trailer motorcycle sandwich salad coffee cup bathtub fireplace"
+    "table desk shelf counter bed couch sofa bench plate bowl tray basket box bag "
+    "bus car truck van train boat carriage wagon cart trailer motorcycle sandwich salad coffee cup bathtub fireplace"
 )
 _NOTICED = frozenset(ADDABLE)
 
@@ -79,11 +79,16 @@ def _claim(
     caption: Caption, candidates: Candidates, found: Sequence[Claim], nouns: Sequence[str], rng: Draws
 ) -> Claim | None:
     """Return a claim that suits things as unlike as these may be; None where none does."""
-    phrase, is_alive = caption.starting_at(0), candidates.things.is_alive
-    living = {is_alive(noun) for noun in nouns}
-    begins = phrase is not None and (is_alive(caption.head(phrase)) or caption.head(phrase) in GATHERINGS)
-    alike = found if len(living) == 1 else [claim for claim in found if not claim.first]
-    return claim_for(alike, noun=nouns[0], alive=(is_alive(nouns[0]), begins), rng=rng)
+    phrase = caption.starting_at(0)
+    begins = _sort(candidates, caption.head(phrase)) if phrase is not None else ""
+    alike = all(_sort(candidates, noun) == begins for noun in nouns)
+    return claim_for(found, noun=nouns[0], alike=alike, rng=rng)
+
+
+def _sort(candidates: Candidates, noun: str) -> str:
+    if noun in PEOPLE:
+        return "person"
+    return "beast" if candidates.things.is_alive(noun) else "thing"
 
 
 def _joins(caption: Caption, candidates: Candidates, place: Place, noun: str) -> bool:

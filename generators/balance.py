@@ -124,7 +124,7 @@ def word_put_in(form: str, afters: Sequence[str]) -> str:
 @lru_cache(maxsize=65_536)
 def _word(longest: str) -> str:
     words = claimed(longest.lower().strip(" ,")).split()
-    while len(words) > 1 and words[0] in {"a", "an", "with", "and"}:
+    while len(words) > 1 and words[0] in {"a", "an", "with", "and", "near"}:
         words = words[1:]
     return " ".join(words)
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from pairwright.generators.wordlists import word_set
 
 IN_VIEW = (", with {} in view", ", and {} can be seen")  # true of whatever is there, wherever
-# As captions say it of what may not be there at all; beside a "with" of their own the second ones.
-BEHIND, NEARBY = " with {} in the background", " with {} nearby"
-AND_BEHIND, AND_NEARBY = " and {} in the background", " and {} nearby"
+# As captions say it of what may not be there at all; the last one beside a "with" of their own.
+BEHIND, NEARBY, NEAR = " with {} in the background", " with {} nearby", " near {}"
 NAMED_FIRST = "{} and "  # before what is named: "a bench and | a lamp on a lawn"
-SAID_BY_CLAIMS = word_set("view seen background nearby")
+SAID_BY_CLAIMS = word_set("view seen background nearby near")
 # Large enough to be told of where it is far away.
 DISTANT = word_set(
     "dog horse cow sheep elephant giraffe zebra bear goat camel bus truck train motorcycle boat airplane helicopter tractor "

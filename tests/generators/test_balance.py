@@ -187,6 +187,7 @@ def test_the_word_of_a_claim_is_what_is_claimed() -> None:
         ", and a cat can be seen",
         "A cat and a",
         " with a cat",
+        " near a cat",
         "a cat",
     ):
         edits = (Edit("", text, (5, 5), (5, 5 + len(text))),)
