@@ -23,6 +23,7 @@ they are rendered, the template, the lists, the parameters, the schema. Comments
 writing, ``version``, ``about``, ``typical`` and descriptions of values do not change it.
 """
 
+from functools import cache
 from pathlib import Path
 
 from pairwright.datasets.errors import ConfigError, UsageError
@@ -53,7 +54,7 @@ class PromptBook:
         for name, path in _files(folder).items():
             prompt = load(path)
             if name in self._files:
-                _check_replacement(prompt, load(self._files[name]))
+                _check_replacement(prompt, _ours(self._files[name]))
             self._read[name] = prompt
 
     def get(self, name: str) -> Prompt:
@@ -68,12 +69,18 @@ class PromptBook:
                 raise UsageError(
                     f"there is no prompt '{name}'.{suggestion(name, known)} `pairwright prompts list` shows them all."
                 )
-            self._read[name] = load(self._files[name])
+            self._read[name] = _ours(self._files[name])
         return self._read[name]
 
     def listing(self) -> list[Prompt]:
         """Return all prompts by name."""
         return [self.get(name) for name in sorted(self._files.keys() | self._read.keys())]
+
+
+@cache
+def _ours(path: Path) -> Prompt:
+    """Read a prompt that comes along; every stage of a build has a book of its own."""
+    return load(path)
 
 
 def _files(folder: Path) -> dict[str, Path]:

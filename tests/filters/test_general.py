@@ -99,8 +99,8 @@ def test_a_set_that_betrays_nothing_is_kept_nearly_whole() -> None:
 
 
 def test_a_looser_target_keeps_more_rows() -> None:
-    rows = telling_rows(200)
-    kept = [refine_generally(rows, options=GeneralOptions(target=target, rounds=2)) for target in (0.56, 0.66)]
+    rows = telling_rows(150)
+    kept = [refine_generally(rows, options=GeneralOptions(target=target, rounds=1)) for target in (0.6, 0.7)]
     assert all(each.holds for each in kept)
     assert kept[0].total.kept < kept[1].total.kept
 
@@ -111,7 +111,7 @@ def test_what_is_far_within_a_loose_target_is_no_reason_to_drop_rows() -> None:
 
 
 def test_an_attack_left_out_takes_no_part() -> None:
-    result = refine_generally(telling_rows(200), options=GeneralOptions(without=("letters", "grammar"), rounds=1))
+    result = refine_generally(telling_rows(100), options=GeneralOptions(without=("letters", "grammar"), rounds=1))
     assert not {"letters", "grammar"} & set(result.total.attacks)
     with pytest.raises(UsageError, match="no attack taste"):
         refine_generally(telling_rows(20), options=GeneralOptions(without=("taste",)))
@@ -129,7 +129,7 @@ class Oracle:
 
 
 def test_a_scorer_of_the_users_own_is_balanced_like_the_others() -> None:
-    result = refine_generally(telling_rows(300), options=GeneralOptions(target=0.6), scorers=[Oracle()])
+    result = refine_generally(telling_rows(200), options=GeneralOptions(target=0.6, rounds=2), scorers=[Oracle()])
     assert result.total.attacks["oracle"].after <= 0.6
     assert result.total.attacks["oracle"].after < result.total.attacks["oracle"].before
     assert "length" in result.total.attacks
@@ -162,7 +162,7 @@ def test_meaning_takes_part_where_it_is_installed() -> None:
 
 
 def test_a_type_of_too_few_rows_is_left_out_and_says_so() -> None:
-    rows = telling_rows(260).with_columns(
+    rows = telling_rows(160).with_columns(
         type=pl.when(pl.col("id").cast(pl.Int64) < 20).then(pl.lit("rare")).otherwise("type")
     )
     result = refine_generally(rows, options=GeneralOptions(target=0.7, rounds=1))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Pair
 from pairwright.filters.pairs.concepts import Concepts, phrases_of
-from pairwright.filters.pairs.near_duplicates import NearDuplicates
 from pairwright.filters.pairs.shapes import Bounds
 from pairwright.generators.language.tagger import load_tagger
 from tests.examples import examples
+
+if TYPE_CHECKING:
+    from pairwright.filters.pairs.near_duplicates import NearDuplicates
 
 
 @pytest.mark.parametrize(
@@ -38,8 +41,14 @@ def test_bounds_that_nothing_can_meet_are_refused(wrong: dict[str, float]) -> No
         Bounds(**wrong)  # type: ignore[arg-type]
 
 
+def near_duplicates(threshold: float) -> "NearDuplicates":
+    from pairwright.filters.pairs.near_duplicates import NearDuplicates  # imports scipy, which takes a second
+
+    return NearDuplicates(threshold)
+
+
 def test_of_captions_that_are_alike_the_first_stays() -> None:
-    said = NearDuplicates(0.8)
+    said = near_duplicates(0.8)
     assert said.is_new("A man is riding a brown horse on the beach.", "1")
     assert not said.is_new("a man is riding a brown horse on the beach", "2")
     assert said.is_new("a brown man on the beach is riding a horse", "4")
@@ -48,7 +57,7 @@ def test_of_captions_that_are_alike_the_first_stays() -> None:
 
 
 def test_captions_of_one_image_may_be_alike() -> None:
-    said = NearDuplicates(0.8)
+    said = near_duplicates(0.8)
     assert said.is_new("a dog on a couch", "1")
     assert said.is_new("A dog on a couch.", "1")
     assert not said.is_new("a dog on a couch", "2")
@@ -56,7 +65,7 @@ def test_captions_of_one_image_may_be_alike() -> None:
 
 @pytest.mark.parametrize("threshold", [0.01, 0.5, 0.98, 0.99, 1.0])
 def test_any_likeness_can_be_asked_for(threshold: float) -> None:
-    said = NearDuplicates(threshold)
+    said = near_duplicates(threshold)
     assert said.is_new("a dog on a couch", "1")
     assert not said.is_new("A dog on a couch.", "2")
     assert said.is_new("two zebras by the river", "3")
@@ -64,7 +73,7 @@ def test_any_likeness_can_be_asked_for(threshold: float) -> None:
 
 @given(st.lists(st.lists(st.sampled_from(["a", "b", "c", "d", "e", "f"]), min_size=1, max_size=6), max_size=12))
 def test_nobody_goes_without_someone_alike_who_stays(captions: list[list[str]]) -> None:
-    said = NearDuplicates(0.7)
+    said = near_duplicates(0.7)
     staying: list[frozenset[str]] = []
     for at, words in enumerate(captions):
         shingles = frozenset([*words, *map(" ".join, pairwise(words))])

@@ -138,7 +138,7 @@ def test_rows_that_come_in_rejected_stay_as_they_are_and_take_no_part() -> None:
 
 @pytest.mark.parametrize("name", ["swap_att", "replace_att"])
 def test_real_negatives_give_themselves_away_before_and_not_after(real_data: Path, name: str) -> None:
-    corpus = _captions(real_data, images=4000)
+    corpus = _captions(real_data, images=1500)
     frame = read_candidates(real_data / "sugarcrepe_unrefined" / f"{name}.json")
     refined, outcome = refine_candidates(frame, corpus)
     assert all(attack.before > 0.6 for attack in outcome.total.attacks.values())

@@ -446,9 +446,10 @@ def test_what_the_rules_make_passes_the_checks(real_data: Path) -> None:
     thesaurus, tagger = load_wordnet(), load_tagger()
     pool = GeneralEnglish(thesaurus)
     judge, made, passed = EditChecks(thesaurus, pool, tagger), 0, 0
+    makers = (RuleNegatives(thesaurus, pool), RulePositives(thesaurus, pool))
     for source, tokens in zip(captions, tagger.tag(captions), strict=True):
         pair = pair_of(source)
-        for maker in (RuleNegatives(thesaurus, pool), RulePositives(thesaurus, pool)):
+        for maker in makers:
             kept = [row for row in annotate_with(maker, pair, tokens) if row.status == "kept" and row.form != "shuffle"]
             written = [(Asked(row.kind, row.form, row.target), row.text) for row in kept]
             found = judge.check_all(Caption(pair, tokens), written)

@@ -10,7 +10,6 @@ pytest.importorskip("torch", reason="evaluations open models")
 
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import spearmanr
 
 from pairwright.datasets.errors import InputError
 from pairwright.indexes.queries import class_queries
@@ -50,6 +49,8 @@ def test_the_recall_of_guessing_is_the_share_of_all_choices_that_hold_a_match() 
 
 
 def test_rank_correlation_is_spearmans_over_the_other_images() -> None:
+    from scipy.stats import spearmanr  # takes a second
+
     chance = np.random.default_rng(3)
     rows, colours = unit(chance.normal(size=(9, 4))), chance.integers(0, 3, size=(9, 3)).astype(float)
     found = rank_correlations(rows, colours)

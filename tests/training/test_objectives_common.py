@@ -251,7 +251,13 @@ def test_half_precision_inputs_at_scale_100_lose_nothing_but_their_own_rounding(
     assert all(one.isfinite().all() for one in found.values())
 
 
-@every
+# Tracing takes longest of all; these four have every kind of input, and the quick suite is content with them.
+TRACED = ("clip", "hp-hn", "fsc-clip", "two tasks")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in TRACED else pytest.param(name, marks=pytest.mark.slow) for name in NAMES]
+)
 def test_it_is_traced_whole_with_the_same_result(name: str) -> None:
     case, inputs = cases()[name], drawn()
     compiled = torch.compile(case.loss, backend="eager", fullgraph=True)

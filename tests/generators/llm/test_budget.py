@@ -308,8 +308,9 @@ def test_money_is_shown_with_digits_that_tell(amount: float, shown: str) -> None
 
 @pytest.mark.parametrize("limits", [{"max_requests": 12}, {"max_cost": 0.0045}])
 def test_a_run_that_the_budget_ended_sends_only_the_rest_when_it_is_run_again(
-    tmp_path: Path, limits: dict[str, float]
+    tmp_path: Path, limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pairwright.generators.llm.retrying.FIRST_S", 0.01)
     usage = {"prompt_tokens": 60, "completion_tokens": 30}
     script = parse_script({"rules": [{"text": "fine", "usage": usage}], "faults": {"500": 0.1}}, where="test")
     rows = [request(f"row {at}", most=50) for at in range(40)]

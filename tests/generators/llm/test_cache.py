@@ -180,6 +180,7 @@ def process(path: Path, *arguments: object, code: str = WRITING) -> subprocess.P
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_only_its_last_moment(path: Path) -> None:
     """The promise is 100 ms; a busy machine may hold the writing thread up, so three seconds are asked for here."""
     put: dict[int, float] = {}
