@@ -16,6 +16,8 @@ from tests.examples import examples
 
 # One thread for torch, here and in what tests start: tiny tensors wait for a second one longer than the work takes.
 os.environ.setdefault("MKL_NUM_THREADS", "1")
+# Threads of FAISS and torch sleep while they wait for each other: where other tests run beside, to spin takes twice the time.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # A busy machine is no flaw of the code under test. A test may ask for more or fewer, by `examples`, too.
 settings.register_profile("pairwright", deadline=None, max_examples=examples(100))
