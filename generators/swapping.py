@@ -173,9 +173,9 @@ def _makes_sense(caption: Caption, candidates: Candidates, one: NounPhrase, othe
     if caption.head(other) in SURROUNDINGS:
         return False
     wording = " ".join(caption.lower[found.start : found.end])
-    return candidates.usage.may_trade_places(first, wording, second) and (
-        wording not in {"in", "inside"} or candidates.scenes.is_seen(second, wording, first)
-    )
+    # No building stands on a clock tower, however often captions have both.
+    placed = candidates.scenes.is_usual(second, wording, first)
+    return placed and candidates.usage.may_trade_places(first, wording, second)
 
 
 def _is_alive(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> bool:

@@ -256,3 +256,9 @@ def test_of_two_of_a_kind_none_goes_where_something_else_can() -> None:
     assert found
     assert all(text.count("dog") == 2 for text in found)
     assert any("cat" in text for text in made("replace-object", "a dog next to a small dog", *said))
+
+
+def test_what_captions_never_put_so_does_not_trade_places() -> None:
+    said = (*(f"a {one} on a lamp" for one in ("clock", "hat", "bird", "cat")), "a table on a street")
+    assert not made("swap-object", "a lamp on a table", *said)
+    assert "a table on a lamp" in made("swap-object", "a lamp on a table", *said, "a table on a lamp")
