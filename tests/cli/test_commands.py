@@ -216,7 +216,7 @@ def test_verify_finds_a_shard_that_was_cut_off(run: Run, scenes: Path, tmp_path:
 
 @pytest.mark.usefixtures("prefect_database")
 def test_the_demo_builds_through_prefect_and_stands_before_the_truth(run_apart: Run, tmp_path: Path) -> None:
-    told = json.loads(run_apart("demo", "--out", "demo", "--pairs", 150, "--workers", 1, "--json").stdout)
+    told = json.loads(run_apart("demo", "--out", "demo", "--pairs", 60, "--workers", 1, "--json").stdout)
     assert {"shards", "pairs", "card", "report", "oracle"} <= set(told)
     for name in ("negatives", "positives", "turns"):
         assert told["oracle"][name]["kept"] > 0

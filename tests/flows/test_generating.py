@@ -30,6 +30,16 @@ def request(captions: Path, out: Path, workers: int) -> Request:
     return Request("rules-negatives", {}, 3, read, "", out, workers=workers)
 
 
+def test_the_rows_are_the_same_in_batches_of_any_size(
+    captions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for size in (BATCH, 10 * BATCH):
+        monkeypatch.setattr(generating, "BATCH", size)
+        assert run_generator(request(captions, tmp_path / f"{size}.jsonl", 1), print)["captions"] > 2 * BATCH
+    assert (tmp_path / f"{BATCH}.jsonl").read_bytes() == (tmp_path / f"{10 * BATCH}.jsonl").read_bytes()
+
+
+@pytest.mark.slow
 def test_the_rows_are_the_same_for_one_process_and_several(
     captions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
