@@ -1,5 +1,7 @@
 """A name that there is not, wherever it is written: what was meant, and what there is."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.cli.conftest import Run
@@ -29,3 +31,15 @@ def test_a_slip_is_answered_with_the_name_that_was_meant(
     done = run(*command, ok=False)
     assert done.returncode == 2
     assert f"Did you mean {meant}? There are: " in done.stderr
+
+
+@pytest.mark.parametrize("method", [(), ("--method", "llm", "--model", "any", "--base-url", "http://127.0.0.1:1")])
+@pytest.mark.parametrize("kind", ["negatives", "positives", "conversations"])
+def test_a_slip_in_the_types_is_told_before_broken_input_is(
+    run: Run, tmp_path: Path, kind: str, method: tuple[str, ...]
+) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text("{", encoding="utf-8")
+    done = run("generate", kind, str(broken), "--types", "swap-objct", *method, "--out", "out.jsonl", ok=False)
+    assert done.returncode == 2
+    assert f"no such type of {kind[:-1]}: swap-objct" in done.stderr

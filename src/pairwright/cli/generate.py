@@ -91,7 +91,9 @@ def negatives(
     ] = False,
     no_last_resorts: Annotated[
         bool,
-        typer.Option("--no-last-resorts", help="With rules: fewer relations, and none denied (without, has no, away from)."),
+        typer.Option(
+            "--no-last-resorts", help="With rules: fewer relations, and none denied (without, has no, away from)."
+        ),
     ] = False,
     quota: QuotaOption = "",
     max_word_share: ShareOption = 1.0,
@@ -122,9 +124,11 @@ def negatives(
     """
     from pairwright.flows.generating import Request
     from pairwright.generators.balance import Limits
+    from pairwright.generators.llm_negatives import TYPES as BY_MODEL
     from pairwright.generators.negatives import FOR_BENCHMARKS, TYPES
 
-    options: dict[str, Any] = {"per_type": per_type, **_listed("types", types)}
+    named = _types("negative", types, BY_MODEL if method == "llm" else TYPES)
+    options: dict[str, Any] = {"per_type": per_type, **named}
     if method == "llm":
         if both_sides:
             raise UsageError("--both-sides is made by rules. Leave it out, or --method llm.")
@@ -178,7 +182,7 @@ def positives(
     from pairwright.generators.positives import TYPES
 
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    options = _listed("types", types)
+    options = _types("positive", types, TYPES)
     limits = Limits(_quota(quota, TYPES, options.get("types", TYPES)), max_word_share)
     request = Request(f"{method}-positives", options, seed, read, pool, out, limits, workers)
     _run(request, method, asked, as_json=as_json)
@@ -261,8 +265,9 @@ def conversations(
     from pairwright.generators.llm_conversations import TYPES as BY_MODEL
 
     reading = Reading(context, index, calibrate, calibrate_temperature)
-    named = _listed("types", types)
-    wanted = counts_option(counts, named.get("types") or (BY_MODEL if method == "llm" else BY_TEMPLATES))
+    all_types = BY_MODEL if method == "llm" else BY_TEMPLATES
+    named = _types("conversation", types, all_types)
+    wanted = counts_option(counts, named.get("types") or all_types)
     options = {**(named or _listed("types", ",".join(wanted) or None)), **_listed("vocabulary", vocabulary or None)}
     if wanted and ratios:
         raise UsageError("give --counts or --ratios, not both.")
@@ -372,6 +377,13 @@ def _quota(written: str, types: Sequence[str], made: Sequence[str]) -> dict[str,
         refuse_unknown("--quota: no such type:", [kind] if sign else [], types)
         quota |= {kind: int(number)} if sign else dict.fromkeys(made, int(number))
     return quota
+
+
+def _types(of: str, written: str | None, known: Sequence[str]) -> dict[str, Any]:
+    """Return the types that a list names, nothing where it is left out; a slip is told before the input is read."""
+    named = _listed("types", written)
+    refuse_unknown(f"no such type of {of}:", named.get("types", ()), known)
+    return named
 
 
 def _listed(name: str, written: str | None) -> dict[str, Any]:
