@@ -25,7 +25,7 @@ test: check $(FULL)
 	$(PYTEST) -m "not slow"
 
 test-all: check $(FULL)
-	$(PYTEST)
+	PAIRWRIGHT_TEST_EXAMPLES=thorough $(PYTEST)
 
 check: lint types
 
