@@ -12,7 +12,7 @@ from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.language.lemmas import verb_of
-from pairwright.generators.nouns import OF_PEOPLE, SURROUNDINGS
+from pairwright.generators.nouns import OF_PEOPLE, SURROUNDINGS, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.relation_slots import RelationSlot, is_named, is_worn, may_be_others, meant
 from pairwright.generators.relations import (
@@ -62,6 +62,9 @@ _ON_FOOD = frozenset(
     f"{done} with" for done in ("topped", "covered", "filled", "loaded", "garnished", "stuffed", "decorated")
 )
 _WRITTEN = frozenset({"writing", "graffiti", "logo"})  # a wall is not behind it
+# Nobody is photographed holding the shirt of his own; so only where a caption offers nothing else.
+_KEPT_ON = WORN - word_set("hat cap tie glasses sunglasses helmet glove scarf mask goggles jacket coat shoe boot robe")
+_SELDOM = 1e-6
 _TOUCHED = frozenset({"tie", "hat", "cap"})  # one may hold what one wears
 _BUSY = frozenset(DONE_TO_WORN) - {"holding", "carrying"}  # what nobody does who does something else
 _TAKEN = frozenset({"hold", "carry"})
@@ -87,6 +90,8 @@ def belongings(caption: Caption, candidates: Candidates) -> Iterator[RelationSlo
             if word in {"has", "have"}:
                 news = tuple(f"{'is' if word == 'has' else 'are'} {new}" for new in news)
             weights = candidates.odds.of_places(word, news, caption.head(owned))
+            if caption.head(owned) in _KEPT_ON:
+                weights = tuple(_SELDOM * weight for weight in weights)
             yield RelationSlot(at, at + size, news, weights)
 
 

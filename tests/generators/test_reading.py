@@ -262,3 +262,10 @@ def test_what_captions_never_put_so_does_not_trade_places() -> None:
     said = (*(f"a {one} on a lamp" for one in ("clock", "hat", "bird", "cat")), "a table on a street")
     assert not made("swap-object", "a lamp on a table", *said)
     assert "a table on a lamp" in made("swap-object", "a lamp on a table", *said, "a table on a lamp")
+
+
+def test_a_shirt_is_held_only_where_a_caption_offers_nothing_else() -> None:
+    said = ("a man holding a shirt", "a man holding a hat", "a man leading a horse", "a man feeding a horse")
+    assert "a man holding a shirt" in made("replace-relation", "a man in a shirt", *said)
+    assert not any("holding" in text for text in made("replace-relation", "a man in a shirt riding a horse", *said))
+    assert any("holding" in text for text in made("replace-relation", "a man in a hat riding a horse", *said))
