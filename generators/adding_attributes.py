@@ -12,8 +12,8 @@ reverse, so that no word tells which one is true.
 from collections.abc import Iterator, Sequence
 
 from pairwright.generators.added_places import LONGER, Place, attribute_places
-from pairwright.generators.adjective_candidates import adjective_is_said
-from pairwright.generators.attributes import UNTOUCHED, exclude_each_other, opposed
+from pairwright.generators.adjective_candidates import adjective_is_said, keeps_its_colour
+from pairwright.generators.attributes import UNTOUCHED, exclude_each_other, is_colour, opposed
 from pairwright.generators.attributes import place as class_of
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
@@ -105,9 +105,11 @@ def _checked(caption: Caption, phrase: NounPhrase, words: Sequence[str]) -> Iter
     if caption.words.several(caption.head(phrase)) and not caption.plural(phrase):
         yield "", "true_of_image"
         return
-    if not words:
+    keeps = keeps_its_colour(caption, phrase)
+    fitting = [word for word in words if not (keeps and is_colour(word))]
+    if not fitting:
         yield "", "no_candidate"
-    for word in words:
+    for word in fitting:
         yield ("", "true_of_image") if adjective_is_said(word, caption.words) else (word, "")
 
 

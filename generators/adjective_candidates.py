@@ -17,10 +17,12 @@ from pairwright.generators.attributes import (
     is_size,
     same_concept,
 )
+from pairwright.generators.captions import Caption
 from pairwright.generators.context import ImageWords
 from pairwright.generators.draws import Draws
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.nouns import OF_PEOPLE
+from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.synonyms import reword_each_other
 from pairwright.generators.usage import SEEN
 from pairwright.generators.word_knowledge import WordKnowledge
@@ -34,6 +36,8 @@ _COATS = frozenset({"brown", "black", "white", "gray"})  # of fur and feathers
 _GREENS = word_set(
     "park countryside grass grassland grassy hill hillside forest pasture meadow landscape vegetation jungle lawn"
 )
+_COLOURLESS = ("black", "and", "white")
+_PICTURES = word_set("photo photograph picture image photography shot photos pictures images photographs of")
 _WITHERED = frozenset({"brown", "yellow"})
 
 
@@ -139,6 +143,14 @@ class AdjectiveCandidates:
         seen = self._pool.adjacency(adjective, noun) >= SEEN
         known = self._pool.frequency(noun, "NOUN") >= ENOUGH_SAID
         return seen or not known or (not is_colour(adjective) and self._usage.describes(adjective, noun))
+
+
+def keeps_its_colour(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether no other colour would be believed: of a stop sign, or of anything in a picture without colours."""
+    return caption.noun(phrase) == "stop sign" or any(
+        caption.lower[at : at + 3] == _COLOURLESS and not _PICTURES.isdisjoint(caption.lower[at + 3 : at + 5])
+        for at in range(len(caption.lower) - 3)
+    )
 
 
 def adjective_is_said(adjective: str, words: ImageWords) -> bool:

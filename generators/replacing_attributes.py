@@ -7,7 +7,7 @@ captions describe with the new word is left as it is.
 
 from collections.abc import Iterator
 
-from pairwright.generators.adjective_candidates import adjective_is_said
+from pairwright.generators.adjective_candidates import adjective_is_said, keeps_its_colour
 from pairwright.generators.attributes import OPPOSITE, UNTOUCHED, exclude_each_other, is_colour, opposed_beside
 from pairwright.generators.attributes import place as class_of
 from pairwright.generators.box_truth import count_in_doubt
@@ -75,7 +75,8 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
     of_people = noun in PEOPLE
     if word in UNTOUCHED or caption.tag(phrase.head).startswith("NNP") or caption.in_name(at):
         return False
-    if (word == "orange" and noun in _OF_THE_FRUIT) or _is_half(caption, at):
+    stays = is_colour(word) and keeps_its_colour(caption, phrase)
+    if stays or (word == "orange" and noun in _OF_THE_FRUIT) or _is_half(caption, at):
         return False
     if word in _SHADES and is_colour(caption.word(at + 1)):
         return False

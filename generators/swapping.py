@@ -11,7 +11,8 @@ either thing.
 from collections.abc import Iterator
 from itertools import combinations
 
-from pairwright.generators.attributes import UNTOUCHED, exclude_each_other
+from pairwright.generators.adjective_candidates import keeps_its_colour
+from pairwright.generators.attributes import UNTOUCHED, exclude_each_other, is_colour
 from pairwright.generators.box_truth import count_in_doubt, place_in_doubt
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
@@ -233,7 +234,9 @@ def _number(caption: Caption, phrase: NounPhrase) -> str:
 def _single_adjectives(caption: Caption, phrase: NounPhrase) -> list[int]:
     if phrase.joined or not caption.is_thing(phrase) or caption.head(phrase) in OF_PEOPLE:
         return []
-    return [at for at in phrase.adjectives if caption.tag(at) == "JJ" and caption.word(at) not in UNTOUCHED]
+    found = [at for at in phrase.adjectives if caption.tag(at) == "JJ" and caption.word(at) not in UNTOUCHED]
+    keeps = keeps_its_colour(caption, phrase)
+    return [at for at in found if not (keeps and is_colour(caption.word(at)))]
 
 
 def _exchange_adjectives(caption: Caption, one: tuple[NounPhrase, int], other: tuple[NounPhrase, int]) -> Outcome:

@@ -269,3 +269,18 @@ def test_a_shirt_is_held_only_where_a_caption_offers_nothing_else() -> None:
     assert "a man holding a shirt" in made("replace-relation", "a man in a shirt", *said)
     assert not any("holding" in text for text in made("replace-relation", "a man in a shirt riding a horse", *said))
     assert any("holding" in text for text in made("replace-relation", "a man in a hat riding a horse", *said))
+
+
+@pytest.mark.parametrize(
+    ("caption", "fine"),
+    [
+        ("a red stop sign on a street", "a red bus on a street"),
+        ("a black and white photo of a red bus", "a black and white dog near a red bus"),
+        ("black and white of a red bus", "a small photo of a red bus"),
+    ],
+)
+def test_a_stop_sign_stays_red_and_a_picture_without_colours_gets_none(caption: str, fine: str) -> None:
+    said = ("a blue bus", "a green bus", "a blue stop sign", "a green stop sign", "a red stop sign", "a red bus")
+    for kind in ("replace-attribute", "add-attribute", "swap-attribute"):
+        assert not any(" blue " in text or " green " in text for text in made(kind, caption, *said))
+    assert any(" blue " in text or " green " in text for text in made("replace-attribute", fine, *said))
