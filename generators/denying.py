@@ -16,7 +16,7 @@ from pairwright.generators.having import HAVING_LONGER, UNCERTAIN
 from pairwright.generators.language.inflection import article
 from pairwright.generators.nouns import FIGURES, GATHERINGS, MASS
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.placing import MEDIA
+from pairwright.generators.placing import IN, MEDIA
 from pairwright.generators.pronouns import EACH_OTHER
 from pairwright.generators.relation_slots import (
     VERBS,
@@ -66,7 +66,7 @@ _GOING = word_set(
 )
 _ABOVE = word_set("over above across along around between")
 _THERE = word_set("on upon atop in inside within at") | {"on top of", "inside of"}
-_INSIDE, _OUTSIDE = frozenset({"in", "inside", "inside of", "within"}), "outside"
+_OUTSIDE = "outside"
 # One can be outside these, as captions say of few ("outside a pasture").
 _AREAS = ENCLOSED | word_set(
     "area neighborhood suburb pasture district section space garden jungle woods meadow canal bay desert clearing region "
@@ -272,7 +272,7 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
     leaving = caption.tag(found.start - 1) in VERBS and caption.lemmas[found.start - 1] in _GOING
     # Who walks away from a tree may be near it, and so may what is above it.
     new = FAR if wording in _ABOVE or (leaving and wording not in _THERE) else AWAY
-    if wording in _INSIDE and noun in _AREAS and not leaving:
+    if wording in IN and noun in _AREAS and not leaving:
         new = _OUTSIDE
     if not all(map(candidates.usage.is_written, new.split())):
         return "no_candidate"

@@ -73,7 +73,7 @@ _SAT_AT = word_set(
     "table desk counter bar laptop computer monitor keyboard piano podium microphone grill stove cake pizza plate meal food"
 )
 _ON = frozenset({"on", "on top of", "atop", "upon"})
-_IN = frozenset({"in", "inside", "inside of", "within"})
+IN = frozenset({"in", "inside", "inside of", "within"})
 _OFF = frozenset(RIDDEN.values())
 _ALONGRAILS = frozenset({"over", "across", "along", "down"})
 _AWAY_FROM = ("away from",)
@@ -214,8 +214,8 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
             reason = "true_of_image"
             continue
         if (
-            (new in _IN and (solid or wide or noun in TABLES))
-            or (wording == "between" and new in _IN | _ON_AND_UNDER and caption.word(after.end) == "and")
+            (new in IN and (solid or wide or noun in TABLES))
+            or (wording == "between" and new in IN | _ON_AND_UNDER and caption.word(after.end) == "and")
             or (new in _ON_AND_UNDER and noun in _LIMBS)
             or (new in _ON_AND_UNDER and (small or wide))
             or not candidates.usage.stands_before(new, noun)
@@ -275,7 +275,7 @@ def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[st
         wanted += ELSEWHERE_OF_BOUNDED.get(wording, ())
     if noun in WATERS and not of_itself:
         return wanted + ELSEWHERE_OF_WATERS.get(wording, ())
-    fenced = noun == "fence" and wording in _IN  # whatever is within one may be next to it
+    fenced = noun == "fence" and wording in IN  # whatever is within one may be next to it
     if of_itself or fenced or not _NO_BODIES.isdisjoint({noun, *inside}):
         return wanted
     wanted += ELSEWHERE_OF_BODIES.get(wording, ()) + (ELSEWHERE_OF_HOLLOWS.get(wording, ()) if noun in HOLLOWS else ())
@@ -283,8 +283,8 @@ def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[st
         wanted += ELSEWHERE_OF_TABLES.get(wording, ())
     if noun in SEATS or noun in CARRIERS:  # in and on them is the same
         if wording in _ON:
-            return tuple(new for new in wanted if new not in _IN)
-        if wording in _IN:
+            return tuple(new for new in wanted if new not in IN)
+        if wording in IN:
             return tuple(new for new in wanted if new not in _ON)
     return wanted
 
