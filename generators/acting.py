@@ -13,7 +13,7 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import verb_of
 from pairwright.generators.nouns import FLYING, FRAMES, GATHERINGS, OF_PEOPLE, PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.relation_slots import VERBS, RelationSlot, before_it, meant
+from pairwright.generators.relation_slots import VERBS, RelationSlot, before_it, has_none_beside, meant
 from pairwright.generators.relations import CARRIERS, RIDDEN, ROOMS, WATERS
 from pairwright.generators.verbs import (
     ALWAYS,
@@ -72,7 +72,7 @@ _HANGS = word_set(
 _HUNG_ON = word_set("wall fence hook door rack tree pole post line branch side window building rope tower board")
 _DONE_TO = word_set("eat drink cook bake cut slice serve use ride drive read fly")  # "ready to eat", of what is eaten
 _COMPASS = word_set("north south east west northward southward eastward westward home")
-_SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
+SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
 
 
 def verbs_of(caption: Caption) -> list[int]:
@@ -174,7 +174,7 @@ def doer_of(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | N
         if caption.tag(doer.start - 1) not in {"IN", "TO"}:
             break
         governed_by = caption.word(doer.start - 1)
-        if governed_by == "of" and caption.word(doer.start - 2) not in _SIDES:
+        if governed_by == "of" and caption.word(doer.start - 2) not in SIDES:
             return doer
         whose = caption.ending_at(doer.start - 1)
         if whose is None or caption.head(whose) in FRAMES - GATHERINGS:
@@ -281,6 +281,7 @@ def _takes(caption: Caption, candidates: Candidates, slot: RelationSlot, verb: s
     return (
         (verb != "wear" or not WORN.isdisjoint(names))
         and keeps_its_way(caption.lemmas[slot.start], verb, caption.word(after.end))
+        and not has_none_beside(caption, after)
         and (caption.tag(after.end) != "RP" or verb in _MOVING)  # "holding a phone | up"
         and not (caption.lemmas[slot.start] == "watch" and caption.tag(after.end) in VERBS)  # "watching kites | fly"
         and not (caption.lemmas[slot.start] == "hold" and is_in_hand(caption, after))

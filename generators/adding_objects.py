@@ -43,6 +43,7 @@ from pairwright.generators.presence import (
 from pairwright.generators.wordlists import word_set
 
 _LOOKED_AT = 2  # phrases of a caption, beside which a thing may be in view
+_COMPARED = 4  # things that would do, of which one is taken that goes well with the rest
 _NEAREST = 8  # things of about the same length, of which the best is taken
 # Beside, in or on these another thing may be said to be by "with"; of other things it would be a part.
 _HOLDING = word_set(
@@ -58,7 +59,7 @@ def add_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator
     for place in rng.shuffled(places):
         nouns = candidates.addable.beside(caption.head(place.phrase), rng)
         joining = (noun for noun in nouns if _joins(caption, candidates, place, noun))
-        for noun, reason in _absent(caption, candidates, joining):
+        for noun, reason in _better_first(caption, candidates, _absent(caption, candidates, joining), rng):
             yield place.change(indefinite(noun)) if noun else reason
         yield "no_candidate"
     yield from _absent_from_view(caption, candidates, rng)
@@ -70,7 +71,7 @@ def _absent_from_view(caption: Caption, candidates: Candidates, rng: Draws) -> I
     beside = rng.shuffled(caption.things)[:_LOOKED_AT] if found else []
     for phrase in beside:
         nouns = candidates.addable.beside(caption.head(phrase), rng)
-        for noun, reason in _absent(caption, candidates, nouns):
+        for noun, reason in _better_first(caption, candidates, _absent(caption, candidates, nouns), rng):
             claim = _claim(caption, candidates, found, [noun], rng) if noun else None
             yield claim.of(indefinite(noun)) if claim is not None else reason or "no_candidate"
 
@@ -190,6 +191,18 @@ def _absent(caption: Caption, candidates: Candidates, nouns: Iterable[str]) -> I
             yield "", "true_of_image"
         else:
             yield noun, ""
+
+
+def _better_first(
+    caption: Caption, candidates: Candidates, found: Iterator[tuple[str, str]], rng: Draws
+) -> Iterator[tuple[str, str]]:
+    """Yield what `_absent` does, some at a time, of those sooner what goes well with the rest of the caption."""
+    while some := list(islice(found, _COMPARED)):
+        nouns = [noun for noun, _ in some if noun]
+        if len(nouns) == _COMPARED:  # of fewer, all are to have their turn
+            nouns = candidates.company.better_first(nouns, caption.company, rng)
+        yield from ((noun, "") for noun in nouns)
+        yield from (each for each in some if not each[0])
 
 
 def _absent_like(caption: Caption, candidates: Candidates, true: str, place: Place, rng: Draws) -> str:

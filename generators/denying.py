@@ -21,6 +21,7 @@ from pairwright.generators.pronouns import EACH_OTHER
 from pairwright.generators.relation_slots import (
     VERBS,
     before_it,
+    has_none_beside,
     is_bound,
     is_named,
     is_place,
@@ -44,6 +45,7 @@ _SOME = word_set("some several many various multiple numerous")  # "without any"
 _AMOUNTS = word_set(
     "lot lots bunch plenty variety assortment array arrangement selection number amount couple pair pile"
 )
+_SORTED = word_set("different various assorted mixed")  # "a variety of different dishes"
 _KINDS = word_set("kind type sort piece")  # "many pieces of furniture", but "a piece of cake"
 # What is no thing to be moved, and can be had all the same.
 _HAD = word_set("item object thing number word letter picture writing dirt pile row piece reflection shade pattern")
@@ -135,7 +137,7 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, size: int = 1) -
         return "no_edit"
     thing = _of_an_amount(caption, after)
     if thing is not None:
-        fits = size == 1 and caption.tag(at - 1).startswith("NN")
+        fits = caption.tag(at - 1).startswith("NN") or size > 1
         return _none_at_all(caption, candidates, (at, thing), "without any") if fits else "not_grammatical"
     amount = _amount(caption, after)
     if _stays(caption, after, at, size, gone=bool(amount)):
@@ -190,6 +192,7 @@ def _stays(caption: Caption, thing: NounPhrase, at: int, size: int, *, gone: int
         or caption.tag(thing.end)[:2] in {"JJ", "RB", "RP"}
         or (after in _UP and beyond.startswith("VB"))
         or (size > 1 and caption.word(at - 1) in _NEARLY)  # "half full of"
+        or has_none_beside(caption, thing)
         or (after == "and" and beyond == "VBG")  # "with a hat and wearing a tie"
         or (after == "with" and beyond == "PRP$")  # "with his left hand"
         or (caption.tag(thing.start) == "PRP$" and caption.head(thing) in NO_PLACE)  # "with his head in his hands"
@@ -205,7 +208,8 @@ def _none_at_all(caption: Caption, candidates: Candidates, place: tuple[int, Nou
         return "not_grammatical"
     if not all(map(candidates.usage.is_written, new.split())):
         return "no_candidate"
-    changes = (caption.change(at, thing.start, new), *_with_or(caption, candidates, thing, at))
+    start = thing.start + (caption.word(thing.start) in _SORTED)
+    changes = (caption.change(at, start, new), *_with_or(caption, candidates, thing, at))
     return _all_of(caption, thing, changes, any_of_it=new.endswith("any"))
 
 

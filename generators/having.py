@@ -7,25 +7,24 @@ Such a thing is put beside its owner by words that captions use all the time, an
 
 from collections.abc import Iterator
 
-from pairwright.generators.acting import lives
+from pairwright.generators.acting import SIDES, lives
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
 from pairwright.generators.draws import Draws
 from pairwright.generators.language.lemmas import verb_of
 from pairwright.generators.nouns import OF_PEOPLE, SURROUNDINGS, WORN
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.relation_slots import RelationSlot, is_named, is_worn, may_be_others, meant
+from pairwright.generators.relation_slots import RelationSlot, has_none_beside, is_named, is_worn, may_be_others, meant
 from pairwright.generators.relations import (
-    BEDDING,
-    BEDS,
     BESIDE_IT,
-    BESIDE_ROOMS,
     DONE_TO_WORN,
     FOODS,
     HANDLED,
     HOLDERS,
     NO_PLACE,
     PARTS_OF_BUILDINGS,
+    POURED,
+    TABLES,
     TOPPINGS,
     WITH_PARTS,
 )
@@ -43,6 +42,10 @@ HAVING_LONGER = frozenset(
         ("including",),
         ("featuring",),
     }
+    | {
+        (state, "with")
+        for state in ("cluttered", "packed", "piled", "littered", "laden", "crowded", "dotted", "lit", "furnished")
+    }
     | {("garnished", "with"), ("stacked", "with"), ("decorated", "in")}
     | {("covered", "with"), ("covered", "in"), ("loaded", "with"), ("surrounded", "by"), ("lined", "with")}
 )
@@ -58,10 +61,10 @@ _MOUNTED = word_set("bike bicycle motorcycle horse elephant surfboard scooter mo
 _RIDES = (
     frozenset().union(*map(forms_of, ("ride", "surf", "sit", "jump", "drive"))) | word_set("on trick wave rider race")
 ) - {"bike", "bikes", "bicycle"}  # the thing itself
+_DISHES = HOLDERS - TABLES - {"shelf"}  # a table is not next to what is on it: it would have to float
 _ON_FOOD = frozenset(
     f"{done} with" for done in ("topped", "covered", "filled", "loaded", "garnished", "stuffed", "decorated")
 )
-_WRITTEN = frozenset({"writing", "graffiti", "logo"})  # a wall is not behind it
 # Nobody is photographed holding the shirt of his own; so only where a caption offers nothing else.
 _KEPT_ON = WORN - word_set("hat cap tie glasses sunglasses helmet glove scarf mask goggles jacket coat shoe boot robe")
 _SELDOM = 1e-6
@@ -69,6 +72,7 @@ _TOUCHED = frozenset({"tie", "hat", "cap"})  # one may hold what one wears
 _BUSY = frozenset(DONE_TO_WORN) - {"holding", "carrying"}  # what nobody does who does something else
 _TAKEN = frozenset({"hold", "carry"})
 _SURROUNDED = ("surrounded", "by")
+_FIXED = word_set("inside on up")
 _HELD = frozenset({("holding",), ("carrying",), _SURROUNDED})
 
 
@@ -101,7 +105,7 @@ def _beside(
     """Return what excludes that one thing has another."""
     one, other = caption.head(owner), caption.head(owned)
     if one in HOLDERS and wording not in {"in", "has", "have"}:
-        return () if other in _PARTS else BESIDE_ROOMS if wording == "of" else BESIDE_IT
+        return BESIDE_IT if one in _DISHES and other not in _PARTS | POURED else ()
     if wording == "of" or tuple(wording.split()) in _HELD:
         return ()
     if is_worn(caption, owned) and lives(caption, candidates, owner):
@@ -113,9 +117,9 @@ def _beside_whole(candidates: Candidates, wording: str, things: tuple[str, str])
     """Return what excludes that a thing is a part of another, in it or in somebody's hand."""
     one, other = things
     upon = wording in _ON_FOOD and one in FOODS and candidates.things.is_of(other, "food")
-    wholes = ((FOODS, TOPPINGS), (BEDS, BEDDING), (WITH_PARTS, PARTS_OF_BUILDINGS))
+    wholes = ((FOODS, TOPPINGS), (WITH_PARTS, PARTS_OF_BUILDINGS))
     if upon or any(one in whole and other in parts for whole, parts in wholes):
-        return BESIDE_ROOMS if other in _WRITTEN else BESIDE_IT
+        return BESIDE_IT
     if wording == "with" and one in OF_PEOPLE and other in _MOUNTED:
         return (*HANDLED, "on")
     handled = wording == "with" and one in OF_PEOPLE and other not in NO_PLACE
@@ -129,8 +133,9 @@ def beside_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng:
         return "no_edit"
     owned = meant(caption, owned)
     noun = caption.head(owned)
-    if not ANAPHORS.isdisjoint(caption.lower[slot.start :]) or caption.word(owned.end) in {"inside", "on", "up"}:
-        return "not_grammatical"  # "a table next to a vase on it", "a box in front of pizza inside"
+    anaphors = not ANAPHORS.isdisjoint(caption.lower[slot.start :])
+    if anaphors or has_none_beside(caption, owned) or _is_fixed(caption, owned.end):
+        return "not_grammatical"  # "a table next to a vase on it", "a box next to pizza inside"
     if not is_named(caption, owned) or not caption.is_whole(owned) or noun in SURROUNDINGS:
         return "not_grammatical"
     if (caption.head(owner) in HOLDERS and may_be_others(caption, owner)) or not UNCERTAIN.isdisjoint(
@@ -154,6 +159,13 @@ def beside_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng:
     return reason
 
 
+def _is_fixed(caption: Caption, at: int) -> bool:
+    """Whether what comes next tells where on its owner a thing is: "on top", "at the top", "in the front"."""
+    return caption.word(at) in _FIXED or (
+        caption.word(at) in {"at", "in"} and not SIDES.isdisjoint(caption.lower[at + 1 : at + 3])
+    )
+
+
 def _suits(caption: Caption, candidates: Candidates, owned: NounPhrase, new: tuple[str, str]) -> bool:
     """Whether captions have a relation, or a verb with its preposition, before such a thing; garments may be anywhere."""
     (verb, words), noun = new, caption.head(owned)
@@ -163,5 +175,7 @@ def _suits(caption: Caption, candidates: Candidates, owned: NounPhrase, new: tup
     if preposition:
         return candidates.usage.are_said_before(verb, preposition, noun)
     return candidates.usage.is_written(words) and (
-        verb == "drop" or (worn and verb in _TAKEN and noun not in _TOUCHED) or candidates.usage.has_object(verb, noun)
+        (verb == "drop" and not candidates.things.is_alive(noun))
+        or (worn and verb in _TAKEN and noun not in _TOUCHED)
+        or candidates.usage.has_object(verb, noun)
     )

@@ -39,6 +39,7 @@ from pairwright.generators.wordlists import word_set
 
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
 LEVELS = 2  # of WordNet between a word and its co-hyponyms
+COMPARED = 3  # nouns that would do, of which one is taken that goes well with the rest of the caption
 KNOWN = 20  # captions with the old noun in a place, for the new one's not being there to tell anything
 _ANIMALS = (
     "dog",
@@ -151,15 +152,20 @@ class NounCandidates:
         return tuple(noun for noun in _ANIMALS if self._usage.is_frequent(noun, "NOUN"))
 
     def _first(self, found: Urn, slot: NounSlot, words: ImageWords, rng: Draws) -> tuple[str, str]:
-        reason = "no_candidate"
+        reason, fitting = "no_candidate", list[str]()
         for candidate in rng.out_of(found, TRIED):
             if not (self._fits_after(candidate, slot) and self._fits_around(candidate, slot)):
                 continue
             if self._names.is_said(candidate, slot.noun, words):
                 reason = "true_of_image"
             elif self._is_in_place(candidate, slot) and self._fits(candidate, slot.noun, slot.context):
-                return candidate, ""
-        return "", reason
+                fitting.append(candidate)
+                if len(fitting) == COMPARED:
+                    break
+        if len(fitting) < COMPARED:  # so few that all are to have their turn
+            return (fitting[0], "") if fitting else ("", reason)
+        rest = [lemma for lemma in slot.context if lemma not in slot.noun.split()]
+        return self._company.better_first(fitting, rest, rng)[0], ""
 
     def _is_in_place(self, candidate: str, slot: NounSlot) -> bool:
         """Whether captions put such things as are told at the candidate, and the candidate where it is told to be."""

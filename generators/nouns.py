@@ -263,7 +263,7 @@ FIGURES = word_set("circle square triangle star heart cross rectangle diamond ov
 WORN = word_set(
     "shirt jacket coat suit dress uniform hat cap costume sweater vest skirt pants jeans shorts wetsuit outfit clothes "
     "clothing gear attire tie robe apron hoodie t-shirt blouse bikini swimsuit trunk sunglasses glasses helmet glove shoe "
-    "boot sock sandal goggles scarf mask top tuxedo pajamas overalls underwear tutu kimono jersey"
+    "boot sock sandal sneaker slipper sweatshirt cardigan blazer goggles scarf mask top tuxedo pajamas overalls underwear tutu kimono jersey"
 )
 
 # What may be said to be in the air.

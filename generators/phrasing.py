@@ -29,7 +29,7 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import FLYING, GATHERINGS, PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import VEHICLES
-from pairwright.generators.relation_slots import VERBS, RelationSlot, is_named, meant, others_there
+from pairwright.generators.relation_slots import VERBS, RelationSlot, has_none_beside, is_named, meant, others_there
 from pairwright.generators.relations import NO_PLACE, RAILS, WATERS
 from pairwright.generators.verbs import (
     ALWAYS_IN_WORDS,
@@ -230,6 +230,7 @@ def other_phrase(caption: Caption, candidates: Candidates, slot: RelationSlot, r
     if (
         after is None
         or not caption.is_whole(after)
+        or has_none_beside(caption, after)
         or not (ANAPHORS - OWN).isdisjoint(caption.lower[after.start : after.end])
     ):
         return "not_grammatical"

@@ -48,9 +48,11 @@ from pairwright.generators.relations import (
     HOLLOWS,
     INSTEAD_OF,
     NO_PLACE,
+    POURED,
     RAILS,
     RIDDEN,
     ROADS,
+    ROOMS,
     SEATS,
     SLOPES,
     SURFACES,
@@ -80,6 +82,7 @@ _AWAY_FROM = ("away from",)
 _ON_AND_UNDER = _ON | {"under", "underneath", "beneath"}
 _TAKEN_IN = frozenset({"eat", "drink"})
 _PUT_IN = word_set("put place insert stick pour stuff load pack set")
+_OPENINGS, _OUTSIDE = word_set("window doorway fence"), "outside"
 _DEGREES = word_set("very too so pretty extremely fairly quite")
 _NOT_OWN = ANAPHORS - OWN
 _OWN_PLACES = TABLES | SEATS | CARRIERS | frozenset(RIDDEN) | HOLDERS | ENCLOSED  # "his desk" is one to be beside
@@ -99,7 +102,7 @@ _LARGER = SURROUNDINGS | word_set(
     "bridge tunnel building house barn store shop hangar warehouse church dock water tree"
 )
 _LIMBS = word_set("arm hand leg lap head back shoulder neck face foot knee wrist chest")  # nothing is under his arm
-_IN_BOWLS = word_set("soup salad water milk cereal sauce")
+_OUTDOORS = word_set("outside outdoors outdoor")
 _LARGE_BEASTS = word_set("zebra giraffe elephant horse cow bull sheep camel donkey pony rhino buffalo bison moose ox")
 _CLIMBED = word_set("fence tree pole post wall bush")
 
@@ -200,6 +203,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
     solid = _holds_nothing(caption, candidates, after)
     small = _is_under_nobody(caption, candidates, before, noun)
     wide = _is_wide(caption, before, noun)
+    open_air = noun in ENCLOSED and not _OUTDOORS.isdisjoint(caption.lower)  # "standing outside in a building"
     if before is not None and caption.head(before) in _ON_THE_SHORE and noun in WATERS:
         return "true_of_image"
     laid = wording == "at" and not (before is not None and candidates.things.is_alive(caption.head(before)))
@@ -214,7 +218,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
             reason = "true_of_image"
             continue
         if (
-            (new in IN and (solid or wide or noun in TABLES))
+            (new in IN and (solid or wide or open_air or noun in TABLES))
             or (wording == "between" and new in IN | _ON_AND_UNDER and caption.word(after.end) == "and")
             or (new in _ON_AND_UNDER and noun in _LIMBS)
             or (new in _ON_AND_UNDER and (small or wide))
@@ -256,7 +260,9 @@ def _is_wide(caption: Caption, before: NounPhrase | None, noun: str) -> bool:
 def _holds_nothing(caption: Caption, candidates: Candidates, after: NounPhrase) -> bool:
     """Whether nothing told is inside a thing: what lives or is eaten, or another of what was named ("a train by a train")."""
     noun = caption.head(after)
-    eaten = noun not in _IN_BOWLS and (noun in FOODS or candidates.things.is_of(noun, "food"))  # "a cup in a doughnut"
+    eaten = noun not in POURED | {"salad"} and (
+        noun in FOODS or candidates.things.is_of(noun, "food")
+    )  # "a cup in a doughnut"
     lives = candidates.things.is_alive(noun) and noun not in GATHERINGS
     return eaten or lives or any(caption.head(each) == noun for each in caption.phrases if each.end <= after.start)
 
@@ -264,11 +270,9 @@ def _holds_nothing(caption: Caption, candidates: Candidates, after: NounPhrase) 
 def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[str, ...]:
     """Return what excludes a wording before such a thing."""
     noun, inside = caption.head(after), caption.lower[after.start : after.end]
-    wanted = ELSEWHERE.get(wording, ()) + _across_roads(wording, noun)
-    if noun in GROUNDS:
-        wanted += ELSEWHERE_OF_GROUNDS.get(wording, ())
-    if noun in ENCLOSED:
-        wanted += ELSEWHERE_OF_ENCLOSED.get(wording, ())
+    wanted = _directions(wording, noun) + _off_and_outside(wording, noun)
+    if noun in ROOMS and wording in IN:
+        return wanted  # a bed is not next to a bedroom
     anaphors = _NOT_OWN if noun in _OWN_PLACES else ANAPHORS
     of_itself = not anaphors.isdisjoint(inside) or noun in NO_PLACE  # "a cap on its head" is nowhere else
     if noun in BOUNDED and not of_itself:
@@ -286,6 +290,20 @@ def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[st
             return tuple(new for new in wanted if new not in IN)
         if wording in IN:
             return tuple(new for new in wanted if new not in _ON)
+    return wanted
+
+
+def _off_and_outside(wording: str, noun: str) -> tuple[str, ...]:
+    return (ELSEWHERE_OF_GROUNDS.get(wording, ()) if noun in GROUNDS else ()) + (
+        ELSEWHERE_OF_ENCLOSED.get(wording, ()) if noun in ENCLOSED else ()
+    )
+
+
+def _directions(wording: str, noun: str) -> tuple[str, ...]:
+    """Return what excludes a wording before whatever thing, and a direction on a road."""
+    wanted = ELSEWHERE.get(wording, ()) + _across_roads(wording, noun)
+    if wording == "through" and noun in _OPENINGS:  # "the sun shining through the window"
+        return tuple(new for new in wanted if new != _OUTSIDE)
     return wanted
 
 

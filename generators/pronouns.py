@@ -14,8 +14,9 @@ from pairwright.generators.draws import Draws
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import GATHERINGS, OPEN_PLACES, SURROUNDINGS
 from pairwright.generators.phrases import NounPhrase
+from pairwright.generators.placing import VEHICLES
 from pairwright.generators.relation_slots import RelationSlot, before_it, is_bound, is_named, may_be_others
-from pairwright.generators.relations import BESIDE_ROOMS, EVENTS, ROOMS, SURFACES, TOPPINGS
+from pairwright.generators.relations import BESIDE_IT, EVENTS, ROOMS, SURFACES, TOPPINGS
 from pairwright.generators.verbs import ON_SCREEN
 from pairwright.generators.wordlists import word_set
 
@@ -58,6 +59,9 @@ _OWNS = word_set("with has have having that where and containing")
 _BACK_AND_FRONT = {"background": "foreground", "foreground": "background"}
 # What stands behind a thing as a wall does: it may be in front of it, and on or under it never.
 _NEVER_ON_IT = OPEN_PLACES | SURROUNDINGS | SURFACES | word_set("building fence house window door people person crowd")
+_FASTENED = word_set(
+    "clock graffiti writing sign sticker logo word letter number name picture painting drawing face label design pattern"
+)
 _RUN_AFTER = word_set("run go chase look race walk one")
 _FLYING = word_set(
     "plane airplane jet helicopter jetliner airliner aircraft biplane bird seagull gull eagle hawk pigeon"
@@ -154,13 +158,13 @@ def _is_part_of_it(caption: Caption, candidates: Candidates, slot: RelationSlot,
 def _may_be(candidates: Candidates, one: str, new: str, other: str) -> bool:
     """Whether a thing may be, by that wording, at another for all that captions say of such things."""
     if other in ROOMS:
-        return new in BESIDE_ROOMS
+        return new in BESIDE_IT
     if other in OPEN_PLACES or other in SURROUNDINGS or other in SURFACES:
         return False
     if new in _UPON and (one in _NEVER_ON_IT or candidates.things.is_alive(other)):
         return False
-    if one in TOPPINGS and new not in _SIDE_BY_SIDE:
-        return False  # cream that is behind a cake
+    if (one in TOPPINGS or one in _FASTENED) and new not in _SIDE_BY_SIDE:
+        return False  # cream behind a cake, a clock under its tower
     return candidates.usage.stands_before(new, other)
 
 
@@ -171,11 +175,12 @@ def _of_each_other(caption: Caption, candidates: Candidates, slot: RelationSlot,
         candidates.things.is_alive(caption.head(each)) or caption.head(each) in GATHERINGS for each in caption.phrases
     )
     heaped = any(candidates.things.is_of(caption.head(each), "food") for each in caption.phrases)
+    parked = any(caption.head(each) in VEHICLES for each in caption.phrases)
     if caption.lemmas[slot.start - 1] in _PILED:
         return "no_edit"  # "stacked on top of each other"
     reason = "no_candidate"
     for new in rng.by_weight(slot.news, slot.weights):
-        if new == "on top of" and (lives or heaped or things is None):
+        if new == "on top of" and (lives or heaped or parked or things is None):
             continue
         if not (caption.words.has(new) or (new == "behind" and caption.words.has_any(_IN_A_ROW))):
             return (caption.change(slot.start, slot.end, new),)

@@ -64,6 +64,11 @@ def is_place(caption: Caption, start: int, after: NounPhrase) -> bool:
     return start > 0 and is_named(caption, after) and caption.is_whole(after)
 
 
+def has_none_beside(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a text goes on to say what is missing, which goes with the old words: "wearing a jacket | and no pants"."""
+    return caption.lower[phrase.end : phrase.end + 2] == ("and", "no")
+
+
 def others_there(caption: Caption, before: NounPhrase | None, after: NounPhrase) -> bool:
     """Whether another thing, or a thing at another place, of the same name may be what is told."""
     noun = caption.head(after)

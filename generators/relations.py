@@ -291,20 +291,19 @@ HOLDERS = word_set(
     "plate bowl tray basket box platter bucket crate dish pan pot container vase jar cart bin skillet saucer suitcase "
     "table counter shelf desk countertop"
 )
-BESIDE_IT = ("next to", "near", "by", "behind", "in front of", "beside")
-BESIDE_ROOMS = ("next to", "near", "by", "beside")
+BESIDE_IT = ("next to", "near", "by", "beside")
 # What is on a pizza or a bed, or is a part of a building, a tower or a bus, is not beside it; the rooms stand apart.
 ROOMS = word_set("kitchen bathroom bedroom room restroom office garage store shop classroom kitchenette")
 FOODS = word_set(
     "pizza sandwich burger hamburger cheeseburger cake cupcake salad pasta donut doughnut pie soup pancake waffle omelet "
     "dog hotdog bagel toast sub spaghetti dessert pastry"
 )
+POURED = word_set("soup water milk cereal sauce")  # in its bowl, and not beside it
 TOPPINGS = word_set(
     "cheese pepperoni mushroom onion tomato olive spinach basil sauce ketchup mustard relish chili bacon ham sausage "
     "frosting icing sprinkle candle lettuce pepper topping mayonnaise butter syrup cream chocolate jalapeno pickle "
     "cucumber crust glaze icing powder sugar herb avocado egg strawberry blueberry cherry feta mozzarella slaw"
 )
-BEDS = word_set("bed couch sofa crib bunk")
 BEDDING = word_set("pillow blanket quilt sheet comforter cover bedspread cushion duvet bedding linen")
 WITH_PARTS = word_set(
     "building tower house church bus train truck car van plane airplane jet boat ship clock bench sign station structure "

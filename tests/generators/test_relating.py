@@ -74,11 +74,11 @@ def test_without_last_resorts_nothing_is_denied(caption: str) -> None:
     assert found(last_resorts=False) == found(last_resorts=True) - denied
 
 
-@pytest.mark.parametrize("caption", ["a table with a dog", "a table with a dog and a cat", "a table full of dogs"])
-def test_what_a_table_holds_is_put_beside_it(pool: PoolStatistics, caption: str) -> None:
+@pytest.mark.parametrize("caption", ["a box with a dog", "a box with a dog and a cat", "a box full of dogs"])
+def test_what_a_box_holds_is_put_beside_it(pool: PoolStatistics, caption: str) -> None:
     found = made(pool, "replace-relation", caption)
     assert found
-    assert all(any(f"a table {there} " in text for there in BESIDE_IT) for text in found)
+    assert all(any(f"a box {there} " in text for there in BESIDE_IT) for text in found)
 
 
 def test_what_is_said_to_be_on_it_is_not_put_beside_it_and_left_on_it(pool: PoolStatistics) -> None:
