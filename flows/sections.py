@@ -142,7 +142,7 @@ class NegativesSection(MadeSection):
     per_type: int = Field(1, ge=1, description="negatives of each type a caption")
     last_resorts: bool = Field(
         default=True,
-        description="by rules: where no relation can be exchanged, deny one (without, has no, away from), which shows in the text",
+        description="by rules: where no relation can be exchanged, deny one (without, has no, far from), which shows in the text",
     )
     both_sides: bool = Field(
         default=False, description="by rules: a rewritten, true caption beside each negative, to compare it with"

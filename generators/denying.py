@@ -1,4 +1,4 @@
-"""REPLACE a relation by its denial: a thing is taken away ("without", "has no"), or put "away from" where it is.
+"""REPLACE a relation by its denial: a thing is taken away ("without", "has no"), or put "far from" where it is.
 
 False of whatever place or thing, and for that reason the last resort: whoever reads texts alone sees through it. What is
 taken away takes along what is joined to it: "a room without chairs or a table".
@@ -66,7 +66,6 @@ _GOING = word_set(
     "walk run go ride drive fly sail move travel head pull turn swim jog march roll race glide drift hop crawl climb jump "
     "ski skate skateboard snowboard surf come roam trot gallop hike step stroll navigate cruise push drag lead carry"
 )
-_ABOVE = word_set("over above across along around between")
 _THERE = word_set("on upon atop in inside within at") | {"on top of", "inside of"}
 _OUTSIDE = "outside"
 # One can be outside these, as captions say of few ("outside a pasture").
@@ -274,8 +273,8 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
     if not ANAPHORS.isdisjoint(inside) or not (_stands_alone(caption, after) or _is_telegram(caption, before)):
         return "not_grammatical"
     leaving = caption.tag(found.start - 1) in VERBS and caption.lemmas[found.start - 1] in _GOING
-    # Who walks away from a tree may be near it, and so may what is above it.
-    new = FAR if wording in _ABOVE or (leaving and wording not in _THERE) else AWAY
+    # Who rides on a street may ride away from it; who walks by a tree may do so as well, and still be near it.
+    new = AWAY if leaving and wording in _THERE else FAR
     if wording in IN and noun in _AREAS and not leaving:
         new = _OUTSIDE
     if not all(map(candidates.usage.is_written, new.split())):

@@ -92,7 +92,7 @@ def negatives(
     no_last_resorts: Annotated[
         bool,
         typer.Option(
-            "--no-last-resorts", help="With rules: fewer relations, and none denied (without, has no, away from)."
+            "--no-last-resorts", help="With rules: fewer relations, and none denied (without, has no, far from)."
         ),
     ] = False,
     quota: QuotaOption = "",
