@@ -6,7 +6,8 @@ the pool. SWAP exchanges what "and" joins ("a cat and a dog" gives "a dog and a 
 determiner and adjectives. Truth comes first: whatever might change the meaning is skipped.
 
 For each asked type there is one annotation, kept or rejected with its reason (`captions.REASONS`); `may_be_false`
-stands for a swap that could change the meaning. See The Hard Positive Truth, section 3, for why training needs these.
+stands for a swap that could change the meaning, or for a word of two senses. See The Hard Positive Truth, section 3, for
+why training needs these.
 """
 
 import random
@@ -23,7 +24,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.rewording import Reworder
 
 NAME = "rules-positives"
-VERSION = 6
+VERSION = 7
 TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
 
 

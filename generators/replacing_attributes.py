@@ -25,7 +25,10 @@ _SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
 # "Several" may be any number from two or three on; only of many there are surely not two.
 _AMOUNTS = {"many": ("two", "few"), "numerous": ("two", "few")}
 _YOUNG = frozenset({"little", "small", "tiny"})  # of people
-_ONE_WORD = frozenset({("brand", "new"), ("new", "born"), ("stained", "glass"), ("stainless", "steel")})
+_ONE_WORD = frozenset({
+    ("brand", "new"), ("new", "born"), ("stained", "glass"), ("stainless", "steel"), ("golden", "brown"),
+    ("happy", "birthday"), ("happy", "new"), ("new", "year"), ("year", "old"), ("years", "old"),
+})  # fmt: skip
 _FILLING = word_set(
     "filled full people crowd cars car traffic person pedestrians buses bus vehicles shoppers persons men women packed busy"
 )

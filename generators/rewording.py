@@ -15,7 +15,7 @@ from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.nouns import MASS, OF_PEOPLE, PLURAL_ONLY
 from pairwright.generators.phrases import NUMBER_WORDS, NounPhrase, span
-from pairwright.generators.synonyms import ATTRIBUTES, OBJECTS, RELATIONS, RELATIONS_OF
+from pairwright.generators.synonyms import ATTRIBUTES, OBJECTS, OTHER_SENSES, RELATIONS, RELATIONS_BESIDE, RELATIONS_OF
 from pairwright.generators.wordlists import word_set
 
 _LONGEST = max(len(wording.split()) for wording in RELATIONS)
@@ -23,11 +23,17 @@ _LONGEST = max(len(wording.split()) for wording in RELATIONS)
 _NEVER = word_set(
     "cat dog bus train plate court bat ball glass bear counter board stand fan square star cross hand mitt floor "
     "flooring leaf foliage appliance gadget sort kind commode terminal depot disk saucer toilet potty bottom underside "
-    "closet cupboard bare nude naked"
+    "closet cupboard bare nude naked aged canvas canvass sail woof pick shake shingle corsage bouquet chute parachute "
+    "palace castle gap opening film movie toad frog sunshade awning setup apparatus bedclothes bedding menagerie zoo sled "
+    "sleigh individual single"
 )
 _CONCRETE = ("artifact", "animal", "food", "plant", "fruit", "vegetable")  # of other nouns WordNet's senses mislead
 # "assorted pastries", but not "pastries are various".
 _BEFORE_NOUNS_ONLY = word_set("assorted various numerous several many multiple")
+_NOT_AFTER = word_set(
+    "and or , very so too how as not a- - light dark half year years month months week weeks day days middle"
+)
+_NOT_BEFORE = word_set("and or - , up to")  # "big and red", "happy to pose"
 _SIZES = frozenset({"large", "big", "small", "little"})  # in every tenth caption
 _NUMBERS = frozenset({*NUMBER_WORDS, *"23456789"})
 # "2" rewords "two" in the eyes of a reader, but few models learn from it, and hardly any captioner writes it: a number is
@@ -57,6 +63,9 @@ class Reworder:
             if start < phrase.start or (start == phrase.head and len(phrase.nouns) > 1):
                 continue
             noun = " ".join([*caption.lower[start : phrase.head], caption.head(phrase)])
+            if caption.words.has_any(OTHER_SENSES.get(noun, ())):
+                yield "may_be_false"
+                return
             own = OBJECTS.get(noun, ())
             found = self._used(own) or ([] if " " in noun else list(self._synonyms(noun, "NOUN")))
             found = [word for word in found if word != caption.word(start - 1)]
@@ -81,9 +90,7 @@ class Reworder:
 
     def _describing(self, caption: Caption, at: int) -> list[str]:
         word, noun = caption.word(at), self._described(caption, at)
-        if caption.word(at - 1) in {"very", "so", "too", "a-", "-", "light", "dark", "half"} or not noun:
-            return []
-        if caption.word(at + 1) in {"and", "or", "-", ",", "up"} or caption.word(at - 1) in {"and", "or", ","}:
+        if caption.word(at - 1) in _NOT_AFTER or caption.word(at + 1) in _NOT_BEFORE or not noun:
             return []
         if word in _BEFORE_NOUNS_ONLY and caption.word(at - 1) in {"is", "are", "was", "were"}:
             return []
@@ -106,9 +113,9 @@ class Reworder:
         return self._pool.form_frequency(figure) > least
 
     def _between(self, caption: Caption, at: int) -> Sequence[str]:
-        """Return the nouns between a token and the one that it describes: "league" of "little league players"."""
+        """Return the word behind a token and the nouns up to the one that it describes: "league" of "little league players"."""
         phrases = (phrase for phrase in caption.phrases if phrase.start <= at < phrase.end)
-        return [caption.word(noun) for phrase in phrases for noun in phrase.nouns[:-1]]
+        return [caption.word(at + 1), *(caption.word(noun) for phrase in phrases for noun in phrase.nouns[:-1])]
 
     def _described(self, caption: Caption, at: int) -> str:
         """Return the lemma of the noun that a token describes, or an empty string."""
@@ -164,6 +171,8 @@ def _changes(caption: Caption, start: int, end: int, words: Sequence[str], rng: 
 
 def _others(wording: str, noun: str) -> tuple[str, ...]:
     """Return other wordings that hold before a noun."""
+    if noun not in RELATIONS_BESIDE.get(wording, (noun,)):
+        return ()
     of_some = RELATIONS_OF.get(wording)
     return RELATIONS.get(wording, ()) + (of_some.others if of_some and of_some.holds_beside(noun) else ())
 

@@ -16,12 +16,13 @@ from pairwright.generators.edits import Change, plain
 
 BLOCK = 2
 _LEAST_BLOCKS = 3
+_ORDERS = 12  # tried at most; three blocks have five others
 _WORD = re.compile(r"\S+")
 _END = re.compile(r"\s*[.!?]*\s*$")
 
 
 def shuffle(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
-    """Put the blocks in another order; spacing and the final mark stay where they are."""
+    """Put the blocks in one other order after the other; spacing and the final mark stay where they are."""
     del candidates
     source = caption.pair.caption
     found = _END.search(source)
@@ -29,13 +30,14 @@ def shuffle(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Ou
     blocks = [spans[at : at + BLOCK] for at in range(0, len(spans), BLOCK)]
     if len(blocks) < _LEAST_BLOCKS:
         return
-    order = rng.shuffled(blocks)
-    if order == blocks:
-        order = [*blocks[1:], blocks[0]]
-    words = [_word(caption, start, end) for block in order for start, end in block]
     gaps = [source[one[1] : other[0]] for one, other in pairwise(spans)]
-    text = "".join(word + gap for word, gap in zip(words, [*gaps, ""], strict=True))
-    yield (Change(spans[0][0], spans[-1][1], text),)
+    for _ in range(_ORDERS):
+        order = rng.shuffled(blocks)
+        if order == blocks:
+            order = [*blocks[1:], blocks[0]]
+        words = [_word(caption, start, end) for block in order for start, end in block]
+        text = "".join(word + gap for word, gap in zip(words, [*gaps, ""], strict=True))
+        yield (Change(spans[0][0], spans[-1][1], text),)
 
 
 def _word(caption: Caption, start: int, end: int) -> str:

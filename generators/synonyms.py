@@ -34,9 +34,9 @@ class Rewording:
         """Whether the rewording is right for an attribute of ``noun`` (a lemma)."""
         return noun not in self.never and (not self.only or noun in self.only)
 
-    def holds_between(self, nouns: Iterable[str]) -> bool:
-        """Whether none of the other nouns of a compound makes it a name: "little league players"."""
-        return self.never.isdisjoint(nouns)
+    def holds_between(self, words: Iterable[str]) -> bool:
+        """Whether none of the words on the way to the noun makes it a name or one word: "little league players"."""
+        return self.never.isdisjoint(words)
 
 
 RELATIONS = {
@@ -90,7 +90,7 @@ RELATIONS = {
     "at the edge of": ("on the edge of",),
     "on the edge of": ("at the edge of",),
     "on the side of": ("at the side of", "by the side of"),
-    "by the side of": ("on the side of", "at the side of"),
+    "by the side of": ("at the side of", "on the side of"),
     "made out of": ("made of",),
     "made from": ("made of",),
     "looking at": ("gazing at", "staring at"),
@@ -106,6 +106,12 @@ RELATIONS = {
     "talking to": ("speaking to",),
 }
 
+# A clock on the side of a building hangs on its wall; only what has no such sides has things at its side.
+_WAYS = word_set(
+    "road street highway sidewalk path trail track lane freeway runway river lake ocean sea beach pool pond "
+    "canal pier dock"
+)
+RELATIONS_BESIDE = {"on the side of": _WAYS, "by the side of": _WAYS}
 
 # Wordings that mean the same only of some things; `only` are the lemmas of the noun after them.
 RELATIONS_OF = {
@@ -187,7 +193,7 @@ ATTRIBUTES = {
     "strange": _plain("odd", "weird"),
     "odd": _plain("strange", never=word_set("number pair one")),
     "weird": _plain("strange", "odd"),
-    "happy": _plain("cheerful"),
+    "happy": _plain("cheerful", never=word_set("birthday year holiday anniversary hour")),
     "cheerful": _plain("happy"),
     "sad": _plain("unhappy"),
     "scary": _plain("frightening"),
@@ -261,7 +267,7 @@ ATTRIBUTES = {
     "opened": _plain("open"),
     "vintage": _plain("old", only=word_set("car truck train bus motorcycle plane photo picture photograph suitcase")),
     "antique": _plain("old", only=word_set("car truck train bus motorcycle plane photo picture photograph clock")),
-    "golden": _plain("gold", never=word_set("retriever gate")),
+    "golden": _plain("gold", never=word_set("retriever gate lab labrador brown")),
     "blurry": _plain("blurred"),
     "blurred": _plain("blurry"),
     "leafless": _plain("bare", only=word_set("tree branch")),
@@ -397,10 +403,24 @@ OBJECTS = {
     "gentleman": ("man",),
     "fire hydrant": ("hydrant",),
     "hydrant": ("fire hydrant",),
-    "kitty": ("kitten",),
+    "kitty": ("cat",),
     "pup": ("puppy",),
     "veggie": ("vegetable",),
     "vegetable": ("veggie",),
+}
+
+# Nouns of two senses: where a caption of the image has one of these words, it may be the other.
+OTHER_SENSES = {
+    "bike": word_set(
+        "motorcycle motorcycles motorcyclist motorcyclists motorbike motorbikes motor motorized motocross moped mopeds "
+        "scooter scooters biker bikers dirtbike dirtbikes harley"
+    )
+    | {"dirt bike", "dirt bikes"},
+    "car": word_set(
+        "train trains trolley trolleys trolly trollies tram trams locomotive caboose rail railroad railway subway cable "
+        "streetcar boxcar boxcars elevator"
+    ),
+    "cab": word_set("truck trucks trailer trailers semi wheeler rig lorry tractor tractors pickup ford"),
 }
 
 # Nouns that captioners use for the same thing, though no dictionary calls them synonyms. Not good enough to write

@@ -107,6 +107,13 @@ def test_an_animal_only_gets_a_colour_that_animals_have() -> None:
     assert "a blue bird" in recoloured("a white bird")
 
 
+@pytest.mark.parametrize("caption", ["a 20 year old dog", "a happy birthday card", "golden brown dogs"])
+def test_a_word_that_makes_one_with_the_next_is_left_alone(caption: str) -> None:
+    pool = counted([*POOL * 3, *["an old dog", "a young dog", "a happy dog", "a sad card", "black dogs"] * 4])
+    generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("replace-attribute",), minimum=2))
+    assert not texts(lambda seed: annotate(generator, pair_of(caption), seed))
+
+
 def test_the_colour_of_a_person_is_left_alone() -> None:
     assert not made("replace-attribute", "a black man")
 

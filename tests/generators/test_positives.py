@@ -55,10 +55,33 @@ def test_words_give_way_to_words_for_the_same(kind: str, caption: str, positive:
         ("replace-attribute", "A tree that is lit up in a window"),
         ("replace-relation", "the shelf above"),
         ("replace-object", "a dog on a bed"),
+        ("replace-attribute", "a 20 year old man"),
+        ("replace-attribute", "a happy birthday cake"),
+        ("replace-attribute", "The boy is happy to eat."),
+        ("replace-attribute", "golden brown fries"),
+        ("replace-attribute", "a sign says how many dogs there are"),
+        ("replace-relation", "a clock on the side of a building"),
     ],
 )
 def test_a_sense_that_does_not_hold_is_left_alone(kind: str, caption: str) -> None:
     assert made(kind, caption) == set()
+
+
+@pytest.mark.parametrize(
+    ("caption", "other", "positive"),
+    [
+        ("a bike on a street", "a motorcycle in a city", ""),
+        ("a bike on a street", "a dog beside it", "a bicycle on a street"),
+        ("the last car on the tracks", "a train in a city", ""),
+        ("a dog in a cab", "a yellow truck", ""),
+        ("a kitty on a bed", "a cat on a bed", ""),
+        ("a kitty on a chair", "an animal on a chair", "a cat on a chair"),
+    ],
+)
+def test_a_word_of_two_senses_gives_way_only_where_no_caption_tells_of_the_other(
+    caption: str, other: str, positive: str
+) -> None:
+    assert made("replace-object", caption, other) == ({positive} if positive else set())
 
 
 @pytest.mark.parametrize(
