@@ -115,6 +115,19 @@ def _slips(tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[Slip]:
             yield from _of_verb(tokens, at, numbers)
 
 
+def _counts_several(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a plural noun stands behind a number word: "a | three trees", but not "a | two story house"."""
+    if tokens[at].text.lower() not in _MANY - _AMOUNTS:
+        return False
+    for place, token in enumerate(tokens[at + 1 :], at + 1):
+        if token.tag in _PLURAL:
+            following = tokens[place + 1].tag if place + 1 < len(tokens) else ""
+            return token.lemma not in _MEASURES and following not in _NOUNS | {"HYPH", "POS"}
+        if token.tag not in {"JJ", "JJR", "JJS"}:
+            return False
+    return False
+
+
 def _is_pronoun(tokens: Sequence[Token], at: int) -> bool:
     return tokens[at + 1].text.lower() in {"other", "another", "of"} and tokens[at].text.lower() in {"each", "one"}
 
@@ -123,6 +136,9 @@ def _of_determiner(
     tokens: Sequence[Token], at: int, thesaurus: Thesaurus, numbers: dict[int, bool], *, shouted: bool
 ) -> Iterator[Slip]:
     word, following = tokens[at].text.lower(), tokens[at + 1].text
+    if word in _ARTICLES and _counts_several(tokens, at + 1):
+        yield Slip(at, f"{word} {following.lower()}", "")
+        return
     head = _head(tokens, at + 1, thesaurus)
     slip = _of_head(tokens, at, head, thesaurus) if head else None
     if slip is not None:

@@ -19,7 +19,7 @@ rejected row.
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -27,10 +27,12 @@ from pairwright.datasets.records import Edit
 from pairwright.generators.captions import Caption
 from pairwright.generators.edit_agreement import mended, tagged_as, with_words
 from pairwright.generators.edit_alignment import Hunk, differences
-from pairwright.generators.edit_kinds import OBJECT, Asked, Stretch
+from pairwright.generators.edit_kinds import OBJECT, RELATION, Asked, Stretch, denies
 from pairwright.generators.edit_places import (
     cuts_a_word,
     grown_list,
+    joined_otherwise,
+    list_comma,
     longer_name,
     not_agreement,
     reading_of,
@@ -42,23 +44,17 @@ from pairwright.generators.edit_rebuilding import changes_of_hunk, changes_of_sw
 from pairwright.generators.edit_swap_checks import swap_trouble
 from pairwright.generators.edit_swaps import swapped
 from pairwright.generators.edit_truth import Truth
+from pairwright.generators.edit_unwrapping import sameness, unwrapped
 from pairwright.generators.edits import Change, as_styled, rewrite
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.import_spacy import import_lemminflect
 from pairwright.generators.language.lemmas import lemma
 from pairwright.generators.language.tokens import Tagger, Token
-from pairwright.generators.language.vocabulary import normal_form
-from pairwright.generators.llm.manners import begins_afterword
-from pairwright.generators.llm.texts import TextShape, read_text
 from pairwright.generators.wordlists import word_set
 
 _OPEN: Final = frozenset({"NOUN", "VERB", "ADJ", "ADV"})
 _TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
-_NEXT_CAPTION: Final = re.compile(
-    r"\n[ \t>*#_]*(?:caption|sentence)[*_]*[ \t]*:", re.IGNORECASE
-)  # as our prompts begin
-_ASIDE: Final = re.compile(r"\s(\([^()]+\))[ .]*\Z")
-_ONE_LINE: Final = TextShape("line", labels=("Hard negative", "Hard positive", "Rewritten", "Edited", "Swapped"))
+_DENIED: Final = Asked("hard_negative", "replace", RELATION)
 _CLOSED: Final = word_set("next such more most other each both no not n't 's")
 
 
@@ -91,29 +87,6 @@ class _Rows:
     other: frozenset[str]
 
 
-def sameness(text: str) -> str:
-    """Return what two texts share when they differ in capitals, spacing and the final mark only."""
-    return normal_form(text).rstrip(" .!?,;:…")
-
-
-def unwrapped(text: str, source: str) -> str:
-    """Return the sentence in what was written: no quotes, label, opening or afterword around it, no next caption.
-
-    What the source has itself is not taken off.
-    """
-    text = text.strip()
-    if read_text(source, _ONE_LINE).forgiven:
-        return text
-    for tried in (text, _NEXT_CAPTION.split(text, maxsplit=1)[0]):
-        read = read_text(tried, _ONE_LINE)
-        if read.value is not None:
-            aside = _ASIDE.search(read.value)
-            return (
-                unwrapped(read.value[: aside.start()], source) if aside and begins_afterword(aside[1]) else read.value
-            )
-    return text
-
-
 class EditChecks:
     """The checks; holds tables only.
 
@@ -144,7 +117,7 @@ class EditChecks:
             other_side: texts of the caption of the other kind (positives for negatives).
         """
         source = caption.pair.caption
-        texts = [as_styled(unwrapped(text, source), source) for _, text in written]
+        texts = [as_styled(unwrapped(text, source, self._is_word), source) for _, text in written]
         fresh = [text for text in dict.fromkeys(texts) if text and sameness(text) != sameness(source)]
         tokens = dict(zip(fresh, self._tagger.tag(fresh), strict=True)) if fresh else {}
         rows = _Rows({sameness(text) for text in taken}, frozenset(sameness(text) for text in other_side))
@@ -207,6 +180,8 @@ class EditChecks:
         if words:
             new = with_words(new, words)
             hunks = differences(source, new)
+        along = self._along(asked, source, new, hunks)
+        hunks = [hunk for hunk in hunks if hunk not in along]
         grown = grown_list(hunks, source, new) if asked.form == "add" else None
         main = grown or the_edit(hunks, source, new)
         if isinstance(main, str):
@@ -217,11 +192,17 @@ class EditChecks:
         reason = self._one_span(caption, asked, source, new, main) or not_agreement(agreeing, main, source)
         if reason:
             return reason
-        changes = [changes_of_hunk(source, new, hunk, self._is_name) for hunk in (main, *agreeing)]
+        changes = [changes_of_hunk(source, new, hunk, self._is_name) for hunk in (main, *agreeing, *along)]
         agreed = {at for hunk in (main, *agreeing) for _, at in hunk.agreed}
         if grown:
             changes.append(comma_for_and(source, hunks[0]))
-        return changes, len(agreed | words.keys()) + bool(grown)
+        return changes, len(agreed | words.keys()) + bool(grown) + len(along)
+
+    @staticmethod
+    def _along(asked: Asked, source: Sequence[Token], new: Sequence[Token], hunks: Sequence[Hunk]) -> list[Hunk]:
+        """Return the differences that come along with the edit as an agreeing word does."""
+        comma = list_comma(hunks, source, new) if asked.form == "add" else None
+        return [comma] if comma else joined_otherwise(hunks, source, new)
 
     def _one_span(
         self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token], hunk: Hunk
@@ -230,7 +211,8 @@ class EditChecks:
         new = self._in_slot(source, new, hunk)
         old = Stretch(source, hunk.start, hunk.end, hunk.gone)
         fresh = Stretch(new, hunk.new_start, hunk.new_end, hunk.new)
-        reason = wrong_form(asked.form, old, fresh) or wrong_target(asked, old, fresh)
+        denied = asked == _DENIED and denies(old, fresh)
+        reason = "" if denied else wrong_form(asked.form, old, fresh) or wrong_target(asked, old, fresh)
         if reason:
             return reason
         if cuts_a_word(asked.target, old, fresh):
@@ -239,6 +221,8 @@ class EditChecks:
         if not all(new[at].text.lower() in own or self._is_known(new[at]) for at in hunk.new):
             return "unknown_word"
         reading = reading_of(asked.target, source, old, fresh)
+        if denied:
+            reading = replace(reading, new=[new[at] for at in hunk.new])
         if asked.kind == "hard_positive":
             return self._truth.of_positive(reading)
         return self._truth.of_negative(reading, caption)
@@ -267,6 +251,9 @@ class EditChecks:
         if token.pos not in _OPEN | {"PROPN", "X"} or word in _CLOSED:
             return True
         return any(self._has(base, pos) for base in {token.lemma, word, *_bases(word)} for pos in sorted(_OPEN))
+
+    def _is_word(self, word: str) -> bool:
+        return any(self._has(base, pos) for base in {word, *_bases(word)} for pos in sorted(_OPEN))
 
     def _is_name(self, token: Token) -> bool:
         return token.tag in {"NNP", "NNPS"} and not self._pool.frequency(token.text.lower(), "NOUN")

@@ -7,6 +7,7 @@ before a noun are attributes and elsewhere relations ("a parked car", "a car par
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import dropwhile
 from typing import Final
 
 from pairwright.generators.attributes import COLOUR, PLACES
@@ -33,7 +34,9 @@ _ADJECTIVES: Final = frozenset({"JJ", "JJR", "JJS", "HYPH"})
 _PLACING: Final = frozenset({"IN", "RP", "TO"})
 _SMALL: Final = frozenset({"DT", "PRP$", "PDT", "HYPH", "POS", "CC", "WDT", ","})
 # Nouns that are part of a relation ("on top of", "in front of").
-_OF_PLACE: Final = word_set("top front back side left right middle center edge end bottom inside outside line midst")
+_OF_PLACE: Final = word_set(
+    "top front back side left right middle center edge end bottom inside outside line midst background foreground"
+)
 _COUNTS: Final = word_set(
     "no several many few multiple single lone solo double couple pair dozen group some numerous various number lot lots bunch"
 )
@@ -181,6 +184,20 @@ def _is_wording(stretch: Stretch) -> bool:
     """Whether the tables know the words, or they and the one behind them, as a relation: "adjacent | to"."""
     words = [token.text.lower() for token in stretch.tokens[stretch.start : stretch.end + 1]]
     return " ".join(words) in WORDINGS or " ".join(words[: stretch.end - stretch.start]) in WORDINGS
+
+
+def denies(old: Stretch, new: Stretch) -> bool:
+    """Whether a relation is denied, with the number of what is missing: "without any" for "with two", "has | no"."""
+    gone, said = [old.tokens[at] for at in old.at], [new.tokens[at].text.lower() for at in new.at]
+    before = old.before()
+    if said == ["no"]:
+        return before is not None and before.lemma in {"have", "with"} and _counts_or_points(gone)
+    counted = list(dropwhile(lambda word: word.tag in _PLACING | _VERBS, gone))
+    return said == ["without", "any"] and len(counted) < len(gone) and _counts_or_points(counted)
+
+
+def _counts_or_points(words: Sequence[Token]) -> bool:
+    return all(word.tag == "DT" or _counts([word]) for word in words)
 
 
 def kinds_of_addition(new: Stretch) -> frozenset[str]:

@@ -22,7 +22,7 @@ from typing import Final
 
 from pairwright.generators.attributes import exclude_each_other, place
 from pairwright.generators.context import plural_of
-from pairwright.generators.synonyms import OBJECTS, reword_each_other
+from pairwright.generators.synonyms import ATTRIBUTES, OBJECTS, reword_each_other
 
 # The first word of each group is told apart from the others.
 _APART: Final = """
@@ -83,6 +83,11 @@ def _pairs(groups: str) -> frozenset[frozenset[str]]:
     )
 
 
+_INSTEAD: Final = _pairs(
+    "street road roadway; road roadway; field meadow; grass lawn; shore coast; purse handbag; rock stone; shop store; "
+    "bathroom restroom; phone cellphone telephone; pup puppy; airplane aircraft; plane aircraft; forest wood; path trail; "
+    "photo picture image; photograph picture image; picture image"
+)
 APART: Final = _pairs(_APART) | _pairs(_GROWN)
 QUALITIES_APART: Final = _pairs(_QUALITIES)
 
@@ -90,6 +95,16 @@ QUALITIES_APART: Final = _pairs(_QUALITIES)
 def near(one: str, other: str) -> bool:
     """Whether two lemmas may be said of one thing."""
     return reword_each_other(one, other) and (frozenset((one, other)) not in APART or _synonyms(one, other))
+
+
+def reworded(one: str, other: str) -> bool:
+    """Whether a word may be written for another, and what is said stays as true: by tables of synonyms.
+
+    Of nouns that captioners use for the same thing most say something else (a lake, a river; a cake, a pie).
+    """
+    tables = other in OBJECTS.get(one, ()) or one in OBJECTS.get(other, ()) or frozenset((one, other)) in _INSTEAD
+    first, second = ATTRIBUTES.get(one), ATTRIBUTES.get(other)
+    return one == other or tables or bool(first and other in first.others) or bool(second and one in second.others)
 
 
 def unlike(one: str, other: str) -> bool:

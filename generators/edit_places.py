@@ -30,6 +30,11 @@ LONGEST_ADDED: Final = 9
 
 _NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
 _SMALL: Final = frozenset({"DT", "IN", "TO", "CC", "RP", "HYPH", "POS", "PRP", "PRP$", "WDT", "EX", "MD", "PDT"})
+_OF_LISTS: Final = _NOUNS | {"DT", "PRP$", "JJ", "JJR", "JJS", "VBN", "VBG", "CD", "HYPH", "POS", "CC", ","}
+_DEEDS: Final = frozenset({"VB", "VBG", "VBZ", "VBP", "VBD"})
+# "no A or B" for "an A and a B"
+_OTHERWISE: Final = frozenset({("and", "or"), ("or", "and"), ("and a", "or"), ("and an", "or")})
+_DENYING: Final = word_set("without no not never n't lacking")
 _HYPHENS: Final = frozenset({"-", "\u2010", "\u2011"})
 _ARTICLES: Final = frozenset({"a", "an"})
 _AUXILIARIES: Final = word_set("is are was were has have be")
@@ -67,6 +72,49 @@ def grown_list(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Tok
         return None
     start = first.new_start + 1 + len(kept)
     return Hunk(last.end, last.end, start, last.new_end, (), tuple(range(start, last.new_end)), ())
+
+
+def joined_otherwise(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> list[Hunk]:
+    """Return the differences that are only an "and" for an "or", or the other way round, as a denial asks for it.
+
+    "with A and B" is denied by "without A or B": behind a word that denies, in the same phrase.
+    """
+    made: list[Hunk] = []
+    for at, hunk in enumerate(hunks[1:], 1):
+        before = hunks[at - 1]
+        words = _words(source[hunk.start : hunk.end]), _words(new[hunk.new_start : hunk.new_end])
+        if words not in _OTHERWISE or not _is_phrase(source[before.end : hunk.start]):
+            continue
+        denies = before in made or not _DENYING.isdisjoint(
+            _words(
+                new[before.new_start : before.new_end] if words[1] == "or" else source[before.start : before.end]
+            ).split()
+        )
+        if denies:
+            made.append(hunk)
+    return made
+
+
+def list_comma(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | None:
+    """Return the comma that a list takes before its "and" when it grows at its front: "X and Y" to "N, X, and Y"."""
+    if len(hunks) != 2:
+        return None
+    first, last = hunks
+    grown, comma = new[first.new_start : first.new_end], new[last.new_start : last.new_end]
+    between = source[first.end : last.start]
+    grows = not first.gone and not last.gone and any(token.text == "," for token in grown)
+    after = source[last.end : last.end + 2]
+    joined = _words(comma) == "," and _words(after[:1]) in {"and", "or"} and not {t.tag for t in after} & _DEEDS
+    return last if grows and joined and _is_phrase(between) else None
+
+
+def _words(tokens: Sequence[Token]) -> str:
+    return " ".join(token.text.lower() for token in tokens)
+
+
+def _is_phrase(tokens: Sequence[Token]) -> bool:
+    """Whether words are things, with what describes them, in a row."""
+    return all(token.tag in _OF_LISTS or token.text.lower() == "of" for token in tokens)
 
 
 def longer_name(hunk: Hunk, source: Sequence[Token]) -> Hunk:

@@ -7,7 +7,7 @@ from pairwright.generators.box_truth import may_count, place_in_doubt
 from pairwright.generators.captions import Caption
 from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, Asked, kinds_of_swap, noun_after
 from pairwright.generators.edit_swaps import Swap
-from pairwright.generators.edit_truth import joins_with_and, says_the_same
+from pairwright.generators.edit_truth import joins_with_and, same_count, says_the_same
 from pairwright.generators.language.tokens import Token
 
 _WITHIN: Final = frozenset({"JJ", "RB", "CC", "CD", "HYPH"})  # between words that describe one thing
@@ -17,7 +17,8 @@ _ARTICLES: Final = frozenset({"a", "an"})
 def swap_trouble(caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token], swap: Swap) -> str:
     """Return what is wrong with a swap, or an empty string."""
     if asked.kind == "hard_positive":
-        return "" if joins_with_and(source[slice(*swap.between)]) else "may_be_false"
+        owned = any(token.tag == "PRP$" for token in source[slice(*swap.second)])  # "a man and his dog"
+        return "" if joins_with_and(source[slice(*swap.between)]) and not owned else "may_be_false"
     if asked.target not in _kinds_of_swap(source, swap):
         return "another_target"
     return _mends_an_article(source, new, swap) or _truth(caption, source, swap, asked.target)
@@ -31,6 +32,8 @@ def _truth(caption: Caption, source: Sequence[Token], swap: Swap, target: str) -
             return "true_of_image"
         stays = any(t.tag in {"JJ", "CD"} for t in source[max(0, swap.first[0] - 1) : swap.first[0]])
         return "same_meaning" if between and says_the_same(between) and not stays else ""
+    if same_count(_word_of(source, swap.first), _word_of(source, swap.second)):
+        return "same_meaning"  # "some people look at three pictures": there may be three people, too
     longer = max(swap.first, swap.second, key=lambda span: span[1] - span[0])
     past = between or source[slice(*longer)]
     if all(token.tag in _WITHIN or token.pos == "PUNCT" for token in past):
@@ -44,6 +47,10 @@ def _truth(caption: Caption, source: Sequence[Token], swap: Swap, target: str) -
 
 def _noun_of(source: Sequence[Token], span: tuple[int, int]) -> str:
     return next((source[at].lemma for at in reversed(range(*span)) if source[at].pos in {"NOUN", "PROPN"}), "")
+
+
+def _word_of(source: Sequence[Token], span: tuple[int, int]) -> str:
+    return " ".join(token.text.lower() for token in source[slice(*span)])
 
 
 def _wording(tokens: Sequence[Token]) -> str:

@@ -15,7 +15,7 @@ from pairwright.generators.box_truth import is_vague, may_count, number_of, plac
 from pairwright.generators.captions import Caption
 from pairwright.generators.context import ImageWords, loosely_same, plural_of, words_of
 from pairwright.generators.edit_kinds import ATTRIBUTE, OBJECT, RELATION
-from pairwright.generators.edit_nearness import may_hold_together, near, same_forms, unlike
+from pairwright.generators.edit_nearness import may_hold_together, near, reworded, same_forms, unlike
 from pairwright.generators.knowledge import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.names import Names
@@ -35,6 +35,7 @@ _NUMBERS: Final = (
 )  # fmt: skip
 _AUXILIARIES: Final = frozenset({"be", "have"})
 _A_FEW: Final = 2  # more than so many may be called several
+_SMALL: Final = frozenset({"a", "of", "-"})  # "a pair of"
 _NUMBER: Final = {word: words[0] for words in _NUMBERS for word in words}
 
 
@@ -85,8 +86,36 @@ class Truth:
         old, new = _wording(reading.old), _wording(reading.new)
         if new in INSTEAD_OF.get(old, ()) or _are_places_apart(old, new):
             return "may_be_false"
-        told_apart = reading.target == RELATION or (reading.target == OBJECT and self._knows_both(reading))
-        return "may_be_false" if told_apart and not self._rewords(reading) else ""
+        return "" if self._keeps_its_meaning(reading) else "may_be_false"
+
+    def _keeps_its_meaning(self, reading: Reading) -> bool:
+        """Whether what the new words say follows from the old ones, as far as it is known of them."""
+        if reading.target == RELATION:
+            return self._rewords(reading)
+        if reading.target == OBJECT:
+            return not self._knows_both(reading) or self._is_reworded(reading)
+        one, other = ([lemma for lemma in _lemmas(each) if lemma not in _SMALL] for each in (reading.old, reading.new))
+        shared = {*one} & {*other}
+        forms = [(_hyphened(reading.old), _hyphened(reading.new))]
+        forms += product(
+            [lemma for lemma in one if lemma not in shared], [lemma for lemma in other if lemma not in shared]
+        )
+        if len(forms) > 2:  # more words than one for one
+            forms = forms[:1]
+        return any(
+            other in same_concept(one)
+            or reworded(one, other)
+            or same_count(one, other)
+            or any(self._thesaurus.is_a(one, other, pos) for pos in ("ADJ", "VERB"))
+            for one, other in forms
+        )
+
+    def _is_reworded(self, reading: Reading) -> bool:
+        old, new = _nouns(reading.old), _nouns(reading.new)
+        names = [(self._name(old), self._name(new)), (_compound(old), _compound(new))]
+        whole = _compound(reading.old), _compound(reading.new)
+        names += [whole, (f"{whole[0]} {reading.after}", f"{whole[1]} {reading.after}")]  # "railway | station"
+        return any(reworded(*pair) or self._thesaurus.is_a(*pair, "NOUN") for pair in names)
 
     def _knows_both(self, reading: Reading) -> bool:
         """Whether one thing is exchanged for another, both of which the dictionary has: if not near, they are two."""
@@ -119,7 +148,7 @@ class Truth:
             near(one, other)
             or other in same_concept(one)
             or (bool(places) and not unlike(one, other))
-            or _same_count(one, other)
+            or same_count(one, other)
             or (pos == "VERB" and same_act(one, other))
             or self._thesaurus.related(one, other, pos)
         )
@@ -179,16 +208,16 @@ class Truth:
 
     def _rewords_surely(self, reading: Reading) -> bool:
         old, new = _wording(reading.old), _wording(reading.new)
-        if _same_relation(old, new) or near(old, new):
+        if _same_relation(old, new) or reworded(old, new):
             return True
         nouns = _nouns(reading.old), _nouns(reading.new)
-        return all(nouns) and near(_compound(nouns[0]), _compound(nouns[1]))
+        return all(nouns) and reworded(_compound(nouns[0]), _compound(nouns[1]))
 
     def _differ(self, old: str, new: str, target: str) -> bool:
         """Whether two words say different things of one thing."""
         if _other_count(old, new):
             return True
-        if _NUMBER.get(old, old) == _NUMBER.get(new, new) or near(old, new):
+        if _NUMBER.get(old, old) == _NUMBER.get(new, new) or reworded(old, new):
             return False
         if target != OBJECT and (new in INSTEAD.get(old, ()) or new in self._thesaurus.antonyms(old, "VERB")):
             return True
@@ -200,7 +229,7 @@ class Truth:
         return new in KINDS.get(old, ()) or narrower or new in self._thesaurus.antonyms(old, "NOUN")
 
 
-def _same_count(one: str, other: str) -> bool:
+def same_count(one: str, other: str) -> bool:
     """Whether two words may count the same: "couple" and "two", "several" and "four"."""
     if one in _NUMBER and _NUMBER[one] == _NUMBER.get(other):
         return True
@@ -214,7 +243,7 @@ def _other_count(one: str, other: str) -> bool:
     if all(numbers):
         return numbers[0] != numbers[1]
     vague = is_vague(one) and number_of(other), is_vague(other) and number_of(one)
-    return any(vague) and not _same_count(one, other)
+    return any(vague) and not same_count(one, other)
 
 
 def says_the_same(between: Sequence[Token]) -> bool:
@@ -275,6 +304,11 @@ def _lemmas(tokens: Sequence[Token]) -> list[str]:
 
 def _wording(tokens: Sequence[Token]) -> str:
     return " ".join(token.text.lower() for token in tokens)
+
+
+def _hyphened(tokens: Sequence[Token]) -> str:
+    """Return words as one: "snow covered" is "snow-covered"."""
+    return "-".join(token.text.lower() for token in tokens if token.text != "-")
 
 
 def _nouns(tokens: Sequence[Token]) -> list[Token]:

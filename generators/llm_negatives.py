@@ -12,11 +12,12 @@ does each asked type and number for which there is none; see `llm_edits`.
 """
 
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
@@ -32,7 +33,7 @@ from pairwright.generators.llm_workflow import Workflow
 from pairwright.generators.prompt_files import Prompt, PromptBook
 
 NAME = "llm-negatives"
-VERSION = 5
+VERSION = 6
 AT_ONCE = "negatives-at-once"
 
 Type = Literal[
@@ -55,6 +56,12 @@ class Negative(BaseModel):
     old: str = Field(alias="from")
     new: str = Field(alias="to")
     caption: str
+
+    @field_validator("type", mode="before")
+    @classmethod
+    def _as_it_is_named(cls, value: object) -> object:
+        """Return "REPLACE_OBJECT" and "Replace object" as the type that they mean."""
+        return "-".join(re.split(r"[\s_-]+", value.strip().lower())) if isinstance(value, str) else value
 
 
 class Negatives(BaseModel):

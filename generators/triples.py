@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 
 from pairwright.datasets.records import Annotation, Edit
 from pairwright.generators.captions import Caption
-from pairwright.generators.edit_checks import Checked, EditChecks, sameness
+from pairwright.generators.edit_checks import Checked, EditChecks
 from pairwright.generators.edit_kinds import Asked
 from pairwright.generators.edit_reasons import nearness
+from pairwright.generators.edit_unwrapping import sameness
 from pairwright.generators.edited import first_good
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.negatives import FOR_BENCHMARKS

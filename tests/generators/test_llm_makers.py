@@ -136,6 +136,14 @@ def test_each_text_and_each_asked_type_ends_in_a_row_kept_or_rejected() -> None:
     assert len({row.id for row in found}) == len(found)
 
 
+@pytest.mark.parametrize("named", ["REPLACE_OBJECT", "Replace Object", " replace-object "])
+def test_a_type_may_be_named_in_other_letters(named: str) -> None:
+    """A server without schemas lets a model write a type's name as it likes."""
+    options = LLMNegativeOptions(types=("replace-object",))
+    [found], asked = annotated(negatives(options), SOURCE, at_once([(named, GOOD["replace-object"])]))
+    assert (found.text, found.reason, len(asked)) == (GOOD["replace-object"], "", 1)
+
+
 def test_several_of_a_type_are_several_answers() -> None:
     """Two of a type ask twice, as different samples, and give two rows."""
     options = LLMNegativeOptions(types=("replace-object",), per_type=2)
