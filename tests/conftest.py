@@ -1,5 +1,6 @@
 """Fixtures for all tests: real data where it is given, and a Prefect home that is nobody's."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -14,6 +15,8 @@ from hypothesis import settings
 
 from tests.examples import examples
 
+# Python looks for rings of dead objects each time that 700 are made; over what is imported here that is much looking.
+gc.set_threshold(20_000, 20, 50)
 # One thread for torch, here and in what tests start: tiny tensors wait for a second one longer than the work takes.
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 # Threads of FAISS and torch sleep while they wait for each other: where other tests run beside, to spin takes twice the time.

@@ -1,15 +1,18 @@
 """The command line as a user calls it, and two small inputs."""
 
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
+from pairwright.cli import main
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
-from tests.servers.warm import OF_MODELS, WarmCommandLine, warm_command_line
+from tests.servers.warm import WarmCommandLine, warm_command_line
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -26,13 +29,6 @@ CAPTIONS = [
 def warm() -> Iterator[WarmCommandLine]:
     """What the commands of all tests are forked from."""
     with warm_command_line() as line:
-        yield line
-
-
-@pytest.fixture(scope="session")
-def warm_with_models() -> Iterator[WarmCommandLine]:
-    """What the commands are forked from that load models."""
-    with warm_command_line(*OF_MODELS) as line:
         yield line
 
 
@@ -69,9 +65,31 @@ def run(tmp_path: Path, warm: WarmCommandLine, run_apart: Run) -> Run:
 
 
 @pytest.fixture
-def run_model(tmp_path: Path, warm_with_models: WarmCommandLine, run_apart: Run) -> Run:
-    """Run a command that loads a model, likewise."""
-    return _forked(warm_with_models, tmp_path, run_apart)
+def run_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command that loads a model in this process, which has imported what models need: ten seconds anywhere else.
+
+    The entry point is that of the script, so what is printed and how it ends are what a user meets.
+    """
+
+    def call(*arguments: object, ok: bool = True) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["pairwright", *map(str, arguments)])
+        streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
+        code: object = 0
+        with chdir(tmp_path), redirect_stdout(streams[0]), redirect_stderr(streams[1]):
+            try:
+                main.run()
+            except SystemExit as ended:
+                code = ended.code or 0
+        out, err = (_read(stream) for stream in streams)
+        assert isinstance(code, int), code
+        return _checked(subprocess.CompletedProcess(sys.argv, code, out, err), ok=ok)
+
+    return call
+
+
+def _read(stream: io.TextIOWrapper) -> str:
+    stream.seek(0)
+    return stream.read()
 
 
 @pytest.fixture

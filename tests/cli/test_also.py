@@ -74,11 +74,11 @@ def test_audit_measures_the_model_as_an_attack_and_asks_each_text_pair_twice(ser
 
 
 def test_refine_brings_the_model_to_a_coins_toss(server: Server, tmp_path: Path) -> None:
-    rows, out = written(tmp_path, rows=400, every=4), tmp_path / "refined.jsonl"
+    rows, out = written(tmp_path, rows=160, every=4), tmp_path / "refined.jsonl"
     told = called("refine", rows, "--out", out, *model(server, tmp_path))
     assert told["attacks"]["llm"]["before"] == 0.75
     assert told["attacks"]["llm"]["after"] <= 0.52
-    assert told["llm"]["rows"] == told["llm"]["scored"] == 400
+    assert told["llm"]["rows"] == told["llm"]["scored"] == 160
     assert all("llm_gap" in json.loads(line)["scores"] for line in out.read_text().splitlines())
 
 

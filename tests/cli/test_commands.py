@@ -119,15 +119,15 @@ def test_negatives_go_into_sugarcrepe_negclip_and_parquet_files(run: Run, few_sc
     assert len(rows) == table.filter(pl.col("status") == "kept").height
 
 
-def test_positives_and_conversations_are_made(run: Run, scenes: Path, tmp_path: Path) -> None:
-    told = json.loads(run("generate", "positives", scenes, "--out", "p.jsonl", "--json").stdout)
-    assert told["types"]["replace-attribute"]["kept"] > 100
+def test_positives_and_conversations_are_made(run: Run, few_scenes: Path, tmp_path: Path) -> None:
+    told = json.loads(run("generate", "positives", few_scenes, "--out", "p.jsonl", "--json").stdout)
+    assert told["types"]["replace-attribute"]["kept"] > 20
     told = json.loads(
         run(
-            "generate", "conversations", scenes, "--out", "c.json", "--vocabulary", "circle,square,star", "--json"
+            "generate", "conversations", few_scenes, "--out", "c.json", "--vocabulary", "circle,square,star", "--json"
         ).stdout
     )
-    assert told["turns"] > 1000
+    assert told["turns"] > 200
     assert check_llava(tmp_path / "c.json") == []
 
 
@@ -178,10 +178,10 @@ def test_an_index_whose_bytes_changed_fails_the_check(run: Run, scenes: Path, tm
     assert done.returncode == 1
 
 
-def test_init_build_inspect_verify_export_work_one_after_the_other(run: Run, scenes: Path, tmp_path: Path) -> None:
-    run("init", "--template", "negatives", "--input", scenes, "--out", "build.yaml")
+def test_init_build_inspect_verify_export_work_one_after_the_other(run: Run, few_scenes: Path, tmp_path: Path) -> None:
+    run("init", "--template", "negatives", "--input", few_scenes, "--out", "build.yaml")
     planned = json.loads(run("build", "build.yaml", "--out", "out", "--dry-run", "--json").stdout)["work"]
-    assert (planned["pairs"], planned["shards"], (tmp_path / "out").exists()) == (300, 1, False)
+    assert (planned["pairs"], planned["shards"], (tmp_path / "out").exists()) == (60, 1, False)
     refused = run("build", "build.yaml", "--dry-run", "--only", "nope", ok=False)
     assert "this build has no such stage" in refused.stderr
     built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1, "--json").stdout)
@@ -191,20 +191,20 @@ def test_init_build_inspect_verify_export_work_one_after_the_other(run: Run, sce
     assert Path(built["shards"][0]).name == "00000.tar"
     assert json.loads(run("verify", "out", "--json").stdout) == {"ok": True, "problems": []}
     looked = json.loads(run("inspect", "out", "--json", "--sheet", "sheet.png").stdout)
-    assert looked["samples"] == 300
+    assert looked["samples"] == 60
     assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
     key = looked["shown"][0]["key"]
     assert json.loads(run("inspect", "out", "--key", key, "--json").stdout)["shown"][0]["key"] == key
     told = json.loads(run("export", "out", "--to", "sugarcrepe", "--out", "s.json", "--json").stdout)
     assert told["rows"] == built["stages"]["refine"]["kept"]
-    run("export", "out", "--to", "webdataset", "--samples", 100, "--out", "smaller")
+    run("export", "out", "--to", "webdataset", "--samples", 20, "--out", "smaller")
     assert run("verify", "smaller", "--readers", 3).stdout == "smaller: all is well.\n"
     few = run("verify", "smaller", "--readers", 4, ok=False)
     assert (few.returncode, few.stdout[:20]) == (1, "3 shards for 4 reade")
 
 
-def test_verify_finds_a_shard_that_was_cut_off(run: Run, scenes: Path, tmp_path: Path) -> None:
-    run("init", "--template", "react", "--input", scenes, "--out", "build.yaml")
+def test_verify_finds_a_shard_that_was_cut_off(run: Run, few_scenes: Path, tmp_path: Path) -> None:
+    run("init", "--template", "react", "--input", few_scenes, "--out", "build.yaml")
     (tmp_path / "queries.txt").write_text("a red circle\n")
     run("build", "build.yaml", "--out", "out", "--no-prefect", "--workers", 1)
     shard = tmp_path / "out" / "shards" / "00000.tar"
@@ -214,9 +214,19 @@ def test_verify_finds_a_shard_that_was_cut_off(run: Run, scenes: Path, tmp_path:
     assert "00000.tar" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("prefect_database")
 def test_the_demo_builds_through_prefect_and_stands_before_the_truth(run_apart: Run, tmp_path: Path) -> None:
-    told = json.loads(run_apart("demo", "--out", "demo", "--pairs", 60, "--workers", 1, "--json").stdout)
+    """With a server that it starts; the next one shows the same but for Prefect, `test_build` a build through Prefect."""
+    told_by_demo(run_apart, tmp_path)
+
+
+def test_the_demo_stands_before_the_truth(run: Run, tmp_path: Path) -> None:
+    told_by_demo(run, tmp_path, "--no-prefect")
+
+
+def told_by_demo(run: Run, tmp_path: Path, *options: str) -> None:
+    told = json.loads(run("demo", "--out", "demo", "--pairs", 60, "--workers", 1, "--json", *options).stdout)
     assert {"shards", "pairs", "card", "report", "oracle"} <= set(told)
     for name in ("negatives", "positives", "turns"):
         assert told["oracle"][name]["kept"] > 0

@@ -76,7 +76,7 @@ def test_the_ledger_counts_every_row_once_and_says_what_told_it(refined: Refinem
 
 
 def test_the_order_of_the_rows_changes_nothing() -> None:
-    rows, options = telling_rows(100), GeneralOptions(target=0.6, rounds=1)
+    rows, options = telling_rows(60), GeneralOptions(target=0.6, rounds=1)
     one, other = (refine_generally(given, options=options) for given in (rows, rows.reverse()))
     assert 0 < one.kept.sum() < len(rows)
     assert other.kept[::-1].tolist() == one.kept.tolist()
@@ -93,7 +93,7 @@ def test_rows_that_all_lean_one_way_cannot_be_balanced_and_the_advice_says_what_
 
 
 def test_a_set_that_betrays_nothing_is_kept_nearly_whole() -> None:
-    rows = telling_rows(favoured=0.5)
+    rows = telling_rows(400, favoured=0.5)
     result = refine_generally(rows, options=GeneralOptions(target=0.6))
     assert result.kept.mean() > 0.85
 
@@ -186,7 +186,7 @@ print(fingerprint())
 
 def fingerprint() -> str:
     """Return what tells one outcome from another, to the last digit of a gap."""
-    found = refine_generally(telling_rows(120), options=GeneralOptions(target=0.6, rounds=1))
+    found = refine_generally(telling_rows(80), options=GeneralOptions(target=0.6, rounds=1))
     return hashlib.sha256(repr((found.reasons, found.as_json(), found.gaps.rows())).encode()).hexdigest()
 
 

@@ -649,7 +649,16 @@ def test_every_pair_ends_fetched_or_rejected_once_and_what_may_pass_is_tried_aga
 
 @needs_img2dataset
 @needs_proc
-def test_a_killed_fetch_leaves_no_process_and_goes_on_where_it_was(server: ImageServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "signals",
+    [
+        pytest.param((signal.SIGKILL,), id="killed"),
+        pytest.param((signal.SIGKILL, signal.SIGINT), id="killed and stopped", marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_fetch_leaves_no_process_and_goes_on_where_it_was(
+    server: ImageServer, tmp_path: Path, signals: tuple[signal.Signals, ...]
+) -> None:
     good = [f"/good/{n}.jpg" for n in range(4)]
     slow = [f"/slow/{n}.jpg" for n in range(2)]
     given_ = pairs([server.url + path for path in [*good, *slow]])
@@ -657,7 +666,7 @@ def test_a_killed_fetch_leaves_no_process_and_goes_on_where_it_was(server: Image
     out = tmp_path / "out"
     command = [sys.executable, "-m", "pairwright", "fetch", str(tmp_path / "pairs.parquet"), "--out", str(out)]
     settings = ["--allow-loopback", "--shard-size", "2", "--processes", "1", "--timeout", "60"]
-    for how, requests in ((signal.SIGKILL, 6), (signal.SIGINT, 8)):
+    for requests, how in zip((6, 8), signals, strict=False):
         running = subprocess.Popen([*command, *settings], stderr=subprocess.PIPE)
         assert eventually(partial(server.has_been_asked, requests)), "the last shard was never begun"
         assert processes_of(out)

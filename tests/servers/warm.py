@@ -41,8 +41,6 @@ IMPORTED = (
     "pairwright.indexes.retrieval",
     "scipy.sparse",
 )
-# What those of models import, where it is installed.
-OF_MODELS = ("torch", "transformers.models.llama.modeling_llama", "pairwright.training.attention.ranking")
 # Of the environment, what does not make another command: pytest's own note, and one that scikit-learn leaves.
 _OF_NO_ACCOUNT = ("PYTEST_CURRENT_TEST", "KMP_DUPLICATE_LIB_OK")
 _LONGEST = 1 << 20
