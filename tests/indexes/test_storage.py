@@ -29,6 +29,7 @@ from pairwright.indexes.storage import (
     training_rows,
 )
 from pairwright.indexes.threads import omp_threads
+from tests.examples import THOROUGH
 from tests.indexes.corpus import mixture
 
 DIM, COUNT = 32, 2000
@@ -127,12 +128,12 @@ def test_the_bytes_are_the_same_for_any_number_of_threads(
     storage: str, flat_below: int, pool: Vectors, tmp_path: Path
 ) -> None:
     found = []
-    for threads in (1, 2, 3):
+    for threads in (1, 2, 3) if THOROUGH else (1, 3):
         folder = tmp_path / str(threads)
         with omp_threads(threads):
             _, index = build(pool, folder, options_of(storage, flat_below))
             found.append([(folder / name).read_bytes() for name in index.write()])
-    assert found[0] == found[1] == found[2]
+    assert all(each == found[0] for each in found[1:])
 
 
 @pytest.mark.parametrize(("storage", "flat_below"), FORMS)
