@@ -33,7 +33,8 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import Materials, asks_pool
 from pairwright.generators.tally import Tally
 
-POOL_CAPTIONS = 50_000
+POOL_CAPTIONS = 200_000  # whose words are counted for what is written
+CHECKED_CAPTIONS = 50_000  # ... and for checks, which tag them in one process
 BATCH = 512
 
 

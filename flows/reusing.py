@@ -13,7 +13,7 @@ from pairwright.filters.reusing import Sayings, mirrored
 from pairwright.filters.validation.by_context import by_context, known_of
 from pairwright.filters.validation.questions import Question
 from pairwright.flows.beside import pairs_beside
-from pairwright.flows.generating import POOL_CAPTIONS
+from pairwright.flows.generating import CHECKED_CAPTIONS
 from pairwright.generators.edit_checks import EditChecks
 from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import count
@@ -42,7 +42,7 @@ def with_reused(frame: pl.DataFrame, corpus: str, note: Callable[[str], None]) -
         return frame
     known = known_of(_pairs(frame, corpus), {group for group, _ in found})
     wordnet, tagger = load_wordnet(), Remembering(load_tagger())
-    captions = list(islice((text for each in known.values() for text in each.captions), POOL_CAPTIONS))
+    captions = list(islice((text for each in known.values() for text in each.captions), CHECKED_CAPTIONS))
     pool = usable_pool(count(tagger.tag(captions)).frozen(), wordnet)
     tagger.learn(text for _, row in found for text in (row["caption"], row["negative"]))
     questions = (

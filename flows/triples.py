@@ -25,7 +25,7 @@ from pairwright.filters.candidate_files import check_ending, read_candidates, wr
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
 from pairwright.flows.annotation_files import refuse_no_rows, refuse_overwriting
 from pairwright.flows.beside import pairs_beside
-from pairwright.flows.generating import BATCH, POOL_CAPTIONS
+from pairwright.flows.generating import BATCH, CHECKED_CAPTIONS
 from pairwright.generators.captions import Caption
 from pairwright.generators.edit_checks import EditChecks
 from pairwright.generators.language.general import usable_pool
@@ -131,7 +131,7 @@ class TripleWork:
         )
 
     def _statistics(self) -> PoolStatistics:
-        captions = islice(self._pool_captions(), POOL_CAPTIONS)
+        captions = islice(self._pool_captions(), CHECKED_CAPTIONS)
         return count(self.tagger.tag(list(captions))).frozen()
 
     def _pool_captions(self) -> Iterator[str]:

@@ -31,7 +31,7 @@ from pairwright.filters.validation.judging import Judge, pair_of
 from pairwright.filters.validation.questions import Question, Verdict
 from pairwright.flows.annotation_files import refuse_no_rows, refuse_overwriting
 from pairwright.flows.beside import pairs_beside
-from pairwright.flows.generating import POOL_CAPTIONS
+from pairwright.flows.generating import CHECKED_CAPTIONS
 from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import failed_path
 from pairwright.flows.llm_planning import plan_maker
@@ -161,7 +161,7 @@ class Validation:
             note("No image has another caption or a box: only rewordings can be found. --captions FILE tells more.")
         wordnet, tagger = load_wordnet(), Remembering(load_tagger())
         captions = (text for each in known.values() for text in each.captions)
-        statistics = count(tagger.tag(list(islice(dict.fromkeys(captions), POOL_CAPTIONS)))).frozen()
+        statistics = count(tagger.tag(list(islice(dict.fromkeys(captions), CHECKED_CAPTIONS)))).frozen()
         triples = Triples(EditChecks(wordnet, usable_pool(statistics, wordnet), tagger), tagger, as_given=True)
         standing = self.standing()
 

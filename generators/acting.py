@@ -83,6 +83,7 @@ def verbs_of(caption: Caption) -> list[int]:
         if token.tag in VERBS
         and (token.lemma not in _AUXILIARIES or (token.lemma == "do" and token.tag == "VBG"))
         and caption.word(at + 1) not in {"utensil", "utensils"}  # "eating utensils"
+        and not (at and caption.tag(at - 1) in VERBS and caption.lemmas[at - 1] in _POSTURES)  # "sit | leaning"
         and not (token.lemma in SPORTS and token.tag != "VBG" and at and caption.lemmas[at - 1] in _ASTRIDE)
     ]
 
@@ -258,9 +259,10 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: RelationSlot, ve
         (verb == "run" and word == "for")
         or (old in _GAZES and (tag.startswith("RB") or word == "at"))
         or word in _COMPASS
+        or (old == "reach" and "for" in caption.lower[at:])
         or _is_purpose(caption, at)
     ):
-        return False  # "running for a camera", "climbing straight ahead", "sleeping at himself", "waiting south"
+        return False  # "running for a camera", "climbing straight ahead", "sleeping at himself", "sleeping with his trunk for a toy"
     if after is not None:
         return _takes(caption, candidates, slot, verb, after)
     if old in _ASTRIDE and tag in VERBS and caption.lemmas[at] in SPORTS:

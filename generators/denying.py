@@ -38,7 +38,7 @@ _NEVER_FAR = (
     | EVENTS
     | word_set("floor language manner look watch setting rest verge stance position")
 )
-_HAS = frozenset({"has", "have"})
+_HAS = word_set("has have contains contain includes include")
 _HAVING = _HAS | {"with"}
 _ARTICLES = frozenset({"a", "an"})
 _SOME = word_set("some several many various multiple numerous")  # "without any", and not "without some"
@@ -231,7 +231,8 @@ def _with_or(caption: Caption, candidates: Candidates, thing: NounPhrase, at: in
     has = caption.word(at) in _HAS
     if lives_on or caption.tag(last.end) in _GOES_ON or (caption.word(last.end) in _HAVING and not has):
         return ()
-    bare = has and caption.word(last.start) in _ARTICLES  # "has no bed or | lamp"
+    # "has no bed or | lamp", "without a bed or | lamps", where there were some
+    bare = caption.word(last.start) in (_ARTICLES | _SOME if has else _SOME)
     return (caption.change(ends, ends + 1 + bare, "or"),)
 
 

@@ -40,6 +40,9 @@ from pairwright.generators.wordlists import word_set
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
 LEVELS = 2  # of WordNet between a word and its co-hyponyms
 COMPARED = 3  # nouns that would do, of which one is taken that goes well with the rest of the caption
+_AT_IT = (
+    0.006  # share of a noun's captions with "at" before it, or "of" behind it, that is no slip: few are at a street
+)
 KNOWN = 20  # captions with the old noun in a place, for the new one's not being there to tell anything
 _ANIMALS = (
     "dog",
@@ -74,6 +77,9 @@ _LIKENESSES = frozenset(
 )
 _OF_ANYTHING = frozenset({"colour", "size"})
 _OF_THINGS = frozenset({"old", "new", "modern"})  # said of whatever is made
+_SAID_OF_LOOKS = word_set(
+    "looking sized styled fashioned colored coloured shaped looked"
+)  # "very nice | looking motorcycles"
 _SAT_AT = frozenset({"bench", "piano", "stove", "computer", "laptop"})
 _OF_BEASTS = frozenset({"paw", "hoof", "tail", "trunk", "snout"})
 _UNCOUNTED = MASS - word_set(  # what "a" may stand before
@@ -184,7 +190,8 @@ class NounCandidates:
         ours = candidate in _ANIMALS or candidate in KINDS.get(slot.noun, (candidate,))
         known = self._pool.adjacency(slot.governor, slot.noun.rsplit(maxsplit=1)[-1])
         seen = self._pool.adjacency(slot.governor, word)
-        return (ours and known < KNOWN) or seen >= max(SEEN, SLIP * self._pool.frequency(word, "NOUN"))
+        least = _AT_IT if slot.governor == "at" else SLIP
+        return (ours and known < KNOWN) or seen >= max(SEEN, least * self._pool.frequency(word, "NOUN"))
 
     def _fits_in(self, candidate: str, slot: NounSlot) -> bool:
         """Whether "body of" and the like may stand before the candidate, if the pool has them with the old noun."""
@@ -199,8 +206,14 @@ class NounCandidates:
         told = slot.contents and self._pool.cooccurrence(old, slot.contents) >= OFTEN
         if told and self._company.beside(candidate, slot.contents) < self._least:
             return False
+        if told and self._pool.adjacency(old, "of") >= OFTEN and not self._is_of_something(candidate):
+            return False  # "chopsticks of food"
         fits = self._acts(candidate, slot) and not self._is_unlike(candidate, slot)
         return fits and all(self._goes_before(before, candidate, old) for before in slot.described)
+
+    def _is_of_something(self, candidate: str) -> bool:
+        word = candidate.rsplit(maxsplit=1)[-1]
+        return self._pool.adjacency(word, "of") >= max(SEEN, _AT_IT * self._pool.frequency(word, "NOUN"))
 
     def _acts(self, candidate: str, slot: NounSlot) -> bool:
         """Whether captions have the candidate do what the caption says, if they have the old noun do it."""
@@ -235,7 +248,9 @@ class NounCandidates:
             return False
         if before == "wooden":
             return self._things.is_of(candidate, "made") or self._pool.adjacency(before, word) > 0  # no wooden tree
-        anything = before in UNTOUCHED or any(found.group in _OF_ANYTHING for found in PLACES.get(before, ()))
+        anything = before in UNTOUCHED | _SAID_OF_LOOKS or any(
+            found.group in _OF_ANYTHING for found in PLACES.get(before, ())
+        )
         if anything or (before in _OF_THINGS and self._things.is_of(candidate, "made")):
             return True
         if self._pool.frequency(before, "NOUN") > self._pool.frequency(before, "ADJ"):

@@ -83,6 +83,7 @@ _ON_AND_UNDER = _ON | {"under", "underneath", "beneath"}
 _TAKEN_IN = frozenset({"eat", "drink"})
 _PUT_IN = word_set("put place insert stick pour stuff load pack set")
 _OPENINGS, _OUTSIDE = word_set("window doorway fence"), "outside"
+_RIDING = frozenset((verb,) for verb in ("ride", "ski", "skate", "surf", "skateboard", "snowboard"))
 _DEGREES = word_set("very too so pretty extremely fairly quite")
 _NOT_OWN = ANAPHORS - OWN
 _OWN_PLACES = TABLES | SEATS | CARRIERS | frozenset(RIDDEN) | HOLDERS | ENCLOSED  # "his desk" is one to be beside
@@ -153,6 +154,8 @@ def _off_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: D
     after = caption.starting_at(slot.end)
     if after is None or not caption.is_whole(after) or not _NOT_OWN.isdisjoint(caption.lower[after.start : after.end]):
         return "not_grammatical"
+    if tuple(caption.lemmas[after.end : after.end + 1]) in _RIDING:
+        return "not_grammatical"  # "people next to skateboards ride"
     if others_there(caption, caption.ending_at(slot.start), after):
         return "true_of_image"
     reason, noun = "no_candidate", caption.head(after)

@@ -18,7 +18,7 @@ _NAMED_LOOSELY = word_set(
 _FURTHEST = 3  # tokens between a thing and its relation: "a man who is standing on"
 # Verbs that choose their preposition: "looking at" is no place.
 _BINDING = word_set(
-    "look stare gaze point wave smile bark throw aim glance yell laugh shout shoot arrive kick swing hit lunge "
+    "look stare gaze point wave smile bark fight argue throw aim glance yell laugh shout shoot arrive kick swing hit lunge "
     "nibble chew snack graze munch talk speak chat call text play dress cover fill make fall compete participate "
     "engage run rely depend focus hang wrap surround cut feature specialize drip attach stop turn plug pull prepare get "
     "take top decorate line load pile pack stuff clothe base split divide arrange put pour spread build reflect embed"

@@ -316,7 +316,7 @@ PARTS_OF_BUILDINGS = word_set(
 # Who has a thing in hand does none of these with it.
 HANDLED = ("reaching for", "looking for", "walking by", "walking past", "dropping", "throwing")
 # Who has a garment on does none of these with it.
-DONE_TO_WORN = ("holding", "carrying", "washing", "folding", "reaching for", "looking for")
+DONE_TO_WORN = ("holding", "carrying", "washing", "folding", "reaching for")
 # No place that one can be far from, or none that a picture shows.
 NO_PLACE = word_set(
     "rain sun wind fog mist shade dark darkness dusk weather motion formation bloom hand arm mouth lap back shoulder head "

@@ -16,6 +16,11 @@ from pairwright.generators.relation_slots import VERBS
 from pairwright.generators.wordlists import word_set
 
 _GROWN = frozenset({"man", "woman", "guy", "lady", "gentleman", "person"})
+# Who is named by what he does, which an animal may well do beside the rest.
+_BY_WHAT_THEY_DO = word_set(
+    "surfer skier skateboarder snowboarder skater diner musician guest shopper pedestrian officer cop worker rider "
+    "passenger customer visitor tourist spectator parent sailor photographer performer dancer hiker jogger"
+)
 _CHILDREN = frozenset({"baby", "infant", "toddler", "newborn", "child", "kid", "boy", "girl", "son", "daughter"})
 _BARE_PLURALS = frozenset({"giraffe", "zebra", "elephant", "buffalo", "bison", "antelope", "gazelle", "moose"})
 _HERDS = frozenset({"herd", "group", "couple", "pair", "bunch", "flock", "pack", "lot", "number", "family", "crowd"})
@@ -45,6 +50,7 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         and not _is_longer(caption, candidates, phrase)
         and not _is_in_colours(caption, phrase)
         and caption.word(phrase.end) not in _OF_BODIES
+        and not _is_told_apart(caption, phrase)
     ]
     named = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
     # A room is any room, a living room is none of the others.
@@ -57,6 +63,16 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         rest = [each for each in nouns if each not in alone]
         yield from _others(caption, candidates, rest, rng, anywhere=True)
         yield from _by_places(caption, candidates, rest, rng)
+
+
+def _is_told_apart(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether others of its name are told of: of "a duck with other ducks" none is a dog."""
+    return any(
+        caption.head(each) == caption.head(phrase)
+        and each is not phrase
+        and not _OTHER.isdisjoint(caption.lower[each.start : each.head])
+        for each in caption.phrases
+    )
 
 
 def _is_another(caption: Caption, phrase: NounPhrase) -> bool:
@@ -111,7 +127,7 @@ def _for_want_of_others(
         yield from _other_than_meant(caption, candidates, phrase, rng)
     yield from _by_places(caption, candidates, nouns, rng)
     for phrase in phrases:
-        if caption.head(phrase) in OF_PEOPLE:
+        if caption.head(phrase) in OF_PEOPLE or caption.head(phrase) in _BY_WHAT_THEY_DO:
             yield _other_being(caption, candidates, phrase, rng)
 
 

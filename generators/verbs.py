@@ -172,7 +172,7 @@ IN_WORDS = _table(
     "catch: wait for|sit with|walk with|look for",
     "hit: pose with|walk with|sit with|look for|wait for|reach for",
     "use: reach for|look for|walk with|sit on|wait for",
-    "wear: reach for|look for|play with",
+    "wear: reach for|play with",
     "play: reach for|look for",
     "hug: walk with|run from|reach for",
     "drive: stand on|stand next to|stand by|pose with|walk by|sit on|stand near|wait for|lean on|stand behind|walk past",
@@ -198,7 +198,7 @@ ALWAYS_IN_WORDS = {
     verb: tuple((phrase.partition(" ")[0], phrase.partition(" ")[2]) for phrase in phrases.split("|"))
     for verb, phrases in {
         "hold": "reach for|point at", "carry": "reach for|point at", "eat": "reach for|point at",
-        "wear": "reach for|look for", "use": "point at|reach for", "hug": "point at|reach for",
+        "wear": "reach for", "use": "point at|reach for", "hug": "point at|reach for",
         "swing": "reach for|point at", "kick": "point at|wait for", "cut": "point at|reach for",
         "drink": "reach for|point at", "throw": "point at|reach for", "pull": "point at", "push": "point at",
         "drive": "point at|wait for", "lead": "point at|look for", "feed": "point at|look for", "pet": "look for|point at",
