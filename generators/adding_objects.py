@@ -43,7 +43,7 @@ from pairwright.generators.presence import (
 from pairwright.generators.wordlists import word_set
 
 _LOOKED_AT = 2  # phrases of a caption, beside which a thing may be in view
-_COMPARED = 4  # things that would do, of which one is taken that goes well with the rest
+_COMPARED = 3  # things that would do, of which one is taken that goes well with the rest
 _NEAREST = 8  # things of about the same length, of which the best is taken
 # Beside, in or on these another thing may be said to be by "with"; of other things it would be a part.
 _HOLDING = word_set(

@@ -39,7 +39,7 @@ from pairwright.generators.wordlists import word_set
 
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
 LEVELS = 2  # of WordNet between a word and its co-hyponyms
-COMPARED = 3  # nouns that would do, of which one is taken that goes well with the rest of the caption
+_COMPARED = 2  # nouns that would do, of which one is taken that goes well with the rest of the caption
 _AT_IT = (
     0.006  # share of a noun's captions with "at" before it, or "of" behind it, that is no slip: few are at a street
 )
@@ -166,9 +166,9 @@ class NounCandidates:
                 reason = "true_of_image"
             elif self._is_in_place(candidate, slot) and self._fits(candidate, slot.noun, slot.context):
                 fitting.append(candidate)
-                if len(fitting) == COMPARED:
+                if len(fitting) == _COMPARED:
                     break
-        if len(fitting) < COMPARED:  # so few that all are to have their turn
+        if len(fitting) < _COMPARED:  # so few that all are to have their turn
             return (fitting[0], "") if fitting else ("", reason)
         rest = [lemma for lemma in slot.context if lemma not in slot.noun.split()]
         return self._company.better_first(fitting, rest, rng)[0], ""
