@@ -40,6 +40,7 @@ from pairwright.generators.wordlists import word_set
 ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
 LEVELS = 2  # of WordNet between a word and its co-hyponyms
 _COMPARED = 2  # nouns that would do, of which one is taken that goes well with the rest of the caption
+_FEW = 5  # nouns that may stand for one at all, up to which each is to have its turn
 _AT_IT = (
     0.006  # share of a noun's captions with "at" before it, or "of" behind it, that is no slip: few are at a street
 )
@@ -159,6 +160,7 @@ class NounCandidates:
 
     def _first(self, found: Urn, slot: NounSlot, words: ImageWords, rng: Draws) -> tuple[str, str]:
         reason, fitting = "no_candidate", list[str]()
+        compared = _COMPARED if len(found.words) > _FEW else 1
         for candidate in rng.out_of(found, TRIED):
             if not (self._fits_after(candidate, slot) and self._fits_around(candidate, slot)):
                 continue
@@ -166,10 +168,10 @@ class NounCandidates:
                 reason = "true_of_image"
             elif self._is_in_place(candidate, slot) and self._fits(candidate, slot.noun, slot.context):
                 fitting.append(candidate)
-                if len(fitting) == _COMPARED:
+                if len(fitting) == compared:
                     break
-        if len(fitting) < _COMPARED:  # so few that all are to have their turn
-            return (fitting[0], "") if fitting else ("", reason)
+        if not fitting:
+            return "", reason
         rest = [lemma for lemma in slot.context if lemma not in slot.noun.split()]
         return self._company.better_first(fitting, rest, rng)[0], ""
 
