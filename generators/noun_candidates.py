@@ -41,9 +41,8 @@ ENOUGH = 4  # kinds of our own; fewer, and WordNet is asked as well
 LEVELS = 2  # of WordNet between a word and its co-hyponyms
 _COMPARED = 2  # nouns that would do, of which one is taken that goes well with the rest of the caption
 _FEW = 5  # nouns that may stand for one at all, up to which each is to have its turn
-_AT_IT = (
-    0.006  # share of a noun's captions with "at" before it, or "of" behind it, that is no slip: few are at a street
-)
+# Share of a noun's captions with "at" before it, or "of" behind it, that is no slip: few are at a street.
+_AT_IT = 0.006
 KNOWN = 20  # captions with the old noun in a place, for the new one's not being there to tell anything
 _ANIMALS = (
     "dog",
