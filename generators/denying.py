@@ -16,7 +16,7 @@ from pairwright.generators.having import HAVING_LONGER, UNCERTAIN
 from pairwright.generators.language.inflection import article
 from pairwright.generators.nouns import FIGURES, GATHERINGS, MASS
 from pairwright.generators.phrases import NounPhrase
-from pairwright.generators.placing import IN, MEDIA
+from pairwright.generators.placing import IN, MEDIA, OUTSIDE
 from pairwright.generators.pronouns import EACH_OTHER
 from pairwright.generators.relation_slots import (
     VERBS,
@@ -67,7 +67,6 @@ _GOING = word_set(
     "ski skate skateboard snowboard surf come roam trot gallop hike step stroll navigate cruise push drag lead carry"
 )
 _THERE = word_set("on upon atop in inside within at") | {"on top of", "inside of"}
-_OUTSIDE = "outside"
 # One can be outside these, as captions say of few ("outside a pasture").
 _AREAS = ENCLOSED | word_set(
     "area neighborhood suburb pasture district section space garden jungle woods meadow canal bay desert clearing region "
@@ -277,7 +276,7 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
     # Who rides on a street may ride away from it; who walks by a tree may do so as well, and still be near it.
     new = AWAY if leaving and wording in _THERE else FAR
     if wording in IN and noun in _AREAS and not leaving:
-        new = _OUTSIDE
+        new = OUTSIDE
     if not all(map(candidates.usage.is_written, new.split())):
         return "no_candidate"
     doubted = (

@@ -82,8 +82,8 @@ _AWAY_FROM = ("away from",)
 _ON_AND_UNDER = _ON | {"under", "underneath", "beneath"}
 _TAKEN_IN = frozenset({"eat", "drink"})
 _PUT_IN = word_set("put place insert stick pour stuff load pack set")
-_OPENINGS, _OUTSIDE = word_set("window doorway fence"), "outside"
-_RIDING = frozenset((verb,) for verb in ("ride", "ski", "skate", "surf", "skateboard", "snowboard"))
+_OPENINGS, OUTSIDE = word_set("window doorway fence"), "outside"
+_RIDING = word_set("ride ski skate surf skateboard snowboard")
 _DEGREES = word_set("very too so pretty extremely fairly quite")
 _NOT_OWN = ANAPHORS - OWN
 _OWN_PLACES = TABLES | SEATS | CARRIERS | frozenset(RIDDEN) | HOLDERS | ENCLOSED  # "his desk" is one to be beside
@@ -154,7 +154,7 @@ def _off_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: D
     after = caption.starting_at(slot.end)
     if after is None or not caption.is_whole(after) or not _NOT_OWN.isdisjoint(caption.lower[after.start : after.end]):
         return "not_grammatical"
-    if tuple(caption.lemmas[after.end : after.end + 1]) in _RIDING:
+    if not _RIDING.isdisjoint(caption.lemmas[after.end : after.end + 1]):
         return "not_grammatical"  # "people next to skateboards ride"
     if others_there(caption, caption.ending_at(slot.start), after):
         return "true_of_image"
@@ -306,7 +306,7 @@ def _directions(wording: str, noun: str) -> tuple[str, ...]:
     """Return what excludes a wording before whatever thing, and a direction on a road."""
     wanted = ELSEWHERE.get(wording, ()) + _across_roads(wording, noun)
     if wording == "through" and noun in _OPENINGS:  # "the sun shining through the window"
-        return tuple(new for new in wanted if new != _OUTSIDE)
+        return tuple(new for new in wanted if new != OUTSIDE)
     return wanted
 
 
