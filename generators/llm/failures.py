@@ -83,6 +83,11 @@ WORDS: Mapping[str, Word] = {
     "server_down": Word(
         "fatal", "the server stayed away", "Start it, then run again: answers are kept and not asked for twice."
     ),
+    "kept_refusing": Word(
+        "fatal",
+        "the server refused every request",
+        "Lower the concurrency or the rate, or run again later: answers are kept and not asked for twice.",
+    ),
     "bad_batch": Word(
         "fatal", "the server refuses the batch", "Mend what it names, then run again: nothing of the batch was paid."
     ),

@@ -5,6 +5,7 @@
 - A refusal for now (429, 503) and a server that cannot be reached say nothing about the row. They use up no tries: they
   are waited out, as long as Retry-After says where it says anything, for `Retries.patience` seconds in all. A server that has
   answered nobody in that time is down, and the run stops; it can be taken up again, since answers are kept.
+- What no chat API would say (a page), as often as a row is asked and before anybody got an answer, is a wrong address.
 - A fatal failure (`Failure.fatal`) stops all at once: rows that wait end in it, and nothing more is sent.
 
 A row that waits holds no place of the limiter's, so others go on: retries are mixed into the flow.
@@ -22,8 +23,11 @@ from pairwright.generators.llm.messages import Model, Reply, Request
 FIRST_S, LONGEST_S = 0.5, 30.0  # waits, before jitter
 SPREAD = 0.1  # of what Retry-After says, added so that not all come back at once
 NOTICED_S = 1.0  # a server away for less is not worth a word
+REFUSED_S = 10.0  # nor is one that refuses everybody for less: that is how servers slow their callers
 
-_WAITED_OUT = {"rate_limited", "overloaded", "unreachable"}
+_REFUSALS = {"rate_limited", "overloaded"}
+_WAITED_OUT = {*_REFUSALS, "unreachable"}
+_NO_API = {"not_json", "wrong_shape"}
 _log = logging.getLogger(__name__)
 
 
@@ -58,7 +62,7 @@ class RetryingModel:
         Args:
             model: asked; each attempt anew.
             retries: how often and how long.
-            say: told, in one line, that the server is away, and that it is back.
+            say: told, in one line, that the server is away or refuses everybody, and that it is back.
             on_stop: told the fatal failure that stops the run, once.
         """
         self._model, self._retries = model, retries
@@ -66,7 +70,8 @@ class RetryingModel:
         self._stopped: Failure | None = None
         self._sleepers: dict[asyncio.Future[None], bool] = {}  # whether the server's return ends the sleep
         self._answered_at: float | None = None  # when the server last answered anybody; at first, when first asked
-        self._away_since: float | None = None
+        self._answered = False
+        self._away_since: float | None = None  # when it was first away, or refused, since it last answered anybody
         self._said = False
 
     async def ask(self, request: Request) -> Reply:
@@ -94,9 +99,8 @@ class RetryingModel:
                 raise self._ended(met, loop.time())
             refused = met.word in _WAITED_OUT
             tries, refusals = tries + (not refused), refusals + refused
-            if met.word == "unreachable":
-                self._away(met, loop.time())
-            if tries > self._retries.most or waited > self._retries.patience:
+            away = self._away(met, loop.time()) if refused else 0.0
+            if tries > self._retries.most or max(waited, away) > self._retries.patience:
                 raise self._gone(met, loop.time()) or met
             wait = self._pause(request, tries + refusals, met)
             if met.retry_after is not None and wait > self._retries.patience:
@@ -117,7 +121,7 @@ class RetryingModel:
         return backoff * (0.5 + chance)
 
     def _alive(self, now: float) -> None:
-        self._answered_at = now
+        self._answered_at, self._answered = now, True
         if self._away_since is None:
             return
         if self._said:
@@ -127,14 +131,17 @@ class RetryingModel:
             if until_back and not sleeper.done():
                 sleeper.set_result(None)
 
-    def _away(self, failure: Failure, now: float) -> None:
+    def _away(self, failure: Failure, now: float) -> float:
+        """Return for how long nobody has been answered, counted from the first refusal; say so once."""
         if self._away_since is None:
             self._away_since = now
-        if not self._said and now - self._away_since >= NOTICED_S:
+        away = now - self._away_since
+        refuses = failure.word in _REFUSALS
+        if not self._said and away >= (REFUSED_S if refuses else NOTICED_S):
             self._said = True
-            self._say(
-                f"no connection to the server ({failure.detail}); waiting up to {self._retries.patience:.0f} s for it"
-            )
+            what = "the server refuses every request" if refuses else "no connection to the server"
+            self._say(f"{what} ({failure.detail}); waiting up to {self._retries.patience:.0f} s for it")
+        return away
 
     def _ended(self, failure: Failure, now: float) -> Failure:
         """Return what a row ends in that nothing can help."""
@@ -145,14 +152,15 @@ class RetryingModel:
         return failure
 
     def _gone(self, failure: Failure, now: float) -> Failure | None:
-        """Return the end of the run, when the server has answered nobody for as long as patience lasts."""
+        """Return the end of the run, when the server has answered nobody for as long as patience lasts, or is no server."""
         assert self._answered_at is not None
+        if failure.word in _NO_API and not self._answered:
+            return self._stop(Failure("wrong_url", failure.detail, status=failure.status))
         silent = now - self._answered_at
         if silent <= self._retries.patience:
             return None
-        return self._stop(
-            Failure("server_down", f"no answer for {silent:.0f} s; last: {failure.word}, {failure.detail}")
-        )
+        word = "kept_refusing" if failure.word in _REFUSALS else "server_down"
+        return self._stop(Failure(word, f"no answer for {silent:.0f} s; last: {failure.word}, {failure.detail}"))
 
     def _stop(self, failure: Failure) -> Failure:
         if self._stopped is None:

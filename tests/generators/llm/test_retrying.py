@@ -73,11 +73,16 @@ def test_what_may_pass_is_asked_again_until_it_has(word: str) -> None:
 
 @pytest.mark.parametrize("word", OWN_FAULTS)
 def test_a_fault_that_stays_is_the_rows_after_the_last_retry(word: str) -> None:
-    model = Scripted(first(1000, Failure(word)))
-    with pytest.raises(Failure) as caught:
-        ask(model, Retries(most=3))
-    assert caught.value.word == word
-    assert len(model.times) == 4
+    async def main() -> Failure:
+        retrying = RetryingModel(model, Retries(most=3))
+        assert await retrying.ask(request(1)) == YES  # so it is a chat API
+        with pytest.raises(Failure) as caught:
+            await retrying.ask(request(0))
+        return caught.value
+
+    model = Scripted(lambda _attempt, _now: Failure(word) if len(model.times) > 1 else None)
+    assert run(main()).word == word
+    assert len(model.times) == 5
 
 
 @pytest.mark.parametrize("word", OF_ROW + FATAL)
@@ -161,6 +166,41 @@ def test_a_server_that_stays_away_stops_the_run_for_every_row() -> None:
     assert 60 <= seconds < 150
     assert [stop.word for stop in stops] == ["server_down"]
     assert "unreachable, refused" in stops[0].detail
+
+
+def test_a_server_that_refuses_everybody_is_told_of_and_stops_the_run_when_patience_ends() -> None:
+    """However few requests a row has sent itself: a limiter may let through one at a time."""
+
+    async def main() -> tuple[list[str], Counter[str], float, Failure]:
+        said: list[str] = []
+        stops: list[Failure] = []
+        one = asyncio.Lock()
+        scripted = Scripted(lambda _attempt, _now: Failure("rate_limited", "429: slower", retry_after=1.0))
+
+        class OneByOne:
+            async def ask(self, request: Request) -> Reply:
+                async with one:
+                    await asyncio.sleep(1)
+                    return await scripted.ask(request)
+
+        retrying = RetryingModel(OneByOne(), Retries(patience=30), say=said.append, on_stop=stops.append)
+        found = await asyncio.gather(*(retrying.ask(request(n)) for n in range(100)), return_exceptions=True)
+        words = Counter(e.word for e in found if isinstance(e, Failure))
+        return said, words, asyncio.get_running_loop().time(), stops[0]
+
+    said, words, seconds, stop = run(main())
+    assert said == ["the server refuses every request (429: slower); waiting up to 30 s for it"]
+    assert words == Counter(kept_refusing=100)
+    assert 30 <= seconds < 150
+    assert "Lower the concurrency" in str(stop)
+    assert "429: slower" in str(stop)
+
+
+@pytest.mark.parametrize("word", ["not_json", "wrong_shape"])
+def test_what_never_answers_as_an_api_does_is_a_wrong_address(word: str) -> None:
+    with pytest.raises(Failure, match=r"no chat API \(<h1>nginx</h1>\)\. Give the part that stands before") as caught:
+        ask(Scripted(lambda _attempt, _now: Failure(word, "<h1>nginx</h1>", status=200)))
+    assert caught.value.word == "wrong_url"
 
 
 class Unlucky(Scripted):
