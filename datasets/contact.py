@@ -6,7 +6,7 @@ which knows Latin script; other signs show as boxes.
 """
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from pairwright.datasets.contents import survey
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.exports.source import open_source, with_image
+from pairwright.datasets.exports.source import Source, open_source, with_image
 from pairwright.datasets.recode import flatten, open_picture
 from pairwright.datasets.sample_shape import SHAPE
 from pairwright.datasets.samples import Sample
@@ -45,13 +45,17 @@ def overview(path: Path) -> dict[str, Any]:
     """
     source = open_source(path)
     files = {"shards": len(source.shards), "bytes": sum(tar.stat().st_size for tar in source.shards)}
-    samples = chain.from_iterable(map(read_shard, source.shards)) if source.shards else source.samples()
-    return {**survey(samples), **files, "schema": SHAPE}
+    return {**survey(_packed(source)), **files, "schema": SHAPE}
 
 
 def first_samples(path: Path, count: int) -> list[Sample]:
     """Return the first ``count`` samples at ``path`` with their images; arguments and errors as in `overview`."""
-    return [with_image(sample) for sample in islice(open_source(path).samples(), count)]
+    return [with_image(sample) for sample in islice(_packed(open_source(path)), count)]
+
+
+def _packed(source: Source) -> Iterable[Sample]:
+    """Return a source's samples as its shards hold them, where it has any: the pictures they were made of may be gone."""
+    return chain.from_iterable(map(read_shard, source.shards)) if source.shards else source.samples()
 
 
 def contact_sheet(samples: Sequence[Sample], columns: int = 4) -> bytes:

@@ -153,7 +153,17 @@ def decode_image(data: bytes, where: str = "image") -> "Image.Image":
             image.load()
     except DECODER_ERRORS as error:
         raise UnusableImage("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
-    return image
+    return in_eight_bits(image)
+
+
+def in_eight_bits(image: "Image.Image") -> "Image.Image":
+    """Return a picture in 16 bits of grey (depth, X-rays) in 8, any other as it is.
+
+    Pillow itself cuts such values off at 255, which makes nearly all of them white.
+    """
+    if not (image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG")):
+        return image
+    return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
 
 
 def _measured(stream: BinaryIO, size: int, how: Check, where: str) -> tuple[int, int, str]:

@@ -13,7 +13,14 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.images import DECODER_ERRORS, FORMATS, MAX_PIXELS, UnusableImage, check_image
+from pairwright.datasets.images import (
+    DECODER_ERRORS,
+    FORMATS,
+    MAX_PIXELS,
+    UnusableImage,
+    check_image,
+    in_eight_bits,
+)
 
 EXTENSIONS = ("jpg", "png", "webp")
 
@@ -77,7 +84,7 @@ def recode(data: bytes, recoding: Recoding, where: str) -> tuple[bytes, str]:
 
 
 def open_picture(data: bytes, where: str) -> Image.Image:
-    """Return the decoded picture, turned as its EXIF orientation says.
+    """Return the decoded picture, turned as its EXIF orientation says, with 8 bits a channel.
 
     Raises:
         UnusableImage: bad_image when the bytes do not decode or are of no format in `images.FORMATS`;
@@ -88,7 +95,7 @@ def open_picture(data: bytes, where: str) -> Image.Image:
         if image.width * image.height > MAX_PIXELS:
             raise UnusableImage("image_too_large", f"a picture of {image.width} x {image.height} pixels", where)
         image.load()
-        return ImageOps.exif_transpose(image)
+        return in_eight_bits(ImageOps.exif_transpose(image))
     except UnidentifiedImageError:  # its own message tells where the bytes lie in memory, which no two runs share
         raise UnusableImage("bad_image", f"the image does not decode ({', '.join(FORMATS)} are read)", where) from None
     except Image.DecompressionBombError:

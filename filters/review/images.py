@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Protocol
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import check_image, is_url, open_image, split_locator
+from pairwright.datasets.images import check_image, in_eight_bits, is_url, open_image, split_locator
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.tars import scan_tar
 
@@ -113,5 +113,5 @@ def _redrawn(data: bytes) -> bytes:
 
     out = io.BytesIO()
     with Image.open(io.BytesIO(data)) as image:
-        image.convert("RGB").save(out, _DRAWN)
+        in_eight_bits(image).convert("RGB").save(out, _DRAWN)
     return out.getvalue()

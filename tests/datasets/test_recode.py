@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.images import UnusableImage
+from pairwright.datasets.images import UnusableImage, decode_image
 from pairwright.datasets.recode import Recoding, extension, open_picture, recode
 from tests.datasets.way_out import picture
 
@@ -42,6 +42,15 @@ def test_transparency_becomes_white_in_a_jpeg() -> None:
     Image.new("RGBA", (8, 8), (255, 0, 0, 0)).save(out, "PNG")
     recoded, _ = recode(out.getvalue(), Recoding(format="jpg"), "x")
     assert Image.open(io.BytesIO(recoded)).convert("RGB").getpixel((4, 4)) == (255, 255, 255)
+
+
+@pytest.mark.parametrize("image_format", ["PNG", "TIFF"])
+def test_sixteen_bits_of_grey_are_scaled_and_not_cut_off(image_format: str) -> None:
+    out = io.BytesIO()
+    Image.new("I;16", (16, 16), 40_000).save(out, image_format)
+    recoded, _ = recode(out.getvalue(), Recoding(format="jpg"), "x")
+    assert Image.open(io.BytesIO(recoded)).getpixel((8, 8)) == (156, 156, 156)
+    assert decode_image(out.getvalue()).getpixel((8, 8)) == 156
 
 
 @pytest.mark.parametrize("image_format", ["GIF", "BMP", "TIFF"])

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from PIL import Image
 
+from pairwright.datasets.contact import first_samples
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.verify import verify
 from pairwright.flows.build import build as build_with_prefect
@@ -327,6 +328,18 @@ def test_a_shard_without_one_usable_picture_is_told_and_the_others_stand(tmp_pat
     told = manifest_of(tmp_path / "out")["stages"]["shards"]
     assert (told["candidates"], told["kept"]) == (4, 2)
     assert sum(told["rejected"].values()) == 2
+
+
+def test_a_look_into_a_build_shows_the_pictures_that_were_packed(tmp_path: Path) -> None:
+    """Those that they were made of may be of another format, or gone."""
+    (tmp_path / "in").mkdir()
+    Image.new("RGB", (8, 8)).save(tmp_path / "in" / "0.gif")
+    (tmp_path / "in" / "0.txt").write_text("a red circle")
+    given = {"name": "t", "input": {"path": str(tmp_path / "in")}, "shards": {"image_format": "png"}, "workers": 1}
+    build(checked(given), tmp_path / "build")
+    (tmp_path / "in" / "0.gif").unlink()
+    (shown,) = first_samples(tmp_path / "build", 4)
+    assert (shown.pair.caption, shown.image_ext) == ("a red circle", "png")
 
 
 def _one_picture(corpus: Path) -> bytes:

@@ -24,7 +24,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.images import DECODER_ERRORS, FORMATS, UnusableImage
+from pairwright.datasets.images import DECODER_ERRORS, FORMATS, UnusableImage, in_eight_bits
 from pairwright.training.models.anyres import Grid, choose_grid, split
 
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
@@ -84,7 +84,7 @@ def pixels(data: bytes, options: ImageOptions, chance: random.Random, where: str
         least = math.ceil(options.size / math.sqrt(options.crop))
         if options.crop < 1:
             image.draft("RGB", (least, least))  # the smallest that has no side below this; other formats: nothing
-        plain = image if image.mode == "RGB" else image.convert("RGB")
+        plain = image if image.mode == "RGB" else in_eight_bits(image).convert("RGB")
         prepared = _random(plain, options, chance) if options.crop < 1 else _middle(plain, options.size)
     return _turned(prepared, options, chance)
 
@@ -95,7 +95,7 @@ def parts(data: bytes, options: ImageOptions, chance: random.Random, where: str)
     What is padded has the mean colour. Arguments and errors are those of `pixels`.
     """
     with _decoding(where):
-        shown = _turned(Image.open(io.BytesIO(data), formats=FORMATS).convert("RGB"), options, chance)
+        shown = _turned(in_eight_bits(Image.open(io.BytesIO(data), formats=FORMATS)).convert("RGB"), options, chance)
     middle = 255 * torch.tensor(options.mean).view(3, 1, 1)
     grid = choose_grid(shown.shape[2], shown.shape[1], options.size)
     cut = split(torch.from_numpy(shown).float() - middle, options.size, grid) + middle
