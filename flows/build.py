@@ -16,7 +16,7 @@ from typing import Any
 
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.datasets.remote import open_store
+from pairwright.datasets.remote import is_remote, open_store
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.ending import Ended, Sigterm
@@ -33,6 +33,7 @@ from pairwright.flows.increment import (
 )
 from pairwright.flows.inputs import input_state, named_state, read_options, with_local_inputs
 from pairwright.flows.layout import COPIES, part_name
+from pairwright.flows.llm import asking_of
 from pairwright.flows.lock import exclusive
 from pairwright.flows.prefect_server import server_of_a_build
 from pairwright.flows.preflight import refuse_broken_prefect
@@ -55,6 +56,8 @@ from pairwright.flows.summary import Truth, finish_build, stages_told, sweep, sw
 from pairwright.flows.versions import NEXT, discard, forget_increments, newest, recover
 from pairwright.flows.vocabularies import config_with_vocabulary
 from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.llm.budget import Bill
+from pairwright.indexes.queries import read_queries
 
 
 @dataclass(frozen=True)
@@ -166,13 +169,10 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
     checked, folder = parse_config(config, where="the flow's config"), Path(out)
     this = _RUN.get(_Run())
     this.scope.check(checked)
-    if generations(checked):
-        load_wordnet()  # what is missing shall be said before an hour of work, not after
+    _refuse_what_is_missing(checked, folder)
     checked, told = config_with_vocabulary(checked)
     if told:
         this.progress.note(told)
-    if checked.publish:
-        open_store(checked.publish)  # as above: before the work
     with exclusive(folder):
         recover(folder)
         base = _base(checked, folder, this) if checked.incremental else None
@@ -183,6 +183,18 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
                 f"Published {laid.files:,} files to {checked.publish}, {laid.sent:,} of them new or changed."
             )
         return manifest
+
+
+def _refuse_what_is_missing(config: BuildConfig, folder: Path) -> None:
+    """Say what a later stage would miss before an hour of work, not after."""
+    if generations(config):
+        load_wordnet()
+    if config.publish:
+        open_store(config.publish)
+    if config.retrieve and not is_remote(config.retrieve.queries):
+        read_queries(Path(config.retrieve.queries))
+    if config.by_model and not (folder / "receipts").exists():  # else there may be nothing left to ask
+        asking_of(config.llm, folder, Bill(), seed=config.seed).check()
 
 
 async def _full(config: BuildConfig, folder: Path, this: _Run) -> dict[str, Any]:
@@ -245,7 +257,7 @@ class _Stages(StageJobs):
         may_fail = [*(this.stage for this in generations(config)), RATIONALES]
         if self.retry_failed and not any(has_failed_rows(self.engine.root, stage) for stage in may_fail):
             raise UsageError("no rows of this build have failed, so nothing to ask anew. Leave --retry-failed out.")
-        intake = Intake(read_options(config.input), config.part_size, config.all_pictured)
+        intake = Intake(read_options(config.input), config.part_size, config.all_pictured, config.one_format)
         pairs = await self.whole("pairs", [], read_input, intake, state=input_state(config.input))
         parts = [part_name(number) for number in range(pairs.facts["parts"])]
         sweep(self.engine.root, self.engine.done, "pairs/*", "rejected/pairs-*")

@@ -85,9 +85,22 @@ class BuildConfig(Section):
         return self.index or (IndexSection() if self.retrieve else None)
 
     @property
+    def by_model(self) -> list[str]:
+        """The sections whose texts a model writes."""
+        made = (self.negatives, self.positives, self.conversations)
+        names = ("negatives", "positives", "conversations")
+        asking = [name for name, section in zip(names, made, strict=True) if section and section.method == "llm"]
+        return [*(["rationales"] if self.rationales else []), *asking]
+
+    @property
     def all_pictured(self) -> bool:
         """Whether pairs without an image are set aside where others have one; fetching does so by itself."""
         return self.shards.images and self.fetch is None
+
+    @property
+    def one_format(self) -> bool:
+        """Whether all images of the input have to be of one format: they are packed as they are."""
+        return self.all_pictured and not self.shards.image_format and not self.retrieve
 
 
 def load_config(path: Path) -> BuildConfig:
@@ -118,14 +131,9 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
         raise ConfigError(f"{where}: refine needs hard negatives to refine. Add a `negatives:` section.")
     if config.rationales and not (config.negatives or config.generators):
         raise ConfigError(f"{where}: rationales needs hard negatives to explain. Add a `negatives:` section.")
-    by_model = ["rationales"] if config.rationales else []
-    by_model += [
-        name
-        for name in ("negatives", "positives", "conversations")
-        if (made := getattr(config, name)) and made.method == "llm"
-    ]
-    if by_model and config.llm is None:
-        raise ConfigError(f"{where}: {by_model[0]} asks a model, and none is named. Add `llm:` with `model:` below it.")
+    if config.by_model and config.llm is None:
+        what = config.by_model[0]
+        raise ConfigError(f"{where}: {what} asks a model, and none is named. Add `llm:` with `model:` below it.")
     taken = [*STAGES, *(generator.name for generator in config.generators)]
     twice = sorted({name for name in taken if taken.count(name) > 1})
     if twice:

@@ -351,7 +351,7 @@ def _lines(path: Path) -> Iterable[str]:
     try:
         return path.read_text(encoding="utf-8-sig").splitlines()
     except (FileNotFoundError, IsADirectoryError):
-        raise UsageError(f"{path}: no such file.") from None
+        raise UsageError(f"{path}: no such file. Check the path.") from None
     except UnicodeDecodeError as error:
         raise InputError(f"byte {error.start} is not UTF-8", where=str(path), mend="Save the file as UTF-8.") from None
 

@@ -109,7 +109,7 @@ def read_query_vectors(path: Path, queries: int, dim: int) -> Vectors:
     try:
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise UsageError(f"{path}: no such file.") from None
+        raise UsageError(f"{path}: no such file. Check the path.") from None
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"not an .npy ({error})", where=str(path), mend="Save it with numpy.save.") from None
     if not isinstance(stored, np.ndarray) or stored.dtype.kind != "f" or stored.shape != (queries, dim):
@@ -197,9 +197,11 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (FileNotFoundError, IsADirectoryError):
-        raise UsageError(f"{path}: no such file.") from None
+        raise UsageError(f"{path}: no such file. Check the path.") from None
     except UnicodeDecodeError as error:
-        raise InputError(f"byte {error.start} is not UTF-8", where=str(path), mend="Save the file as UTF-8.") from None
+        raise InputError(
+            f"byte {error.start + 1} is not UTF-8", where=str(path), mend="Save the file as UTF-8."
+        ) from None
 
 
 def _holds_pairs(content: Any) -> bool:

@@ -1,16 +1,19 @@
 """Stage ``pairs``: the user's data becomes checked pairs, in parts; what is broken becomes rejected rows.
 
 Every sample of a dataset has the same members. So where images are packed, the pairs without one, among others that
-have one, are told here and not behind all work.
+have one, are told here and not behind all work; so are pictures whose names tell of several formats that shards
+hold, or of none, unless they are recoded. What a picture is in truth only its bytes tell, when it is packed.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.images import SUFFIXES, is_url
 from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.recode import EXTENSIONS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
@@ -18,6 +21,7 @@ from pairwright.flows.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 
 BARE = "missing_image"
+_SAME = {".jpeg": "jpg", ".tiff": "tif"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,23 +32,26 @@ class Intake:
         options: of the reader.
         part_size: pairs a part.
         all_pictured: whether every pair is to have an image where one has.
+        one_format: whether the images are packed as they are, so that all have to be of one format.
     """
 
     options: ReadOptions
     part_size: int
     all_pictured: bool
+    one_format: bool = False
 
 
 def read_input(root: Path, intake: Intake) -> Outcome:
     """Read the input to the end; write a part for every so many pairs that are kept.
 
     Raises:
-        InputError: on a broken row, or a pair without an image among others, when the options say stop, and when no
-            pair is left.
+        InputError: on a broken row, or a pair without an image among others, when the options say stop; when no
+            pair is left; and for images of several formats, or of none that shards hold.
     """
     options = intake.options
     outputs: list[Path] = []
     reasons: Counter[str] = Counter()
+    formats: Counter[str] = Counter()
     kept = bare = 0
     for number, (pairs, rejects) in enumerate(_parts(options, intake.part_size)):
         part = part_name(number)
@@ -53,7 +60,10 @@ def read_input(root: Path, intake: Intake) -> Outcome:
         outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
         kept += len(pairs)
         bare += sum(not pair.image for pair in pairs)
+        formats.update(filter(None, (_format_of(pair.image) for pair in pairs)))
         reasons.update(row.reason for row in rejects)
+    if intake.one_format and formats and len(formats.keys() & set(EXTENSIONS)) != 1:
+        raise _several(formats, str(options.input))
     if intake.all_pictured and 0 < bare < kept:
         if options.on_error == "stop":
             raise _mixed(bare, kept, str(options.input))
@@ -88,6 +98,21 @@ def _mixed(bare: int, pairs: int, where: str) -> InputError:
         f"{bare:,} of {pairs:,} pairs have no image, and the samples of a dataset have one all or none",
         where=where,
         mend="`on_error: skip` under input sets them aside; `images: false` under shards packs texts alone",
+    )
+
+
+def _format_of(image: str) -> str:
+    """Return what an image's name says of its format; nothing for names that say nothing."""
+    suffix = PurePosixPath(image).suffix.lower()
+    return (_SAME.get(suffix) or suffix[1:]) if suffix in SUFFIXES and not is_url(image) else ""
+
+
+def _several(formats: Counter[str], where: str) -> InputError:
+    told = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
+    return InputError(
+        f"the images are of several formats, or of none that shards hold ({told})",
+        where=where,
+        mend="`image_format: jpg` (or png, webp) under shards recodes those that are of another",
     )
 
 

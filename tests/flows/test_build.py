@@ -17,7 +17,7 @@ import yaml
 from PIL import Image
 
 from pairwright.datasets.contact import first_samples
-from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.errors import InputError, PairwrightError, StorageError
 from pairwright.datasets.verify import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.lock import exclusive
@@ -177,6 +177,35 @@ def test_pairs_without_a_picture_among_others_stop_a_build_before_all_work(tmp_p
     assert not (tmp_path / "build" / "annotations").exists()
     build(checked({**config, "shards": {"images": False}}), tmp_path / "texts")
     assert manifest_of(tmp_path / "texts")["contents"]["samples"] == 6
+
+
+@pytest.mark.parametrize(("endings", "told"), [(("jpg", "png", "jpeg"), "jpg 2, png 1"), (("gif",), "gif 1")])
+def test_pictures_of_several_formats_stop_a_build_before_all_work(
+    tmp_path: Path, endings: tuple[str, ...], told: str
+) -> None:
+    (tmp_path / "in").mkdir()
+    for number, ending in enumerate(endings):
+        Image.new("RGB", (8, 8)).save(tmp_path / "in" / f"{number}.{ending}")
+        (tmp_path / "in" / f"{number}.txt").write_text(f"a red circle {number}")
+    config = {"name": "t", "input": {"path": str(tmp_path / "in"), "on_error": "skip"}, "negatives": {}, "workers": 1}
+    with pytest.raises(InputError, match=rf"\({told}\).*`image_format: jpg`"):
+        build(checked(config), tmp_path / "build")
+    assert not (tmp_path / "build" / "annotations").exists()
+    build(checked({**config, "shards": {"image_format": "jpg"}}), tmp_path / "recoded")
+    assert manifest_of(tmp_path / "recoded")["contents"]["image_exts"] == {"jpg": len(endings)}
+
+
+def test_what_a_later_stage_would_miss_is_said_before_all_work(
+    tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    without_queries = settings(corpus, retrieve={"queries": str(tmp_path / "queries.txt")})
+    without_key = settings(corpus, llm={"model": "m"}, negatives={"method": "llm"})
+    for config, told in ((without_queries, "queries.txt: no such file"), (without_key, "OPENAI_API_KEY")):
+        with pytest.raises(PairwrightError, match=told):
+            build(checked(config), tmp_path / "build")
+        assert not (tmp_path / "build").exists()
 
 
 def test_pairs_without_a_picture_among_others_are_rejected_rows_under_skip(tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def test_broken_files_are_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.json line 2: not JSON"):
         read_queries(tmp_path / "a.json")
     (tmp_path / "b.txt").write_bytes(b"a dog\n\xff\n")
-    with pytest.raises(InputError, match="byte 6 is not UTF-8"):
+    with pytest.raises(InputError, match="byte 7 is not UTF-8"):
         read_queries(tmp_path / "b.txt")
     (tmp_path / "c.txt").write_text("\n\n")
     with pytest.raises(InputError, match="no queries"):
