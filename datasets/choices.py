@@ -28,7 +28,8 @@ def instead(words: Iterable[str], known: Iterable[str]) -> str:
     """Return ``Did you mean swap-object? There are: replace-object, swap-object``."""
     names = list(known)
     hint = meant(words, names)
-    return f"{hint}{' ' if hint else ''}There are: {', '.join(names)}"
+    told = ", ".join(name or '""' for name in names)
+    return f"{hint}{' ' if hint else ''}There are: {told}"
 
 
 def meant(words: Iterable[str], known: Iterable[str], mark: str = "") -> str:

@@ -52,7 +52,7 @@ class BuildConfig(Section):
     """Everything that a build depends on, besides its input files and the code."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="of the dataset and of its folder")
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**63)
     input: InputSection
     index: IndexSection | None = None
     retrieve: RetrieveSection | None = None

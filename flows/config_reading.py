@@ -12,6 +12,17 @@ from pairwright.datasets.choices import instead, meant
 from pairwright.datasets.errors import ConfigError
 
 _QUOTED = re.compile(r"'([^']*)'")
+_IN_YAML = {
+    "tuple_type": "it has to be a list, such as [a, b]",
+    "dict_type": "it has to be keys with values, such as {key: value}",
+    "model_type": "it has to be a section: keys with values, on lines of their own below it",
+    "too_short": "it needs at least one entry",
+    "string_type": "it has to be one text",
+    "string_too_short": "it is empty",
+    "string_pattern_mismatch": "only a to z, A to Z, digits, - and _ may stand there, and first a letter or digit",
+}
+"""What pydantic says in Python's words."""
+_PYDANTICS = re.compile(r"constrained-|\w+\[")  # its names of the choices of a union, which no config holds
 
 
 class _Once(yaml.SafeLoader):
@@ -63,7 +74,7 @@ def messages(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
     for problem in problems:
         if any(other["loc"][: len(problem["loc"])] == problem["loc"] for other in problems if other is not problem):
             continue  # only the consequence of a problem further in
-        place = ".".join(str(step) for step in problem["loc"])
+        place = ".".join(str(step) for step in problem["loc"] if not _PYDANTICS.match(str(step)))
         if problem["type"] == "extra_forbidden":
             yield _unknown_key(problem["loc"], model)
         elif problem["type"] == "missing":
@@ -76,6 +87,7 @@ def messages(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
             yield f"`{place}` is {problem['input']!r}. {instead([str(problem['input'])], known)}."
         else:
             said = problem["msg"][:1].lower() + problem["msg"][1:]  # not all of it: it may hold a pattern
+            said = _IN_YAML.get(problem["type"], said)
             yield f"`{place}` is {problem['input']!r}: {said}. Change it."
 
 

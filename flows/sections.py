@@ -40,7 +40,7 @@ class Section(BaseModel):
 class InputSection(Section):
     """Where the pairs come from and how they are read."""
 
-    path: str = Field(description="file, folder, or brace pattern such as data/{00000..00009}.tar")
+    path: str = Field(min_length=1, description="file, folder, or brace pattern such as data/{00000..00009}.tar")
     format: str = Field("", description="empty: guessed from the path")
     columns: dict[str, str] = Field({}, description="our name to the column's name, such as key: image_id")
     explode: bool = Field(default=False, description="one pair per caption, not one per image")

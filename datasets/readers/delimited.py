@@ -66,6 +66,9 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
         raise InputError("the file is empty", where=f"{path}:1", mend="Give a header line with the columns' names.")
     if not all(map(is_storable, header)):
         raise InputError("the header is not UTF-8", where=f"{path}:1", mend="Save the file as UTF-8.")
+    if len(header) == 1 and any(sign in header[0] for sign in ";|\t,"):
+        what = f"the header is one column, {header[0][:80]!r}"
+        raise InputError(what, where=f"{path}:1", mend="Separate columns by commas in .csv files, by tabs in .tsv.")
     twice = sorted({name for name in header if header.count(name) > 1})
     if twice:
         raise InputError(f"columns named twice: {', '.join(twice)}", where=f"{path}:1", mend="Rename one of them.")

@@ -68,6 +68,7 @@ ENDINGS = {
     ".parquet": "parquet",
     ".tar": "webdataset",
 }
+PACKED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"})
 PATTERN_LIMIT = 1_000_000
 
 
@@ -91,18 +92,26 @@ def guess_format(path: str | Path) -> str:
     if path.is_dir():
         return _guess_folder(path)
     if not path.exists():
-        raise InputError("no such file or folder", where=str(path), mend="Check the path.")
+        raise _absent(path)
     name = path.name.lower()
     if name.endswith(".json"):
         return _guess_json(path)
     for ending, format_ in ENDINGS.items():
         if name.endswith(ending):
             return format_
+    if path.suffix.lower() in PACKED:
+        raise InputError("a packed file", where=str(path), mend="Unpack it first; .jsonl.gz alone is read as it is.")
     raise InputError(
         "the format cannot be told from the name",
         where=str(path),
         mend=f"Name it: --format {' | '.join(READERS)}.",
     )
+
+
+def _absent(path: Path) -> InputError:
+    starred = any(sign in path.name for sign in "*?")
+    mend = "Patterns are written {00000..00009} or {a,b}, not with * or ?; or name the folder." if starred else ""
+    return InputError("no such file or folder", where=str(path), mend=mend or "Check the path.")
 
 
 def _guess_folder(folder: Path) -> str:
@@ -204,7 +213,7 @@ def _opened(files: tuple[Path, ...], format_: str) -> Iterator[Path]:
     """Yield files, folders replaced by the files of the format that they hold."""
     for file in files:
         if not file.exists():
-            raise InputError("no such file or folder", where=str(file), mend="Check the path.")
+            raise _absent(file)
         if file.is_dir() == (format_ in FOLDERS):
             yield file
         elif file.is_dir():

@@ -330,6 +330,11 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no tar": (write("a.tar", b"x" * 2000), "not an uncompressed tar"),
     "a gzipped tar": (write("a.tar", b"\x1f\x8b\x08" + b"\0" * 2000), "not an uncompressed tar"),
     "broken COCO": (write("a.json", b'{"images": ['), "broken_json"),
+    "a packed file": (write("a.jsonl.zst", b"x"), "packed file. Unpack it first"),
+    "semicolons": (
+        write("a.csv", b"image;caption\nb;c\n"),
+        r"a\.csv:1: the header is one column, 'image;caption'. Separate",
+    ),
     "another ending": (write("a.xml", b"<a/>"), "cannot be told"),
     "an empty folder": (lambda folder: folder, "the folder holds no"),
     "nothing": (lambda folder: folder / "a.jsonl", "no such file"),

@@ -436,3 +436,8 @@ def test_options_that_do_not_fit_are_wrong_usage_before_anything_is_read(tmp_pat
     file = write_rows(tmp_path / "a.jsonl", {"caption": "a"})
     with pytest.raises(UsageError):
         read_pairs(ReadOptions(file, **options))
+
+
+def test_a_pattern_with_stars_is_told_how_patterns_are_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"not with \* or \?"):
+        read_pairs(ReadOptions(str(tmp_path / "*.tar")))
