@@ -6,6 +6,7 @@ has such a verb before such an object or preposition, together with such a thing
 
 from collections.abc import Iterator, Sequence
 
+from pairwright.generators.attributes import is_colour
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import Caption, Outcome
 from pairwright.generators.draws import Draws
@@ -167,7 +168,7 @@ def doer_of(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | N
 
     None when the phrase before the verb only tells where, and what is there is not clear.
     """
-    doer = before_it(caption, at)
+    doer = before_it(caption, _before_colours(caption, at))
     while doer is not None and not lives(caption, candidates, doer):
         if caption.word(doer.start - 1) == "and" and caption.head(doer) in WORN:
             doer = caption.ending_at(doer.start - 1)  # "a man in a hat and a | coat"
@@ -182,6 +183,14 @@ def doer_of(caption: Caption, candidates: Candidates, at: int) -> NounPhrase | N
             return None
         doer = whose
     return doer
+
+
+def _before_colours(caption: Caption, at: int) -> int:
+    """Return where the colours begin that somebody is dressed in ("a man | in red and white"); ``at`` where there are none."""
+    start = at
+    while is_colour(caption.word(start - 1)) or (start < at and caption.word(start - 1) == "and"):
+        start -= 1
+    return start - 1 if start < at and caption.word(start - 1) == "in" else at
 
 
 def opens_act(caption: Caption, at: int) -> bool:

@@ -30,6 +30,8 @@ ANAPHORS = word_set("its their his her hers theirs it them him himself herself i
 OWN = word_set("its their his her")  # before what somebody has: "riding his bike"
 GENDERED = word_set("his her hers him he she himself herself")
 
+_BEGIN_RELATIONS = frozenset({("next", "to"), ("close", "to"), ("full", "of")})  # "a street | next to"
+
 
 class Caption:
     """A pair's caption with everything that the makers of edits look at.
@@ -77,6 +79,11 @@ class Caption:
         return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in FRAMES])
 
     @cached_property
+    def wordings(self) -> frozenset[str]:
+        """The relations that it tells, as written."""
+        return frozenset(" ".join(self.lower[found.start : found.end]) for found in self.relations)
+
+    @cached_property
     def things(self) -> tuple[NounPhrase, ...]:
         """The phrases that name something to be seen and end where they seem to."""
         return tuple([phrase for phrase in self.phrases if self.is_thing(phrase) and self.is_whole(phrase)])
@@ -120,6 +127,8 @@ class Caption:
     def is_whole(self, phrase: NounPhrase) -> bool:
         """Whether the phrase ends where it seems to: not "a lush | green field", "the snow | covered ground"."""
         after, beyond = self.tag(phrase.end), self.tag(phrase.end + 1)
+        if self.lower[phrase.end : phrase.end + 2] in _BEGIN_RELATIONS:
+            return True
         return after not in {"JJ", "HYPH", "CD", "NNP"} and not (after in {"VBN", "VBD"} and beyond.startswith("NN"))
 
     def starting_at(self, index: int) -> NounPhrase | None:

@@ -7,6 +7,7 @@ taken away takes along what is joined to it: "a room without chairs or a table".
 from collections.abc import Iterator
 
 from pairwright.generators.acting import lives
+from pairwright.generators.attributes import is_colour
 from pairwright.generators.box_truth import place_in_doubt
 from pairwright.generators.candidates import Candidates
 from pairwright.generators.captions import ANAPHORS, Caption, Outcome
@@ -28,7 +29,7 @@ from pairwright.generators.relation_slots import (
     is_worn,
     others_there,
 )
-from pairwright.generators.relations import AWAY, ENCLOSED, EVENTS, FAR, NO_PLACE, NOT_FAR, Found
+from pairwright.generators.relations import AWAY, ENCLOSED, EVENTS, FAR, NO_PLACE, NOT_FAR, ON_RAILS, RAILS, Found
 from pairwright.generators.wordlists import word_set
 
 _NEVER_FAR = (
@@ -66,6 +67,7 @@ _GOING = word_set(
     "walk run go ride drive fly sail move travel head pull turn swim jog march roll race glide drift hop crawl climb jump "
     "ski skate skateboard snowboard surf come roam trot gallop hike step stroll navigate cruise push drag lead carry"
 )
+_AIMING = word_set("swing throw hit kick aim shoot toss pitch")
 _THERE = word_set("on upon atop in inside within at") | {"on top of", "inside of"}
 # One can be outside these, as captions say of few ("outside a pasture").
 _AREAS = ENCLOSED | word_set(
@@ -251,6 +253,14 @@ def _is_telegram(caption: Caption, phrase: NounPhrase) -> bool:
     return phrase.start == 0 and phrase.determiner < 0 and phrase.count < 0 and not caption.plural(phrase)
 
 
+def _is_never_far(caption: Caption, at: int, before: NounPhrase, after: NounPhrase) -> bool:
+    """Whether nothing is far from a place, or not what is told of: "in | blue", a train, what a bat is swung at."""
+    noun = caption.head(after)
+    on_rails = noun in RAILS and caption.head(before) in ON_RAILS
+    aimed = caption.word(at) == "at" and not _AIMING.isdisjoint(caption.lemmas[:at])
+    return noun in _NEVER_FAR or is_worn(caption, after) or is_colour(noun) or on_rails or aimed
+
+
 def _far_apart(caption: Caption, found: Found) -> Outcome:
     """Part what is near each other."""
     if " ".join(caption.lower[found.start : found.end]) not in NOT_FAR - {"against"}:
@@ -268,7 +278,7 @@ def _far(caption: Caption, candidates: Candidates, found: Found) -> Outcome:
         return "no_edit"
     noun, before = caption.head(after), before_it(caption, found.start)
     inside = {noun, *caption.lower[after.start : after.end]}
-    if before is None or not is_named(caption, before) or noun in _NEVER_FAR or is_worn(caption, after):
+    if before is None or not is_named(caption, before) or _is_never_far(caption, found.start, before, after):
         return "no_edit"
     if not ANAPHORS.isdisjoint(inside) or not (_stands_alone(caption, after) or _is_telegram(caption, before)):
         return "not_grammatical"

@@ -37,7 +37,7 @@ from pairwright.generators.shuffling import shuffle
 from pairwright.generators.swapping import swap_attribute, swap_object
 
 NAME = "rules-negatives"
-VERSION = 16
+VERSION = 17
 
 Maker = Callable[[Caption, Candidates, Draws], Iterator[Outcome]]
 MAKERS: dict[str, Maker] = {

@@ -3,7 +3,8 @@
 A *noun phrase* here is the flat kind that captions are made of: determiner, count, adjectives, nouns; the last noun
 is its head ("two small red fire hydrants": count *two*, adjectives *small red*, nouns *fire hydrants*, head
 *hydrants*). Prepositional and relative tails are not part of it. Participles count as adjectives only between a
-determiner and a noun ("a parked car", not "a man parked").
+determiner and a noun ("a parked car", not "a man parked"). What something is covered or filled with is part of its
+phrase and none of its nouns ("a snow covered slope").
 
 Limits: tags come from a small tagger and are wrong now and then, so callers ask for the shape they need and leave
 the rest alone. All positions are token indices.
@@ -13,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.wordlists import word_set
 
 NOUNS = frozenset({"NN", "NNS"})
 PROPER = frozenset({"NNP", "NNPS"})
@@ -23,6 +25,11 @@ PLURAL = frozenset({"NNS", "NNPS"})
 _ANY_NOUN = NOUNS | PROPER
 _MODIFIED = NOUNS | ADJECTIVES
 _OPENING = DETERMINERS | {"CD"} | ADJECTIVES | _ANY_NOUN  # a phrase starts with one of these
+_NO_NOUNS = word_set(  # though the tagger may say so
+    "lush leafy shirtless slender cloudless shiny sexy pristine chubby foamy ripe miniature stainless matching"
+)
+_COLOURS = word_set("orange gold silver pink violet tan maroon turquoise beige cream")
+_COVERED = word_set("covered filled lined topped capped coated soaked dipped glazed drenched colored coloured")
 
 NUMBER_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -83,6 +90,9 @@ def _phrase_at(tokens: Sequence[Token], start: int) -> NounPhrase | None:
     if index < len(tokens) and tokens[index].tag == "CD":
         count, index = index, index + 1
     adjectives, index, joined = _adjectives(tokens, index, opened=index > start)
+    if _is_covered(tokens, index):
+        more, index, both = _adjectives(tokens, index + 2, opened=True)
+        adjectives, joined = adjectives + more, joined or both
     nouns: list[int] = []
     while index < len(tokens) and tokens[index].tag in _ANY_NOUN and not _is_side(tokens, index, nouns):
         nouns.append(index)
@@ -97,7 +107,11 @@ def _adjectives(tokens: Sequence[Token], index: int, *, opened: bool) -> tuple[l
     joined = False
     while index < len(tokens):
         token = tokens[index]
-        if token.tag in ADJECTIVES or (token.tag in PARTICIPLES and (opened or found) and _modifies(tokens, index)):
+        if (
+            token.tag in ADJECTIVES
+            or _is_taken_for_noun(tokens, index)
+            or (token.tag in PARTICIPLES and (opened or found) and _modifies(tokens, index))
+        ):
             found.append(index)
         elif token.tag in {"CC", ","} and found and index + 1 < len(tokens) and tokens[index + 1].tag in ADJECTIVES:
             joined = True
@@ -107,6 +121,27 @@ def _adjectives(tokens: Sequence[Token], index: int, *, opened: bool) -> tuple[l
             joined = joined or token.tag == "HYPH"
         index += 1
     return found, index, joined
+
+
+def _is_taken_for_noun(tokens: Sequence[Token], index: int) -> bool:
+    """Whether the tagger took an adjective for a noun: "a | lush | green field", "an | orange | and white kite"."""
+    if tokens[index].tag not in NOUNS:
+        return False
+    word = tokens[index].text.lower()
+    if word in _COLOURS:
+        beyond = [token.tag for token in tokens[index + 1 : index + 4]]
+        return beyond[:2] == ["CC", "JJ"] and not NOUNS.isdisjoint(beyond[2:])
+    return word in _NO_NOUNS and _modifies(tokens, index)
+
+
+def _is_covered(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a noun and a participle say together what something is like: "a | snow covered | slope"."""
+    return (
+        index + 2 < len(tokens)
+        and tokens[index].tag in NOUNS
+        and tokens[index + 1].text.lower() in _COVERED
+        and tokens[index + 2].tag in _MODIFIED | PROPER
+    )
 
 
 def _is_side(tokens: Sequence[Token], index: int, nouns: list[int]) -> bool:

@@ -30,7 +30,7 @@ from pairwright.generators.nouns import FLYING, GATHERINGS, PEOPLE, WORN
 from pairwright.generators.phrases import NounPhrase
 from pairwright.generators.placing import VEHICLES
 from pairwright.generators.relation_slots import VERBS, RelationSlot, has_none_beside, is_named, meant, others_there
-from pairwright.generators.relations import NO_PLACE, RAILS, WATERS
+from pairwright.generators.relations import NO_PLACE, RAILS, ROADS, WATERS
 from pairwright.generators.verbs import (
     ALWAYS_IN_WORDS,
     GROUNDED,
@@ -38,6 +38,7 @@ from pairwright.generators.verbs import (
     IN_WORDS,
     INSTEAD,
     INSTEAD_OF_PHRASES,
+    INSTEAD_OF_PHRASES_OF_PARKED,
     INSTEAD_OF_PHRASES_OF_THINGS,
     INSTEAD_OF_PHRASES_OF_VEHICLES,
     ON_FOOT,
@@ -64,9 +65,17 @@ _LISTED = frozenset({"to", "from", "for"})  # only with the verbs that our table
 _NO_WAYS = word_set("snow sand water grass ice mud dirt rain surf ocean sea")  # "walking down the snow"
 _PLAYED = word_set("game wii nintendo guitar instrument piano frisbee xbox")
 _GAMES = word_set("game match tournament competition")
-_SOUGHT = ("looking for", "looks for", "look for", "looked for", "searching", "search", "searches", "seeking")
-_FALLING = (("fall", "from"),)
+_SOUGHT = frozenset(
+    {"looking for", "looks for", "look for", "looked for", "searching", "search", "searches", "seeking"}
+)
+_FALLING = (("fall", "from"), ("fall", "through"))  # from the sky, through the air
+_IN_THE_AIR = ("fly", "in", "air")
 _SHOWN_ONE = (("look", "at"), ("point", "at"))
+_DONE_BY = {"park": VEHICLES, "drive": VEHICLES, "fall": FLYING}
+_GOING, _PASSING = word_set("drive travel move fly sail ride"), word_set("past by near")
+_UNDER_WAY = _GOING | word_set("go come pass head")
+_AT_REST = word_set("park stop sit wait")
+_HALTED = word_set("parked stopped docked moored anchored waiting")
 _LOOKING_ON = (("watch", ""), ("wait", "for"))
 _ON_WAVES = word_set("ride surf catch")
 _BEFORE_A_WAVE = (("wait", "for"), ("look", "at"), ("point", "at"))
@@ -93,9 +102,8 @@ def phrasings(caption: Caption, candidates: Candidates) -> Iterator[RelationSlot
         if after is None or caption.tag(after.head) not in {"NN", "NNS"}:
             continue
         old, noun = _said(caption, at, end), caption.head(after)
-        if (noun in _BOUND and not (old in _OF_PICTURES and noun in _PICTURES)) or (
-            noun in NO_PLACE and noun not in _BOARDS
-        ):
+        bound = noun in _BOUND and not (old in _OF_PICTURES and noun in _PICTURES) and (*old, noun) != _IN_THE_AIR
+        if bound or (noun in NO_PLACE and noun not in _BOARDS):
             continue
         of_things = _wanted_of_things(*old, noun)
         if of_things and caption.word(at - 1) != "being":
@@ -126,9 +134,12 @@ def _is_act(caption: Caption, candidates: Candidates, at: int) -> bool:
 def _wanted_of_things(verb: str, preposition: str, noun: str) -> tuple[tuple[str, str], ...]:
     """Return the verbs, each with a preposition, that exclude what a thing is said to do."""
     if verb == "fly" and noun == "sky" and preposition in {"in", "through", "across"}:
-        return _FALLING
-    wanted = INSTEAD_OF_PHRASES_OF_THINGS.get((verb, preposition), ())
-    return wanted if wanted or noun in _NO_STOPS else INSTEAD_OF_PHRASES_OF_VEHICLES.get((verb, preposition), ())
+        return _FALLING[:1]
+    if (verb, preposition, noun) == _IN_THE_AIR:
+        return _FALLING[1:]
+    old = (verb, preposition)
+    of_vehicles = () if noun in _NO_STOPS else INSTEAD_OF_PHRASES_OF_VEHICLES.get(old, ())
+    return INSTEAD_OF_PHRASES_OF_THINGS.get(old, of_vehicles) or INSTEAD_OF_PHRASES_OF_PARKED.get(old, ())
 
 
 def _of_things(
@@ -140,16 +151,29 @@ def _of_things(
     if doer is None or after is None or not is_named(caption, doer) or lives(caption, candidates, doer):
         return
     noun = caption.head(after)
-    if caption.head(doer) not in {"park": VEHICLES, "fall": FLYING}.get(wanted[0][0], {caption.head(doer)}):
+    first = wanted[0][0]
+    if caption.head(doer) not in _DONE_BY.get(first, {caption.head(doer)}):
         return
-    known = tuple(
-        each for each in wanted if candidates.usage.stands_before(each[1], noun) and candidates.usage.goes_with(*each)
-    )
+    if first == "drive" and not _HALTED.isdisjoint((*caption.lower[:at], *caption.lower[end:])):
+        return  # "a parked car | sitting by"
+    known = tuple(each for each in wanted if _is_done(caption, candidates, doer, each, noun))
     if known:
         forms = tuple(_phrase(verb, new, "VBG" if tag in {"VBN", "VBD"} else tag) for verb, new in known)
         old = (caption.lemmas[at], " ".join(caption.lower[at + 1 : end]))
         weights = candidates.odds.of_phrases(old, known, noun)
         yield RelationSlot(at, end, forms, weights, tuple(verb for verb, _ in known), doer)
+
+
+def _is_done(caption: Caption, candidates: Candidates, doer: NounPhrase, new: tuple[str, str], noun: str) -> bool:
+    """Whether captions have a thing do what is wanted at such a place."""
+    if new in _FALLING:  # as everybody says it
+        return True
+    verb, preposition = new
+    said = candidates.usage.stands_before(preposition, noun) and candidates.usage.goes_with(verb, preposition)
+    if verb not in _GOING:
+        return said
+    along = preposition in _PASSING or noun in ROADS or candidates.usage.are_said_before(verb, preposition, noun)
+    return said and along and may_do(caption, candidates, doer, verb)  # and not "traveling down | a tree"
 
 
 def _end(caption: Caption, at: int) -> int:
@@ -241,10 +265,19 @@ def other_phrase(caption: Caption, candidates: Candidates, slot: RelationSlot, r
         verb, form = slot.lemmas[which], slot.news[which]
         if not _suits(caption, candidates, slot, verb, form):
             continue
-        if not caption.words.has_any(_SOUGHT if form.endswith(" for") and verb == "look" else forms_of(verb)):
+        if not caption.words.has_any(_told_by(verb, form, living=lives(caption, candidates, slot.doer))):
             return (caption.change(slot.start, slot.end, form),)
         reason = "true_of_image"
     return reason
+
+
+@lru_cache(maxsize=4096)
+def _told_by(verb: str, form: str, *, living: bool) -> frozenset[str]:
+    """Return the words of which any in another caption says that it is so."""
+    if form.endswith(" for") and verb == "look":
+        return _SOUGHT
+    alike = () if living else next((group for group in (_UNDER_WAY, _AT_REST) if verb in group), ())
+    return forms_of(verb).union(*map(forms_of, alike))
 
 
 def _goes_on(caption: Caption, after: NounPhrase | None) -> bool:
@@ -284,6 +317,7 @@ def _suits(caption: Caption, candidates: Candidates, slot: RelationSlot, verb: s
         and not (is_own and caption.word(slot.end - 1) == "with" and not form.endswith(" with"))
         and not (form.endswith(" down") and noun in _NO_WAYS)
         and (verb, noun) not in TOGETHER
+        and not (form.endswith(" next to") and "next to" in caption.wordings)  # "next to a hill next to a lake"
         and (verb != "talk" or noun in _PHONES)
         and (verb not in _SHIFTS or noun not in HEAVY)
         and not (form.endswith((" at", " for")) and noun not in _PICTURES and _is_held(caption, after))

@@ -25,6 +25,7 @@ from pairwright.generators.relation_slots import (
     is_place,
     is_worn,
     may_be_others,
+    meant,
     others_there,
 )
 from pairwright.generators.relations import (
@@ -96,7 +97,8 @@ _LANDS = word_set(
     "field street road beach park yard city town lot plaza area court runway forest hill mountain sidewalk dock pier bridge"
 )
 VEHICLES = word_set(
-    "car truck bus van taxi cab train suv airplane plane jet boat ship motorcycle scooter jeep tram trolley locomotive"
+    "car truck bus van taxi cab train suv airplane plane jet boat ship motorcycle scooter jeep tram trolley locomotive "
+    "airliner jetliner aircraft helicopter firetruck pickup minivan motorbike streetcar ferry yacht sailboat"
 )
 _LOADED, _LOADING = word_set("bike bicycle motorcycle motorbike scooter car"), word_set("truck boat ship train")
 _LARGER = SURROUNDINGS | word_set(
@@ -124,6 +126,7 @@ def places(caption: Caption, candidates: Candidates) -> Iterator[RelationSlot]:
         elif after is not None and caption.word(after.end) == "from":
             continue  # "across the street from"
         elif after is not None:
+            after = meant(caption, after)
             noun = caption.head(after)
             news = tuple(dict.fromkeys(_opposites(wording, noun) + _other_places(caption, wording, after)))
             if wording in AT_TABLES and noun in TABLES and _rides(caption, candidates, found):
@@ -179,6 +182,8 @@ def _off_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: D
 
 
 def _opposites(wording: str, noun: str) -> tuple[str, ...]:
+    if noun in WATERS and wording in {"over", "above"}:
+        return ()  # no plane flies under the water
     if noun in SLOPES and (wording in UP_AND_DOWN or wording in _ON):
         return UP_AND_DOWN.get(wording, ())
     return INSTEAD_OF.get(wording, ())
@@ -190,6 +195,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
     before, after = before_it(caption, slot.start), caption.starting_at(slot.end)
     if after is None or is_bound(caption, slot.start, slot.end):
         return "no_edit"
+    amount, after = after, meant(caption, after)
     noun = caption.head(after)
     news = rng.by_weight(slot.news, slot.weights)
     opposites, others = _opposites(wording, noun), _other_places(caption, wording, after)
@@ -203,7 +209,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
         unclear or (before is not None and may_be_others(caption, before)) or may_be_others(caption, after)
     )
     alone = not others_there(caption, before, after)
-    solid = _holds_nothing(caption, candidates, after)
+    solid = amount != after or _holds_nothing(caption, candidates, after)  # nothing is in "pairs of | shoes"
     small = _is_under_nobody(caption, candidates, before, noun)
     wide = _is_wide(caption, before, noun)
     open_air = noun in ENCLOSED and not _OUTDOORS.isdisjoint(caption.lower)  # "standing outside in a building"

@@ -30,7 +30,7 @@ _ACTIVITIES = word_set(
 )
 _PLAINLY_PLACES = frozenset({"next to", "near", "beside", "close to", "alongside", "in front of", "behind"})
 _AMOUNTS = word_set(
-    "lot piece kind type bunch variety slice pile assortment couple pair group set loaf bag box bouquet"
+    "lot piece kind type bunch variety slice pile assortment couple pair group set loaf bag box bouquet body"
 )
 
 
@@ -114,7 +114,7 @@ def before_it(caption: Caption, start: int) -> NounPhrase | None:
     while (
         at > 0
         and start - at < _FURTHEST
-        and (caption.tag(at - 1)[:2] in {"VB", "RB"} or caption.word(at - 1) in {"that", "who", "which"})
+        and (caption.tag(at - 1)[:2] in {"VB", "RB", "RP"} or caption.word(at - 1) in {"that", "who", "which"})
     ):
         at -= 1
     return caption.ending_at(at)

@@ -198,6 +198,7 @@ ROADS = word_set(
     "street road highway path sidewalk alley avenue lane hallway runway river aisle track railroad railway trail"
 )
 RAILS = word_set("track railroad railway rail")
+ON_RAILS = word_set("train locomotive tram trolley subway engine caboose car")
 # What is beside a water is not in it.
 WATERS = word_set("water ocean river lake pond pool sea stream")
 ELSEWHERE_OF_WATERS = {

@@ -124,7 +124,7 @@ WITH_OBJECT = word_set(
 )
 # What can be done with whatever the first verb is done with; the pool need not have seen it.
 ALWAYS = _table(
-    "hold: drop", "carry: drop", "swing: drop", "use: drop", "play: watch", "hit: miss|catch|drop",
+    "hold: drop", "carry: drop", "swing: drop|throw", "use: drop", "play: watch", "hit: miss|catch|drop",
     "read: burn|close", "watch: miss", "serve: drop|catch", "ride: wash", "cut: drop", "kick: catch|throw",
     "throw: drop|kick", "catch: drop|miss|kick", "pull: push", "push: pull", "drive: push|pull|wash", "fly: drop|fold",
     "cook: sell|burn", "eat: sell|buy", "prepare: sell|drop", "share: sell|steal",
@@ -230,6 +230,7 @@ INSTEAD_OF_PHRASES_OF_THINGS = {
         "hang on|mount on|hang above|hang over|attach on": "lean against|lie under|stand next to|sit under|sit next to",
         "lean against|lean on": "hang from|hang over|stand on|lie under",
         "stack on|place on|set on|pile on|display on|serve on|put on": "lie under|hang over|lean against|sit next to|lie next to",
+        "fly over|fly above|fly near|fly by|fly across|fly at|fly past|float over|hover over|soar over": "lie on|sit on|sit near|sit next to|sit by|lie in",
         "place in|set in|display in|put in|stack in": "lie under|sit next to|lie next to|sit behind",
     }.items()
     for old in olds.split("|")
@@ -246,6 +247,22 @@ INSTEAD_OF_PHRASES_OF_VEHICLES = {
     )
     for verb in ("drive", "travel", "go", "move", "ride", "run", "head", "come", "roll", "pass", "speed", "race", "pull")
     for preposition in ("down", "along", "through", "over", "past", "across", "up", "on", "in", "into")
+}  # fmt: skip
+# ... and the other way round.
+INSTEAD_OF_PHRASES_OF_PARKED = {
+    (verb, preposition): tuple(
+        (new, where)
+        for new in ("drive", "travel", "move", "fly", "sail", "ride")
+        for where in ("past", "by", "down", "along", "through", "across", "over", "around", "near", "into", "on")
+        if where != preposition
+        and not (where == "into" and preposition in {"in", "on"})
+        and not (where == "on" and new in {"fly", "ride"})
+    )
+    for verb in ("park", "stop", "dock", "moor", "anchor", "sit", "wait")
+    for preposition in (
+        "on", "in", "at", "near", "by", "beside", "next to", "in front of", "behind", "outside", "outside of", "alongside",
+        "on top of", "on the side of", "inside of", "along", "under", "around", "close to", "between", "inside",
+    )
 }  # fmt: skip
 # The same of verbs with a preposition, before what can be held, worn, eaten or ridden.
 OUT_OF_WORDS = _table(
@@ -350,7 +367,9 @@ def keeps_its_way(old: str, new: str, beyond: str) -> bool:
     """Whether the word after what a deed is done to goes with another deed as well: "a racket | at a ball"."""
     if beyond in WAYS:
         return new in SENDING or old not in SENDING | {"swing"}
-    return not (beyond == "at" and old == "swing") and not (beyond == "to" and old in _THROWN and new not in _THROWN)
+    return not (beyond == "at" and old == "swing" and new != "throw") and not (
+        beyond == "to" and old in _THROWN and new not in _THROWN
+    )
 
 
 @lru_cache(maxsize=4096)
