@@ -63,6 +63,8 @@ ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".jsonl.gz": "jsonl",
+    ".csv.gz": "csv",
+    ".tsv.gz": "tsv",
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
@@ -100,7 +102,11 @@ def guess_format(path: str | Path) -> str:
         if name.endswith(ending):
             return format_
     if path.suffix.lower() in PACKED:
-        raise InputError("a packed file", where=str(path), mend="Unpack it first; .jsonl.gz alone is read as it is.")
+        raise InputError(
+            "a packed file",
+            where=str(path),
+            mend="Unpack it first. As they are, .jsonl.gz, .csv.gz and .tsv.gz are read.",
+        )
     raise InputError(
         "the format cannot be told from the name",
         where=str(path),

@@ -441,3 +441,10 @@ def test_options_that_do_not_fit_are_wrong_usage_before_anything_is_read(tmp_pat
 def test_a_pattern_with_stars_is_told_how_patterns_are_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not with \* or \?"):
         read_pairs(ReadOptions(str(tmp_path / "*.tar")))
+
+
+@pytest.mark.parametrize(("ending", "mark"), [("csv", ","), ("tsv", "\t")])
+def test_gzipped_tables_are_read_by_their_names(tmp_path: Path, ending: str, mark: str) -> None:
+    (tmp_path / f"a.{ending}.gz").write_bytes(gzip.compress(f"id{mark}caption\n1{mark}a dog\n".encode()))
+    (batch,) = read_pairs(ReadOptions(str(tmp_path / f"a.{ending}.gz")))
+    assert [(pair.source_id, pair.caption, pair.source) for pair in batch.pairs] == [("1", "a dog", "a")]
