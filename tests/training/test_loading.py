@@ -2,6 +2,7 @@
 
 import io
 import json
+import multiprocessing
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -188,11 +189,12 @@ def test_a_broken_image_is_named_in_one_line_from_any_worker(tmp_path: Path, giv
     from dataclasses import replace
 
     broken = [replace(sample, image=b"no image") for sample in samples(2)]
-    data = write_shards(broken, tmp_path).pattern
+    data, before = write_shards(broken, tmp_path).pattern, set(multiprocessing.active_children())
     with pytest.raises(UnusableImage, match=f"sample {broken[0].pair.key}") as caught:
         list(loader(data, Pairs(), given.words, workers=workers, window=0))
     assert "\n" not in str(caught.value)
-    del caught  # it holds the workers, and torch waits seconds for those that the garbage collector finds
+    del caught  # with the error its workers go: torch waits seconds for those that the garbage collector finds
+    assert set(multiprocessing.active_children()) <= before
 
 
 def test_torn_and_empty_shards_are_found_at_the_start(tmp_path: Path, given: Given) -> None:

@@ -175,7 +175,10 @@ class ShardLoader(Generic[B]):
         self._sampler.steps = [(epoch, step) for step in range(self.step, len(self))]
         for made in _unless_killed(self._loader):
             if isinstance(made, PairwrightError):
-                raise made
+                try:
+                    raise made
+                finally:
+                    del made  # it holds this frame, and with it workers: torch waits seconds for those found as garbage
             self.step += 1
             if self.step == len(self):
                 self.epoch, self.step = epoch + 1, 0
