@@ -1,10 +1,13 @@
 """Fixtures for all tests: real data where it is given, and a Prefect home that is nobody's."""
 
 import gc
+import io
+import logging
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -16,7 +19,9 @@ from hypothesis import settings
 from tests.examples import examples
 
 # Python looks for rings of dead objects each time that 700 are made; over what is imported here that is much looking.
+# It looks for none while tests are collected, and not among what was made until then.
 gc.set_threshold(20_000, 20, 50)
+gc.disable()
 # One thread for torch, here and in what tests start: tiny tensors wait for a second one longer than the work takes.
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 # Threads of FAISS and torch sleep while they wait for each other: where other tests run beside, to spin takes twice the time.
@@ -29,6 +34,16 @@ settings.load_profile("pairwright")
 
 # A `CliRunner` makes the tree of all commands anew for each call, which takes longer than most of the calls.
 typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[attr-defined]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a Prefect server come first and side by side, so that one of two processes starts it."""
+    items.sort(key=lambda item: "through_prefect" not in getattr(item, "fixturenames", ()))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
@@ -67,6 +82,18 @@ def prefect_database(
         shutil.copy(home / "prefect.db", beside)
         beside.replace(kept)  # whole or not there: another process of the same run may look for it
     shutil.copy(kept, Path(os.environ["PREFECT_HOME"]) / "prefect.db")
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    """All that is logged at any level. Pytest's own plugin, which does the same around every test, costs a test 1 ms."""
+    stream, root = io.StringIO(), logging.getLogger()
+    handler, level = logging.StreamHandler(stream), root.level
+    root.addHandler(handler)
+    root.setLevel(logging.DEBUG)
+    yield stream
+    root.setLevel(level)
+    root.removeHandler(handler)
 
 
 def _kept(config: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -1,8 +1,8 @@
 """Both transports, against real servers: the same answers and the same failures from either."""
 
 import asyncio
+import io
 import json
-import logging
 import shutil
 import ssl
 import subprocess
@@ -344,11 +344,10 @@ SECRETS = (KEY, "pass@word", "pass%40word", "query-secret", "header-secret", "YW
 @pytest.mark.parametrize("status", ["401 Unauthorized", "400 Bad Request", "500 Server Error", "200 OK"])
 @pytest.mark.parametrize("form", ["json", "text"])
 def test_no_secret_comes_back_in_an_error_a_traceback_or_a_log(
-    status: str, form: str, transport: str, caplog: pytest.LogCaptureFixture
+    status: str, form: str, transport: str, logged: io.StringIO
 ) -> None:
     echo = "you sent " + " ".join(SECRETS) + " and Bearer sk-somebody-elses-key"
     body = json.dumps({"error": {"message": echo}}).encode() if form == "json" else echo.encode()
-    caplog.set_level(logging.DEBUG)
 
     async def main() -> tuple[Failure, LLMSettings]:
         async with answering(http(status, body)) as server:
@@ -370,7 +369,7 @@ def test_no_secret_comes_back_in_an_error_a_traceback_or_a_log(
     failure, settings = asyncio.run(main())
     assert "you sent ***" in str(failure)
     shown = [str(failure), repr(failure), failure.detail, *traceback.format_exception(failure)]
-    shown += [repr(settings), repr(settings.address), json.dumps(settings.described()), caplog.text]
+    shown += [repr(settings), repr(settings.address), json.dumps(settings.described()), logged.getvalue()]
     for secret in (*SECRETS, "sk-somebody-elses-key"):
         assert not [text for text in shown if secret in text], secret
     assert failure.__context__ is None  # where the request, and so the key, would hang
@@ -437,7 +436,7 @@ def test_being_called_off_leaves_no_task_and_no_connection(transport: str) -> No
 
 def test_connections_are_used_again_and_as_many_as_the_ceiling_says(transport: str) -> None:
     async def main() -> dict[str, Any]:
-        async with listening(App(Script(latency_ms=400))) as server:
+        async with listening(App(Script(latency_ms=250))) as server:
             settings = LLMSettings.from_env({}, base_url=server.url, transport=transport, max_concurrency=150)
             async with open_model(settings) as model:
                 for _ in range(20):  # a busy machine needs more than one, since the ceiling is come to by answers
