@@ -93,7 +93,7 @@ def test_rows_that_all_lean_one_way_cannot_be_balanced_and_the_advice_says_what_
 
 
 def test_a_set_that_betrays_nothing_is_kept_nearly_whole() -> None:
-    rows = telling_rows(400, favoured=0.5)
+    rows = telling_rows(300, favoured=0.5)
     result = refine_generally(rows, options=GeneralOptions(target=0.6))
     assert result.kept.mean() > 0.85
 

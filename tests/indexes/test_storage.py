@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import faiss
 import numpy as np
@@ -17,6 +18,7 @@ from hypothesis.extra import numpy as arrays
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.indexes.best import Best
 from pairwright.indexes.encoders import Vectors
+from pairwright.indexes.graph import Found
 from pairwright.indexes.raw_rows import extend_raw_rows, new_raw_rows, open_raw_rows
 from pairwright.indexes.sidecar import RAW, VECTORS, IndexOptions
 from pairwright.indexes.storage import (
@@ -60,38 +62,58 @@ def build(rows: Vectors, directory: Path, options: IndexOptions, block: int = 51
     return choice, index
 
 
-@pytest.fixture(scope="module")
-def standing(pool: Vectors, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], StoredIndex]:
-    """Give the index of the pool in a form, made once; it is asked only."""
-    return cache(
-        lambda storage, flat_below: build(pool, tmp_path_factory.mktemp("form"), options_of(storage, flat_below))[1]
-    )
+class Made(NamedTuple):
+    """An index of the pool in a form, not yet written, and what it answers."""
+
+    choice: StorageChoice
+    folder: Path
+    stored: StoredIndex
+    answers: Found
 
 
 @pytest.fixture(scope="module")
-def written(
-    pool: Vectors, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str, int], tuple[StorageChoice, Path, tuple[str, ...]]]:
-    """Give the folder of an index of the pool in a form, written once, and its files; to be copied and spoilt."""
+def made(pool: Vectors, queries: Vectors, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Made]:
+    """Give the index of the pool in a form, made once."""
 
     @cache
-    def made(storage: str, flat_below: int) -> tuple[StorageChoice, Path, tuple[str, ...]]:
-        folder = tmp_path_factory.mktemp("written")
+    def make(storage: str, flat_below: int) -> Made:
+        folder = tmp_path_factory.mktemp("form")
         choice, index = build(pool, folder, options_of(storage, flat_below))
+        return Made(choice, folder, index, index.search(queries, 10))
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def standing(made: Callable[[str, int], Made]) -> Callable[[str, int], StoredIndex]:
+    """Give that index; it is asked only."""
+    return lambda storage, flat_below: made(storage, flat_below).stored
+
+
+@pytest.fixture(scope="module")
+def written(made: Callable[[str, int], Made]) -> Callable[[str, int], tuple[StorageChoice, Path, tuple[str, ...]]]:
+    """Give its folder, written once, and its files; to be copied and spoilt."""
+
+    @cache
+    def write(storage: str, flat_below: int) -> tuple[StorageChoice, Path, tuple[str, ...]]:
+        choice, folder, index, _ = made(storage, flat_below)
         return choice, folder, tuple(index.write())
 
-    return made
+    return write
 
 
 @pytest.mark.parametrize(("storage", "flat_below"), FORMS)
 def test_each_form_answers_the_same_before_it_is_written_and_when_opened(
-    storage: str, flat_below: int, pool: Vectors, queries: Vectors, tmp_path: Path
+    storage: str,
+    flat_below: int,
+    made: Callable[[str, int], Made],
+    written: Callable[[str, int], tuple[StorageChoice, Path, tuple[str, ...]]],
+    queries: Vectors,
 ) -> None:
-    choice, built = build(pool, tmp_path, options_of(storage, flat_below))
-    before = built.search(queries, 10)
-    names = built.write()
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
-    opened = open_stored(tmp_path, choice.kind, choice.storage)
+    before = made(storage, flat_below).answers
+    choice, folder, names = written(storage, flat_below)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(names)
+    opened = open_stored(folder, choice.kind, choice.storage)
     assert (opened.kind, opened.storage, opened.dim, opened.vectors) == (choice.kind, choice.storage, DIM, COUNT)
     after = opened.search(queries, 10)
     assert np.array_equal(before[0], after[0])

@@ -271,7 +271,7 @@ def test_after_faults_and_a_kill_every_row_ends_once_and_little_is_paid_twice(ca
     script = Script(
         latency_ms=10, faults=dict.fromkeys(kinds, 0.1 / len(kinds)), hang_s=8.0, drip_s=0.05, retry_after_s=0.05
     )
-    out, count, timeout = tmp_path / "out", 800, ("", "2.0")
+    out, count, timeout = tmp_path / "out", 800, ("", "1.0")
     with in_thread(App(script)) as server:
         process = begin(server, cache, out, count, *timeout)
         wait_until(lambda: answered(server) > count / 2)
