@@ -37,7 +37,7 @@ _NEVER_FAR = (
     | FIGURES
     | NO_PLACE
     | EVENTS
-    | word_set("floor language manner look watch setting rest verge stance position")
+    | word_set("floor language manner look watch setting rest verge stance position ground snow dirt sand ice mud")
 )
 _HAS = word_set("has have contains contain includes include")
 _HAVING = _HAS | {"with"}
