@@ -27,9 +27,9 @@ from pairwright.datasets.colorshape.corpus import make_sample, sample_pair, scen
 from pairwright.datasets.colorshape.oracle import Verdict, judge_turn
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.generators import questions
 from pairwright.generators.conversations import LETTERS, TYPES, ConversationOptions, TemplateConversations
-from pairwright.generators.facts import Fact
+from pairwright.generators.facts import questions
+from pairwright.generators.facts.fact import Fact
 from pairwright.generators.language.tagger import load_tagger
 
 BATCH = 256

@@ -1,4 +1,4 @@
-"""How often captioners use one word of a pair where others use the other, for the tables in `edit_nearness`.
+"""How often captioners use one word of a pair where others use the other, for the tables in `edit_checks.nearness`.
 
     python benchmarks/exchanged_nouns.py captions.jsonl
 
@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
 
-from pairwright.generators.attributes import NEIGHBOURS, place
-from pairwright.generators.context import plural_of, words_of
-from pairwright.generators.synonyms import LOOSELY_SAME
-from pairwright.generators.wordlists import word_set
+from pairwright.generators.captions.context import plural_of, words_of
+from pairwright.generators.words.attributes import NEIGHBOURS, place
+from pairwright.generators.words.synonyms import LOOSELY_SAME
+from pairwright.generators.words.wordlists import word_set
 
 LEAST, ENOUGH, LIFT = 0.1, 20, 2.5
 LEAST_QUALITY, ENOUGH_QUALITIES = 0.05, 50

@@ -26,7 +26,7 @@ from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Reply, Request
 from pairwright.generators.llm.parsing import without_controls, without_thoughts
 from pairwright.generators.llm.talks import Outcome, Talk
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 
 NAME: Final = "judge-answers"
 VERSION: Final = 1

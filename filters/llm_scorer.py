@@ -22,7 +22,7 @@ from pairwright.generators.llm.answers import Answer, asked
 from pairwright.generators.llm.messages import Request
 from pairwright.generators.llm.schemas import schema_of
 from pairwright.generators.llm.talks import Talk
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 
 NAME: Final = "llm"
 VERSION: Final = 1

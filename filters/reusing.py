@@ -18,7 +18,7 @@ import polars as pl
 
 from pairwright.datasets.records import Pair
 from pairwright.filters.groups import pair_group, text_group
-from pairwright.generators.edit_unwrapping import sameness
+from pairwright.generators.edit_checks.unwrapping import sameness
 
 _ENTAILING = ("add", "shuffle")
 

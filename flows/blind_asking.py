@@ -20,7 +20,7 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.llm.failed_rows import FailedRows
 from pairwright.generators.llm.plan import StagePlan, sample_of
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 
 
 def texts_to_ask(frame: pl.DataFrame) -> list[TextPair]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pairwright.generators.balance import Given, Verdict
 from pairwright.generators.tally import Tally
-from pairwright.generators.type_mix import counted_out
+from pairwright.generators.turns.type_mix import counted_out
 
 MOST_PASSES = 8  # where one in three is rejected, eight leave one in six thousand
 

@@ -35,7 +35,7 @@ from pairwright.generators.llm.runner import Spent
 from pairwright.generators.llm.schema_forms import ForcedForm, FormedModel, as_form
 from pairwright.generators.llm.session import Open, Session, Snapshot, Wrap
 from pairwright.generators.llm.settings import LLMSettings
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 from pairwright.generators.protocols import LLMGenerator
 from pairwright.generators.registry import LLMMaterials, Materials
 

@@ -35,8 +35,8 @@ from pairwright.generators.llm.plan import Range, Sample, StagePlan, plan_stage,
 from pairwright.generators.llm.runner import Row
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.protocols import LLMGenerator
-from pairwright.generators.rationale_task_files import open_task
-from pairwright.generators.rationales import Settings
+from pairwright.generators.rationales.rationales import Settings
+from pairwright.generators.rationales.task_files import open_task
 from pairwright.generators.registry import Materials, asks_model, build_llm_generator
 
 T = TypeVar("T")

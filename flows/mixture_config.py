@@ -9,7 +9,7 @@ from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.mixture_reading import LookAt, TalkFormat
 from pairwright.flows.config_reading import messages, read_settings
 from pairwright.flows.sections import Section
-from pairwright.generators.questions import CHOICE_FORMAT, SHORT_FORMAT
+from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT
 
 PROMPTS = {"short": SHORT_FORMAT, "choice": CHOICE_FORMAT}
 

@@ -35,8 +35,8 @@ from pairwright.generators.llm.runner import Done, Row
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.llm.texts import TextShape
-from pairwright.generators.prompt_files import Prompt, PromptBook
-from pairwright.generators.prompt_values import values_of
+from pairwright.generators.prompting.files import Prompt, PromptBook
+from pairwright.generators.prompting.values import values_of
 
 
 @dataclass(frozen=True)

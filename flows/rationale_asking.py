@@ -24,9 +24,9 @@ from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.plan import StagePlan, sample_of
 from pairwright.generators.llm.runner import Done, Row
 from pairwright.generators.llm.session import Session, Snapshot
-from pairwright.generators.prompt_files import PromptBook
-from pairwright.generators.rationale_tasks import Item, Task
-from pairwright.generators.rationales import NAME, VERSION, Judged, Rationales, Settings, row_key
+from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.rationales.rationales import NAME, VERSION, Judged, Rationales, Settings, row_key
+from pairwright.generators.rationales.tasks import Item, Task
 
 
 def ask_rationales(

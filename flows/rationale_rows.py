@@ -18,8 +18,8 @@ from pairwright.datasets.readers.formats import READERS, guess_format, locate
 from pairwright.datasets.rejects import Reject
 from pairwright.filters.candidate_files import read_candidates
 from pairwright.filters.candidates import candidate_rows
-from pairwright.generators.rationale_matching import Raw, rows_of, rows_of_candidate
-from pairwright.generators.rationale_tasks import Item, RowFault, Task
+from pairwright.generators.rationales.matching import Raw, rows_of, rows_of_candidate
+from pairwright.generators.rationales.tasks import Item, RowFault, Task
 
 MATCHING = frozenset({"known", "caption"})  # the fields of a task that hard negatives can fill
 

@@ -15,10 +15,10 @@ from pairwright.datasets.exports.rationales import STUDENT_ROWS, StudentRows
 from pairwright.flows.annotation_files import refuse_overwriting
 from pairwright.flows.rationale_files import check_out, files_of, open_examples
 from pairwright.flows.rationale_rows import TaskInput, read_places
-from pairwright.generators.rationale_outputs import Outputs, outputs_for
-from pairwright.generators.rationale_task_files import open_task
-from pairwright.generators.rationale_tasks import Item, Task
-from pairwright.generators.rationales import Judged, Rationales, Settings, row_key
+from pairwright.generators.rationales.outputs import Outputs, outputs_for
+from pairwright.generators.rationales.rationales import Judged, Rationales, Settings, row_key
+from pairwright.generators.rationales.task_files import open_task
+from pairwright.generators.rationales.tasks import Item, Task
 
 SETTINGS = Settings()
 
@@ -119,7 +119,7 @@ def import_rationales(request: RationaleRequest, outputs: Sequence[Path]) -> dic
 
     Args:
         request: task, rows and output; ``settings.label_given`` and ``samples`` have no part in it.
-        outputs: files of `rationale_outputs`, in the order of the rows: of all of them, or of those that are not
+        outputs: files of `rationales.outputs`, in the order of the rows: of all of them, or of those that are not
             skipped as broken.
 
     Returns:

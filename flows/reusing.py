@@ -14,7 +14,7 @@ from pairwright.filters.validation.by_context import by_context, known_of
 from pairwright.filters.validation.questions import Question
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import CHECKED_CAPTIONS
-from pairwright.generators.edit_checks import EditChecks
+from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import count
 from pairwright.generators.language.tagger import load_tagger

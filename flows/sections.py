@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pairwright.datasets.choices import instead
-from pairwright.generators.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
+from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 from pairwright.indexes.sidecar import IndexOptions
 
 NegativeType = Literal[

@@ -19,7 +19,7 @@ from pairwright.flows.stages.rationales import RationaleStage
 from pairwright.flows.stages.shards import Packing, part_sizes, part_state, plan_shards, write_one_shard
 from pairwright.flows.stages.tag import tag_part
 from pairwright.generators.llm.budget import Bill
-from pairwright.generators.rationales import Settings
+from pairwright.generators.rationales.rationales import Settings
 from pairwright.generators.registry import asks_model, generator_identity
 
 

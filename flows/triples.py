@@ -26,8 +26,8 @@ from pairwright.filters.candidates import candidate_frame, candidate_rows, type_
 from pairwright.flows.annotation_files import refuse_no_rows, refuse_overwriting
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import BATCH, CHECKED_CAPTIONS
-from pairwright.generators.captions import Caption
-from pairwright.generators.edit_checks import EditChecks
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger

@@ -36,7 +36,7 @@ from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import failed_path
 from pairwright.flows.llm_planning import plan_maker
 from pairwright.flows.talking import Talks
-from pairwright.generators.edit_checks import EditChecks
+from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import count
 from pairwright.generators.language.tagger import load_tagger
@@ -45,7 +45,7 @@ from pairwright.generators.llm.failed_rows import FailedRows
 from pairwright.generators.llm.images import Images
 from pairwright.generators.llm.plan import StagePlan, sample_of
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 from pairwright.generators.triples import Remembering, Triples
 
 Witness = Literal["context", "clip", "llm"]

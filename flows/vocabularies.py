@@ -10,7 +10,7 @@ from typing import Any
 
 from pairwright.datasets.readers.coco import categories_of
 from pairwright.flows.config import BuildConfig
-from pairwright.generators.label_sets import set_of
+from pairwright.generators.words.label_sets import set_of
 
 _MAKER = "template-conversations"
 

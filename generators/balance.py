@@ -22,8 +22,8 @@ import polars as pl
 
 from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation
-from pairwright.generators.claims import claimed
 from pairwright.generators.tally import Tally
+from pairwright.generators.words.claims import claimed
 
 BINS = 10
 LINES: dict[str, pl.DataType] = {

@@ -29,12 +29,12 @@ from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.exports.llava import MARK
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
-from pairwright.generators import questions
-from pairwright.generators.facts import Fact
-from pairwright.generators.grounding import Grounding
-from pairwright.generators.label_sets import labels_of
+from pairwright.generators.facts import questions
+from pairwright.generators.facts.fact import Fact
+from pairwright.generators.facts.grounding import Grounding
+from pairwright.generators.facts.questions import PromptPlace, PromptTurns
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.questions import PromptPlace, PromptTurns
+from pairwright.generators.words.label_sets import labels_of
 
 NAME = "template-conversations"
 VERSION = 4

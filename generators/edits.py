@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from pairwright.datasets.records import Edit
 from pairwright.generators.language.inflection import article
-from pairwright.generators.wordlists import word_set
+from pairwright.generators.words.wordlists import word_set
 
 _ARTICLE_BEFORE = re.compile(r"(?:^|(?<=[\s\"'(“‘\[>*]))(an?)(\s+)$", re.IGNORECASE)
 # Hyphens may have a space on one side, as hurried captioners write them ("a walk- in closet").

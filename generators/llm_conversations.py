@@ -5,7 +5,7 @@ a question drawn from the prompt's list) and *reasoning* (one question that take
 type in `LLMConversationOptions.types`, for one of them, drawn by `ratios` (the paper's: `type_mix.PAPER`), or only for
 those whose count it belongs to (`only`).
 
-Answers become turns, which are checked (`turn_checks`, `turn_language`), asked for once more where something is wrong, and then kept or
+Answers become turns, which are checked (`turns.checks`, `turns.languages`), asked for once more where something is wrong, and then kept or
 rejected with the reason. What a kept conversation names without support from captions and boxes is scored, not judged:
 ``hallucination`` (share of its things, 0-1) and ``unsupported_things`` (their number), see `support`.
 
@@ -23,7 +23,6 @@ from pairwright.datasets.choices import instead
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images import UnusableImage
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
-from pairwright.generators.image_context import ContextLimits, ImageContext
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.answers import Answer, asked
 from pairwright.generators.llm.images import Images
@@ -33,12 +32,13 @@ from pairwright.generators.llm.schemas import schema_of
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.llm.texts import TextShape
 from pairwright.generators.llm.troubles import Trouble
-from pairwright.generators.prompt_files import Prompt, PromptBook
-from pairwright.generators.support import Kinds, Support
-from pairwright.generators.turn_checks import Exchange, check_turns
-from pairwright.generators.turn_language import Languages
-from pairwright.generators.turn_reasons import REASONS
-from pairwright.generators.type_mix import check_ratios, drawn_type
+from pairwright.generators.prompting.files import Prompt, PromptBook
+from pairwright.generators.turns.checks import Exchange, check_turns
+from pairwright.generators.turns.image_context import ContextLimits, ImageContext
+from pairwright.generators.turns.languages import Languages
+from pairwright.generators.turns.reasons import REASONS
+from pairwright.generators.turns.support import Kinds, Support
+from pairwright.generators.turns.type_mix import check_ratios, drawn_type
 
 NAME = "llm-conversations"
 VERSION = 2  # raised when the same answers would give other rows

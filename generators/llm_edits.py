@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from pydantic import BaseModel, Field
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.generators.captions import Caption
-from pairwright.generators.edit_checks import Checked, EditChecks
-from pairwright.generators.edit_kinds import Asked
-from pairwright.generators.edit_reasons import nearness
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edit_checks.checks import Checked, EditChecks
+from pairwright.generators.edit_checks.kinds import Asked
+from pairwright.generators.edit_checks.reasons import nearness
 from pairwright.generators.llm.answers import Answer
 from pairwright.generators.llm.messages import Request, Schema
 from pairwright.generators.llm.schemas import schema_of
-from pairwright.generators.prompt_files import Prompt
-from pairwright.generators.prompt_values import values_of
+from pairwright.generators.prompting.files import Prompt
+from pairwright.generators.prompting.values import values_of
 
 
 class Rewritten(BaseModel):
@@ -40,7 +40,7 @@ class Candidate:
         text: as the model wrote it.
         prompt: id of the prompt.
         request: key of the last answer; empty where none came.
-        reason: a word of `edit_reasons.REASONS`, `llm.troubles.WORDS` or `llm.failures.WORDS`; empty with a text.
+        reason: a word of `edit_checks.reasons.REASONS`, `llm.troubles.WORDS` or `llm.failures.WORDS`; empty with a text.
     """
 
     type: str

@@ -22,15 +22,15 @@ from pydantic import BaseModel, Field, field_validator
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
-from pairwright.generators.captions import Caption
-from pairwright.generators.edit_checks import EditChecks
-from pairwright.generators.knowledge import Pool, Thesaurus
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edit_checks.checks import EditChecks
+from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.answers import asked
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.llm_edits import Asking, Candidate, Wanted
 from pairwright.generators.llm_workflow import Workflow
-from pairwright.generators.prompt_files import Prompt, PromptBook
+from pairwright.generators.prompting.files import Prompt, PromptBook
 
 NAME = "llm-negatives"
 VERSION = 6

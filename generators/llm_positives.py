@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.records import Annotation, Origin, Pair
-from pairwright.generators.captions import Caption
-from pairwright.generators.context import words_of
-from pairwright.generators.edit_checks import EditChecks
-from pairwright.generators.knowledge import Pool, Thesaurus
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.context import words_of
+from pairwright.generators.edit_checks.checks import EditChecks
+from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.answers import asked
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.llm_edits import Asking, Candidate, Rewritten, Wanted, of_rewritten
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 
 NAME = "llm-positives"
 VERSION = 5

@@ -21,7 +21,7 @@ from pairwright.generators.llm.messages import Request
 from pairwright.generators.llm.rounds import together
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.llm_edits import Asking, Candidate, Rewritten, of_rewritten
-from pairwright.generators.prompt_files import Prompt, PromptBook
+from pairwright.generators.prompting.files import Prompt, PromptBook
 
 
 class Concepts(BaseModel):

@@ -1,8 +1,8 @@
 """Hard negatives by rules: minimal edits of a caption that are no longer true of its image.
 
-SugarCrepe's seven types: REPLACE an object (`replacing_objects.py`), an attribute (`replacing_attributes.py`) or a
-relation (`relating.py`), SWAP objects or attributes (`swapping.py`), ADD an object (`adding_objects.py`) or an attribute
-(`adding_attributes.py`); and SHUFFLE (`shuffling.py`), which is for training only and made when it is asked for. Fast
+SugarCrepe's seven types: REPLACE an object (`rules/replacing_objects.py`), an attribute (`rules/replacing_attributes.py`) or a
+relation (`rules/relating.py`), SWAP objects or attributes (`rules/swapping.py`), ADD an object (`rules/adding_objects.py`) or an attribute
+(`rules/adding_attributes.py`); and SHUFFLE (`rules/shuffling.py`), which is for training only and made when it is asked for. Fast
 enough to run inside a data loader: tags, tables and pool statistics, no model.
 
 For each asked type and each of `per_type` there is one annotation: kept, or rejected with the reason that came nearest
@@ -19,22 +19,22 @@ from functools import partial
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
-from pairwright.generators.adding_attributes import add_attribute, both_attributes
-from pairwright.generators.adding_objects import add_object, both_objects
-from pairwright.generators.both_sides import Positives, with_positive
-from pairwright.generators.candidates import Candidates
-from pairwright.generators.captions import Caption, Outcome
-from pairwright.generators.denial import Denied, denied_in, touches
+from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
 from pairwright.generators.draws import Draws
-from pairwright.generators.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
-from pairwright.generators.knowledge import Pool, Thesaurus
+from pairwright.generators.knowledge.candidates import Candidates
+from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import makers
-from pairwright.generators.relating import replace_relation
-from pairwright.generators.replacing_attributes import replace_attribute
-from pairwright.generators.replacing_objects import replace_object
-from pairwright.generators.shuffling import shuffle
-from pairwright.generators.swapping import swap_attribute, swap_object
+from pairwright.generators.rules.adding_attributes import add_attribute, both_attributes
+from pairwright.generators.rules.adding_objects import add_object, both_objects
+from pairwright.generators.rules.both_sides import Positives, with_positive
+from pairwright.generators.rules.denial import Denied, denied_in, touches
+from pairwright.generators.rules.relating import replace_relation
+from pairwright.generators.rules.replacing_attributes import replace_attribute
+from pairwright.generators.rules.replacing_objects import replace_object
+from pairwright.generators.rules.shuffling import shuffle
+from pairwright.generators.rules.swapping import swap_attribute, swap_object
 
 NAME = "rules-negatives"
 VERSION = 17

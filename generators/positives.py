@@ -1,6 +1,6 @@
 """Hard positives by rules: minimal edits of a caption that are still true of its image.
 
-REPLACE rewords an object, an attribute or a relation by our own tables (`synonyms.py`), and an object or an attribute
+REPLACE rewords an object, an attribute or a relation by our own tables (`words/synonyms.py`), and an object or an attribute
 also by a WordNet synonym when it is safe: the word's main sense, a synonym whose main sense is the same, and frequent in
 the pool. SWAP exchanges what "and" joins ("a cat and a dog" gives "a dog and a cat"), each phrase with its own
 determiner and adjectives. Truth comes first: whatever might change the meaning is skipped.
@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.records import Annotation, Origin, Pair
-from pairwright.generators.captions import Caption, Outcome
-from pairwright.generators.coordination import swap_around_and
-from pairwright.generators.edited import edited_annotation, first_good
-from pairwright.generators.knowledge import Pool, Thesaurus
+from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.edited import edited_annotation, first_good
+from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.rewording import Reworder
+from pairwright.generators.rules.coordination import swap_around_and
+from pairwright.generators.rules.rewording import Reworder
 
 NAME = "rules-positives"
 VERSION = 7

@@ -32,7 +32,7 @@ from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import PositiveOptions, RulePositives
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 from pairwright.generators.protocols import LLMGenerator, RuleGenerator
 
 GROUP, LLM_GROUP = "pairwright.generators", "pairwright.llm_generators"

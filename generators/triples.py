@@ -14,12 +14,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pairwright.datasets.records import Annotation, Edit
-from pairwright.generators.captions import Caption
-from pairwright.generators.edit_checks import Checked, EditChecks
-from pairwright.generators.edit_kinds import Asked
-from pairwright.generators.edit_reasons import nearness
-from pairwright.generators.edit_unwrapping import sameness
-from pairwright.generators.edited import first_good
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.edited import first_good
+from pairwright.generators.edit_checks.checks import Checked, EditChecks
+from pairwright.generators.edit_checks.kinds import Asked
+from pairwright.generators.edit_checks.reasons import nearness
+from pairwright.generators.edit_checks.unwrapping import sameness
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.negatives import FOR_BENCHMARKS
 from pairwright.generators.positives import TYPES as POSITIVES
@@ -44,7 +44,7 @@ class Negative:
         edits: what differs; empty when it could not be told.
         places: the same, of the text in its caption's format; only where they are in the caption counts.
         mended: whether ``text`` is not what was given.
-        reason: a word of `edit_reasons.REASONS`; empty when it is a negative.
+        reason: a word of `edit_checks.reasons.REASONS`; empty when it is a negative.
     """
 
     text: str

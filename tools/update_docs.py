@@ -37,9 +37,9 @@ from pairwright.filters.review.applying import REASONS as OF_REVIEW
 from pairwright.filters.validation.questions import REASONS as OF_VALIDATION
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.mixture_config import MixtureConfig
-from pairwright.generators.edit_reasons import REASONS as OF_EDITS
+from pairwright.generators.edit_checks.reasons import REASONS as OF_EDITS
 from pairwright.generators.llm import failures, troubles
-from pairwright.generators.turn_reasons import REASONS as OF_TURNS
+from pairwright.generators.turns.reasons import REASONS as OF_TURNS
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 80

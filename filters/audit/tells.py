@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final
 
-from pairwright.generators.edit_unwrapping import sameness
+from pairwright.generators.edit_checks.unwrapping import sameness
 
 Pairs = Sequence[tuple[str, str]]  # positive, negative
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from pairwright.datasets.chance import number
 from pairwright.datasets.errors import UsageError
+from pairwright.generators.captions.phrases import noun_phrases
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.phrases import noun_phrases
 
 FLOOR, CAP = 3, 100
 

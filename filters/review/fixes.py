@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pairwright.datasets.records import Edit, Pair, pair_key
-from pairwright.generators.captions import Caption
-from pairwright.generators.edit_checks import EditChecks
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import count
 from pairwright.generators.language.tagger import load_tagger
@@ -50,7 +50,7 @@ class Fixed:
         text: to be taken.
         type: of the edit; that of the row where the edit is not a clean one.
         edits: what differs from the caption; empty where the edit is not a clean one.
-        reason: why it is not taken, a word of `edit_reasons.REASONS`; else empty.
+        reason: why it is not taken, a word of `edit_checks.reasons.REASONS`; else empty.
     """
 
     text: str

@@ -20,7 +20,7 @@ from pairwright.filters.candidates import candidate_frame, candidate_rows
 from pairwright.filters.review.fixes import Fixed, Written, formatted
 from pairwright.filters.review.images import Folders
 from pairwright.filters.review.rows import ReviewRows, said_of_images
-from pairwright.generators.edit_unwrapping import sameness
+from pairwright.generators.edit_checks.unwrapping import sameness
 
 _WAS: Final = "before_review"  # in ``extra``: what the columns held that the review uses otherwise
 

@@ -11,7 +11,7 @@ from pairwright.filters.review.images import Shown, show
 from pairwright.filters.review.marking import marked
 from pairwright.filters.review.order import review_order
 from pairwright.filters.review.rows import ReviewRows
-from pairwright.generators.edit_unwrapping import sameness
+from pairwright.generators.edit_checks.unwrapping import sameness
 
 LONGEST_FIX = 10_000  # characters
 

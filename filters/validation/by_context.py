@@ -12,7 +12,7 @@ from typing import Final
 from pairwright.datasets.records import Box, Pair, pair_key
 from pairwright.filters.groups import pair_group
 from pairwright.filters.validation.questions import Question, Verdict
-from pairwright.generators.captions import Caption
+from pairwright.generators.captions.caption import Caption
 from pairwright.generators.triples import UNTRUE, Remembering, Triples
 
 NAME: Final = "context"

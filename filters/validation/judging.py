@@ -19,7 +19,7 @@ from pairwright.generators.llm.images import Images
 from pairwright.generators.llm.messages import Reply, Request
 from pairwright.generators.llm.parsing import without_controls, without_thoughts
 from pairwright.generators.llm.talks import Outcome, Talk
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 
 NAME: Final = "judge"
 VERSION: Final = 1

@@ -19,7 +19,7 @@ from pairwright.flows.layout import (
 )
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.stages.tag import statistics_path
-from pairwright.generators.edit_unwrapping import sameness
+from pairwright.generators.edit_checks.unwrapping import sameness
 from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.token_table import read_tokens

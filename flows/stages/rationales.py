@@ -22,10 +22,10 @@ from pairwright.flows.rationale_asking import RationaleTalks, identity_of, maker
 from pairwright.flows.rationales import Work
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.rationale_matching import rows_of
-from pairwright.generators.rationale_task_files import open_task
-from pairwright.generators.rationale_tasks import Item, Task
-from pairwright.generators.rationales import NAME, VERSION, Settings
+from pairwright.generators.rationales.matching import rows_of
+from pairwright.generators.rationales.rationales import NAME, VERSION, Settings
+from pairwright.generators.rationales.task_files import open_task
+from pairwright.generators.rationales.tasks import Item, Task
 
 STAGE, TASK = "rationales", "itm"
 

@@ -1,7 +1,7 @@
 """Stands in for the statistics of a pool when there are too few captions to count.
 
 Ten captions say nothing about which words captions use. Then how common a word is comes from WordNet's sense
-counts (running text), and which words follow each other from lists of our own (`common_sense.py`). Of what these
+counts (running text), and which words follow each other from lists of our own (`words/common_sense.py`). Of what these
 do not tell every two words count as seen, and fit as well as by chance. Fewer implausible edits are caught so; a pool
 of some thousand captions does better.
 """
@@ -9,9 +9,9 @@ of some thousand captions does better.
 from collections.abc import Iterable
 from functools import lru_cache
 
-from pairwright.generators.common_sense import goes_together
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.wordnet import WordNet
+from pairwright.generators.words.common_sense import goes_together
 
 ENOUGH_CAPTIONS = 200
 SEEN, USUAL = 2, 1000  # captions, of what nothing is known and of what goes together

@@ -19,7 +19,7 @@ from typing import Self
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.messages import Message, Place
-from pairwright.generators.prompt_templates import as_data
+from pairwright.generators.prompting.templates import as_data
 
 BEFORE = (
     "Other captions from the same collection, the nearest first. They tell of other images and may not fit this one."

@@ -22,7 +22,7 @@ from pairwright.filters.intervals import ratio_interval
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Reply, Request, Usage
 from pairwright.generators.llm.talks import drive
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 
 QUESTION = Question("1", "a.jpg", "What is it?", "a cat", "A cat sleeps.", "detail")
 

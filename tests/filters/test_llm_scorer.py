@@ -12,7 +12,7 @@ from pairwright.filters.llm_scorer import BlindAsker, KnownGaps, pair_of
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Reply, Request, Usage
 from pairwright.generators.llm.talks import Outcome, drive
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 
 ROW = ("a dog runs", "a run dogs")
 

@@ -21,7 +21,7 @@ from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.images import Images
 from pairwright.generators.llm.messages import Reply, Request, Usage
 from pairwright.generators.llm.talks import Outcome, drive
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from pairwright.flows import mixture_survey
 from pairwright.flows.mixture_config import load_mixture
 from pairwright.flows.mixture_report import MixtureReport
 from pairwright.flows.mixtures import MixtureRequest, mix, rejected_file
-from pairwright.generators.questions import SHORT_FORMAT
+from pairwright.generators.facts.questions import SHORT_FORMAT
 
 
 def picture(path: Path) -> None:

@@ -22,8 +22,8 @@ from pairwright.flows.sections import LLMSection
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.script import Script
 from pairwright.generators.llm.server.serving import in_thread
-from pairwright.generators.rationale_task_files import open_task
-from pairwright.generators.rationales import Settings
+from pairwright.generators.rationales.rationales import Settings
+from pairwright.generators.rationales.task_files import open_task
 
 ROWS = [
     ("Tom has 3 apples and gets 4.", 7),

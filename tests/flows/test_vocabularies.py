@@ -10,7 +10,7 @@ from pairwright.datasets.reading import ReadOptions
 from pairwright.flows.config import parse_config
 from pairwright.flows.generating import Request, run_generator
 from pairwright.flows.vocabularies import config_with_vocabulary, vocabulary_of
-from pairwright.generators.label_sets import COCO
+from pairwright.generators.words.label_sets import COCO
 
 
 def coco(folder: Path, *, of_image: dict[str, Any] | None = None) -> Path:

@@ -24,7 +24,7 @@ from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.settings import LLMSettings
 from pairwright.generators.llm.talks import Talk
 from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 
 FILES = {
     "add_obj": "add-object",

@@ -17,8 +17,8 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair, Turn
 from pairwright.generators.conversations import TYPES, ConversationOptions, TemplateConversations
-from pairwright.generators.label_sets import COCO
-from pairwright.generators.questions import BRIEF
+from pairwright.generators.facts.questions import BRIEF
+from pairwright.generators.words.label_sets import COCO
 from tests.examples import examples
 from tests.generators.trial import POOL, annotate, assert_order_is_free, pair_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pairwright.generators.language.inflection import article
-from pairwright.generators.prompt_files import Prompt, PromptBook
+from pairwright.generators.prompting.files import Prompt, PromptBook
 
 BOOK = PromptBook()
 JUDGING = {"judge", "judge-answers"}  # what to weigh is told; an example would lean to a side

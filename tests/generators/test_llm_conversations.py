@@ -24,9 +24,9 @@ from pairwright.generators.llm.server.serving import in_thread
 from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.talks import Outcome, Talk, drive
 from pairwright.generators.llm_conversations import LLMConversationOptions, LLMConversations
-from pairwright.generators.prompt_files import PromptBook
-from pairwright.generators.turn_reasons import REASONS
-from pairwright.generators.type_mix import PAPER, counted_out
+from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.turns.reasons import REASONS
+from pairwright.generators.turns.type_mix import PAPER, counted_out
 from tests.generators.llm.asking import settings
 from tests.generators.trial import pair_of
 

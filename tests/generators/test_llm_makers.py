@@ -14,7 +14,7 @@ import pytest
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.generators.edit_reasons import REASONS
+from pairwright.generators.edit_checks.reasons import REASONS
 from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
@@ -27,7 +27,7 @@ from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.talks import Outcome, drive
 from pairwright.generators.llm_negatives import TYPES, LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
-from pairwright.generators.prompt_files import PromptBook
+from pairwright.generators.prompting.files import PromptBook
 from tests.generators import recorded_run
 from tests.generators.recorded_run import AT_ONCE, answering, line_of, maker, pairs, recorded, rows, settings
 from tests.generators.trial import pair_of, tokens_of

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
-from pairwright.generators.candidates import Candidates
+from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
-from pairwright.generators.nouns import EVERYWHERE, KINDS
+from pairwright.generators.words.nouns import EVERYWHERE, KINDS
 from tests.examples import examples
 from tests.generators.trial import (
     POOL,

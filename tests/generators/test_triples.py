@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from pairwright.generators.captions import Caption
-from pairwright.generators.edit_checks import EditChecks
-from pairwright.generators.edit_unwrapping import sameness
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edit_checks.checks import EditChecks
+from pairwright.generators.edit_checks.unwrapping import sameness
 from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet

@@ -41,7 +41,7 @@ from pairwright.cli.talk_options import counts_option
 from pairwright.cli.triples import triples
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
+from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 
 if TYPE_CHECKING:
     from pairwright.flows.generating import Request

@@ -38,7 +38,7 @@ from pairwright.datasets.skipped import told_of
 
 if TYPE_CHECKING:
     from pairwright.generators.llm.messages import Message, Request
-    from pairwright.generators.prompt_files import Prompt, PromptBook
+    from pairwright.generators.prompting.files import Prompt, PromptBook
 
 app = typer.Typer(
     help="Look at the prompts for models, see one as it would be sent, and ask one of yours.",
@@ -199,13 +199,13 @@ def ask(
 
 
 def _book(folder: Path | None) -> "PromptBook":
-    from pairwright.generators.prompt_files import PromptBook
+    from pairwright.generators.prompting.files import PromptBook
 
     return PromptBook(folder)
 
 
 def _whose(prompt: "Prompt") -> str:
-    from pairwright.generators.prompt_files import BUILT_IN
+    from pairwright.generators.prompting.files import BUILT_IN
 
     return "pairwright" if prompt.source.parent == BUILT_IN else str(prompt.source.parent)
 
@@ -229,7 +229,7 @@ def _sample(written: str) -> dict[str, Any]:
         UsageError: for what is no JSON object, or a file without a pair.
     """
     from pairwright.datasets.records import Pair
-    from pairwright.generators.prompt_values import values_of
+    from pairwright.generators.prompting.values import values_of
 
     if written != "-" and not written.lstrip().startswith("{"):
         for batch in batches(text_options(written, "", "", explode=False, on_error="stop")):

@@ -108,7 +108,7 @@ def rationales(
     from pairwright.datasets.exports.rationales import StudentRows
     from pairwright.flows.rationale_rows import TaskInput
     from pairwright.flows.rationales import RationaleRequest, import_rationales
-    from pairwright.generators.rationales import Settings
+    from pairwright.generators.rationales.rationales import Settings
 
     read = TaskInput(input_, format_, columns_option(columns_), on_error)
     settings = Settings(label_given, samples, wrong_labels, validation, seed)

@@ -1,0 +1,193 @@
+"""What the boxes of an image say against a count or a place that a negative would put in, made by rules or written.
+
+A negative has to be false, and a caption alone may not show it: "two dogs" is said of a picture with three dogs on it
+as well, and "three dogs" would then be true. Where boxes cover a noun, by its own name or by one that captions use for
+the same, an edit is *in doubt* unless the boxes refute it. Where they do not cover it they tell nothing, and nothing is
+in doubt for their sake.
+
+Counts: as many boxes as the caption counts bear it out, and any other number is false. With more boxes the caption
+speaks of some of them, so only a number beyond all of them is false; with fewer, any number but theirs. A crowd has no
+number.
+
+Places: only what a flat picture shows, sides and heights, nearness and being inside. Depth ("behind") is not among
+them. Lengths are parts of the width and height of the picture.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from pairwright.datasets.records import Box
+from pairwright.generators.captions.context import ImageWords, loosely_same
+from pairwright.generators.captions.phrases import NUMBER_WORDS
+
+MARGIN = 0.02  # by which centres must differ to be on the other side of each other
+CLOSE = 0.1  # what is no further apart is not far
+APART = 0.3  # what is further apart is not near
+MOSTLY = 0.5
+
+Refutes = Callable[[Box, Box], bool]
+_NUMBERS: Final[Mapping[str, int]] = {
+    **{word: number for number, word in enumerate(NUMBER_WORDS, 1)},
+    **{str(number): number for number in range(1, len(NUMBER_WORDS) + 1)},
+    "single": 1, "couple": 2, "pair": 2, "both": 2, "double": 2, "trio": 3,
+}  # fmt: skip
+_SEVERAL: Final = frozenset({"several", "many", "multiple", "numerous", "various", "some", "group", "bunch", "lots"})
+
+
+def number_of(word: str) -> int:
+    """Return the number that a word stands for; 0 for one that counts nothing."""
+    return _NUMBERS.get(word, 0)
+
+
+def is_vague(word: str) -> bool:
+    """Whether a word counts several without saying how many."""
+    return word in _SEVERAL
+
+
+def may_count(words: ImageWords, noun: str, word: str, said: int = 0) -> bool:
+    """Whether there may be as many things as a word says, by boxes, crowds, and the numbers that other captions give.
+
+    Args:
+        words: of the image.
+        noun: lemma of the thing.
+        word: a number, or "several" and the like; another word counts nothing and is never borne out.
+        said: the number that the caption gives; 0 where it gives none.
+    """
+    number = number_of(word)
+    if not number and not is_vague(word):
+        return False
+    if is_vague(word):
+        labels = _labels(words, noun)
+        return not words.crowds.isdisjoint(labels) or sum(words.labels.get(label, 0) for label in labels) > 1
+    same = [other for other, value in _NUMBERS.items() if value == number]
+    told = any(words.said_with(noun, other, elsewhere=True) for other in same)
+    return told or count_in_doubt(words, noun, said, number)
+
+
+def count_in_doubt(words: ImageWords, noun: str, said: int, new: int) -> bool:
+    """Whether boxes leave open that there are ``new`` things of that noun, of which the caption says ``said``.
+
+    Args:
+        words: of the image.
+        noun: lemma.
+        said: the number in the caption; more than any count where it says "many".
+        new: the number that would be written.
+    """
+    labels = _labels(words, noun)
+    if not words.crowds.isdisjoint(labels):
+        return True
+    there = sum(words.labels[label] for label in labels & words.labels.keys())
+    if not there or there == said:
+        return False
+    return new <= there if there > said else new == there
+
+
+def place_in_doubt(words: ImageWords, one: str, wording: str, other: str) -> bool:
+    """Whether boxes leave open that a thing called ``one`` is, by that wording, at a thing called ``other``.
+
+    False as well when boxes cannot tell: they do not cover both nouns (lemmas), or the wording speaks of depth.
+    """
+    refutes = _REFUTED_BY.get(wording)
+    if refutes is None or not words.boxes:
+        return False
+    first, second = _boxes(words, one), _boxes(words, other)
+    if not first or not second:
+        return False
+    pairs = [(a, b) for a in first for b in second if a is not b]
+    return not pairs or not all(refutes(a, b) for a, b in pairs)
+
+
+def _labels(words: ImageWords, noun: str) -> frozenset[str]:
+    """Return the labels that cover a noun: they are its name, or captions use them for the same."""
+    if not words.labels and not words.crowds:
+        return frozenset()
+    return loosely_same(noun) & (words.labels.keys() | words.crowds)
+
+
+def _boxes(words: ImageWords, noun: str) -> list[Box]:
+    labels = _labels(words, noun)
+    return [box for box in words.boxes if box.label.strip().lower() in labels]
+
+
+def _across(one: Box, other: Box) -> float:
+    """Return how far the centre of ``one`` is to the right."""
+    return (one.x1 + one.x2 - other.x1 - other.x2) / 2
+
+
+def _down(one: Box, other: Box) -> float:
+    """Return how far the centre of ``one`` is below."""
+    return (one.y1 + one.y2 - other.y1 - other.y2) / 2
+
+
+def _gap(one: Box, other: Box) -> float:
+    """Return the larger of the two distances between boxes, across and down; below 0 when they overlap."""
+    across = max(one.x1, other.x1) - min(one.x2, other.x2)
+    down = max(one.y1, other.y1) - min(one.y2, other.y2)
+    return max(across, down)
+
+
+def _is_in_line(one: Box, other: Box) -> bool:
+    """Whether most of the narrower box is straight above, below or upon the other."""
+    shared = min(one.x2, other.x2) - max(one.x1, other.x1)
+    return shared >= MOSTLY * min(one.x2 - one.x1, other.x2 - other.x1)
+
+
+def _is_within(one: Box, other: Box) -> bool:
+    width = min(one.x2, other.x2) - max(one.x1, other.x1)
+    height = min(one.y2, other.y2) - max(one.y1, other.y1)
+    return width > 0 < height and width * height >= MOSTLY * (one.x2 - one.x1) * (one.y2 - one.y1)
+
+
+def _is_lower(one: Box, other: Box) -> bool:
+    return _down(one, other) > MARGIN
+
+
+def _is_higher(one: Box, other: Box) -> bool:
+    return _down(one, other) < -MARGIN
+
+
+def _is_right(one: Box, other: Box) -> bool:
+    return _across(one, other) > MARGIN
+
+
+def _is_left(one: Box, other: Box) -> bool:
+    return _across(one, other) < -MARGIN
+
+
+def _touches_not(one: Box, other: Box) -> bool:
+    return _gap(one, other) > MARGIN or _is_lower(one, other)
+
+
+def _is_close(one: Box, other: Box) -> bool:
+    return _gap(one, other) < CLOSE
+
+
+def _is_apart(one: Box, other: Box) -> bool:
+    return _gap(one, other) > APART
+
+
+def _not_beside(one: Box, other: Box) -> bool:
+    return _is_in_line(one, other) or _is_apart(one, other)
+
+
+def _not_within(one: Box, other: Box) -> bool:
+    return not _is_within(one, other)
+
+
+def _by_wording() -> dict[str, Refutes]:
+    """Return, by wording, what two boxes must be for it to be false of them."""
+    groups: tuple[tuple[Refutes, tuple[str, ...]], ...] = (
+        (_is_right, ("to the left of", "left of", "on the left of", "on the left side of", "to the left side of")),
+        (_is_left, ("to the right of", "right of", "on the right of", "on the right side of", "to the right side of")),
+        (_is_lower, ("above", "high above", "over")),
+        (_is_higher, ("below", "under", "beneath", "underneath")),
+        (_touches_not, ("on", "on top of", "atop", "upon")),
+        (_is_close, ("far from", "far away from", "away from")),
+        (_is_apart, ("near", "close to", "by")),
+        (_not_beside, ("next to", "beside", "alongside")),
+        (_not_within, ("in", "inside", "inside of", "within")),
+    )
+    return {wording: refutes for refutes, wordings in groups for wording in wordings}
+
+
+_REFUTED_BY = _by_wording()

@@ -1,0 +1,140 @@
+"""A caption made ready for edits: its tokens, noun phrases, relations and what else is said of the image.
+
+Built once a pair and shared by all makers of edits. An *outcome* is what a maker yields for each place that it tries:
+the changes to make there, or the reason why it makes none. Reasons, from "nothing there" to "nearly": see `REASONS`.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from pairwright.datasets.records import Pair
+from pairwright.generators.captions.context import ImageWords
+from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
+from pairwright.generators.edits import Change, Style, joined_words, style_of
+from pairwright.generators.language.tokens import Token
+from pairwright.generators.words.nouns import FRAMES
+from pairwright.generators.words.relations import relations_among
+from pairwright.generators.words.wordlists import word_set
+
+# When every place fails, the reason that stands furthest to the right is the one given.
+REASONS = (
+    "no_edit", "no_candidate", "not_grammatical", "true_of_image", "may_be_false", "identical", "duplicate", "no_positive"
+)  # fmt: skip
+
+Outcome = tuple[Change, ...] | str
+
+_CONTENTS, _COMPANY = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VERB"})
+
+# Words that speak of a thing named before; what they stand beside cannot be moved or changed in number or sex.
+ANAPHORS = word_set("its their his her hers theirs it them him himself herself itself themselves each other")
+OWN = word_set("its their his her")  # before what somebody has: "riding his bike"
+GENDERED = word_set("his her hers him he she himself herself")
+
+_BEGIN_RELATIONS = frozenset({("next", "to"), ("close", "to"), ("full", "of")})  # "a street | next to"
+
+
+class Caption:
+    """A pair's caption with everything that the makers of edits look at.
+
+    Attributes:
+        pair: whose caption it is.
+        tokens: of the caption.
+        tags: of the tokens.
+        lemmas: of the tokens.
+        lower: the tokens as written, in lower case.
+        phrases: noun phrases from left to right.
+        relations: from left to right.
+        words: what all captions and boxes of the image say.
+        contents: lemmas of nouns, verbs and adjectives, the context in which a new word must make sense.
+        company: lemmas of nouns and of what is done, beside which another thing must make sense.
+        joined: code points of the words that are joined by hyphens, apostrophes or slashes.
+    """
+
+    # What every maker asks for is made at once: thousands of captions a second pass here.
+    def __init__(self, pair: Pair, tokens: Sequence[Token]) -> None:
+        self.pair, self.tokens = pair, tokens
+        self.tags = [token.tag for token in tokens]
+        self.lemmas = [token.lemma for token in tokens]
+        self.lower = tuple([token.text.lower() for token in tokens])
+        self.phrases = noun_phrases(tokens)
+        self.relations = relations_among(self.lower)
+        self.words = ImageWords.of(pair)
+        self.contents = self._lemmas_of(_CONTENTS)
+        self.company = self._lemmas_of(_COMPANY)
+        self.joined = joined_words(pair.caption)
+        self._by_start = {phrase.start: phrase for phrase in self.phrases}
+        self._by_end = {phrase.end: phrase for phrase in self.phrases}
+
+    @cached_property
+    def parts(self) -> frozenset[int]:
+        """The tokens that are but a part of a word as written: "walk", "-" and "in" of "walk-in"."""
+        if not self.joined:
+            return frozenset()
+        inside = (
+            at for at, token in enumerate(self.tokens) for start, end in self.joined if start <= token.start < end
+        )
+        return frozenset(inside)
+
+    def _lemmas_of(self, kinds: frozenset[str]) -> tuple[str, ...]:
+        return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in FRAMES])
+
+    @cached_property
+    def wordings(self) -> frozenset[str]:
+        """The relations that it tells, as written."""
+        return frozenset(" ".join(self.lower[found.start : found.end]) for found in self.relations)
+
+    @cached_property
+    def things(self) -> tuple[NounPhrase, ...]:
+        """The phrases that name something to be seen and end where they seem to."""
+        return tuple([phrase for phrase in self.phrases if self.is_thing(phrase) and self.is_whole(phrase)])
+
+    def word(self, index: int) -> str:
+        """Return the lower-case token at ``index``, or an empty string outside the caption."""
+        return self.lower[index] if 0 <= index < len(self.lower) else ""
+
+    def change(self, start: int, end: int, after: str) -> Change:
+        """Return the change that writes words for the tokens ``start`` up to ``end``."""
+        return Change(self.tokens[start].start, self.tokens[end - 1].end, after)
+
+    def tag(self, index: int) -> str:
+        """Return the tag of the token at ``index``, or an empty string outside the caption."""
+        return self.tags[index] if 0 <= index < len(self.tags) else ""
+
+    def noun(self, phrase: NounPhrase) -> str:
+        """Return the noun of a phrase as a dictionary has it, a compound with spaces ("fire hydrant")."""
+        before = [self.lower[at] for at in phrase.nouns[:-1]]
+        return " ".join([*before, self.lemmas[phrase.head]])
+
+    def head(self, phrase: NounPhrase) -> str:
+        """Return the lemma of the head noun."""
+        return self.lemmas[phrase.head]
+
+    def plural(self, phrase: NounPhrase) -> bool:
+        """Whether the phrase speaks of several."""
+        return self.tags[phrase.head] in PLURAL
+
+    def in_name(self, at: int) -> bool:
+        """Whether a word begins or goes on with a name: "Red" of the Red Sox, "Big" of Big Ben."""
+        both = self.tokens[at : at + 2]
+        if len(both) < 2 or not all(token.text[:1].isupper() for token in both):
+            return False
+        return (at > 0 or self.tags[at] in PROPER) and style_of(self.pair.caption) is Style.SENTENCE
+
+    def is_thing(self, phrase: NounPhrase) -> bool:
+        """Whether the phrase names something to be seen, and not a view, a part or an amount."""
+        return self.lemmas[phrase.head] not in FRAMES and self.tags[phrase.head] in NOUNS
+
+    def is_whole(self, phrase: NounPhrase) -> bool:
+        """Whether the phrase ends where it seems to: not "a lush | green field", "the snow | covered ground"."""
+        after, beyond = self.tag(phrase.end), self.tag(phrase.end + 1)
+        if self.lower[phrase.end : phrase.end + 2] in _BEGIN_RELATIONS:
+            return True
+        return after not in {"JJ", "HYPH", "CD", "NNP"} and not (after in {"VBN", "VBD"} and beyond.startswith("NN"))
+
+    def starting_at(self, index: int) -> NounPhrase | None:
+        """Return the noun phrase that starts at token ``index``."""
+        return self._by_start.get(index)
+
+    def ending_at(self, index: int) -> NounPhrase | None:
+        """Return the noun phrase whose last token is before ``index``."""
+        return self._by_end.get(index)

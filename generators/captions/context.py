@@ -1,0 +1,192 @@
+"""What the captions and boxes of an image already say, as words.
+
+A text is only a safe negative when nothing said about the image makes it true, and "the dog" is only clear when
+nobody speaks of dogs. `ImageWords` holds the lower-case words of the caption, of the other captions and of the box
+labels, and answers such questions by words alone: the other captions are not tagged, which keeps this fast. It errs on
+the side of "mentioned".
+
+A *crowd* is a region of many things of one label, which a source such as COCO marks instead of boxes; it stands in a
+pair's `meta` under "crowd". It counts as if a caption had the label's plural.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pairwright.datasets.records import Box, Pair
+from pairwright.generators.captions.phrases import NUMBER_WORDS
+from pairwright.generators.language.inflection import inflect
+from pairwright.generators.words.attributes import COLOUR, same_concept
+from pairwright.generators.words.synonyms import LOOSELY_SAME, OBJECTS
+from pairwright.generators.words.wordlists import word_set
+
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_COLOUR_WORDS = frozenset(word for words in COLOUR.values() for word in words)
+_REACH = 4  # words before a noun in which its adjectives stand
+# In a caption that has one of these, something may be there more often than once, whatever it is called.
+_OF_SEVERAL = word_set(
+    "several many multiple numerous various few group groups herd herds flock flocks crowd crowds crowded bunch bunches "
+    "pair pairs couple couples trio both another others each team family gang fleet swarm row rows lots dozen dozens "
+    "hundreds they their them"
+)
+_MORE_THAN_TWO = word_set(
+    "several many multiple numerous various few herd flock crowd bunch trio dozen dozens hundreds"
+)
+
+
+@lru_cache(maxsize=20_000)
+def plural_of(label: str) -> str:
+    """Return a singular noun or compound in the plural ("sports ball" gives "sports balls")."""
+    before, gap, last = label.rpartition(" ")
+    return before + gap + inflect(last, "NNS")
+
+
+@lru_cache(maxsize=20_000)
+def loosely_same(noun: str) -> frozenset[str]:
+    """Return the nouns that captions use for the same thing as ``noun``, itself among them."""
+    words = {noun, *OBJECTS.get(noun, ())}
+    for group in LOOSELY_SAME:
+        if noun in group:
+            words |= group
+    return frozenset(words)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageWords:
+    """The words said about an image.
+
+    Attributes:
+        own: words of the caption.
+        others: words of each other caption, in order.
+        labels: box labels, lower-case, with how often each occurs.
+        boxes: of the pair, in order.
+        crowds: labels of which there is a crowd, lower-case; their plurals are among the words.
+        all: every word of all of them.
+        text: all of them as one string of words, for phrases.
+    """
+
+    own: tuple[str, ...]
+    others: tuple[tuple[str, ...], ...]
+    labels: dict[str, int]
+    boxes: tuple[Box, ...]
+    crowds: frozenset[str]
+    all: frozenset[str]
+    text: str
+
+    @classmethod
+    def of(cls, pair: Pair) -> "ImageWords":
+        """Collect the words of a pair."""
+        own = words_of(pair.caption)
+        others = tuple(words_of(caption) for caption in pair.captions)
+        labels: dict[str, int] = {}
+        for box in pair.boxes:
+            label = box.label.strip().lower()
+            labels[label] = labels.get(label, 0) + 1
+        crowds = crowds_of(pair)
+        lines = [own, *others, *map(words_of, labels)]
+        lines += [words_of(form) for label in sorted(crowds) for form in (label, plural_of(label))]
+        text = " | ".join(map(" ".join, lines))
+        return cls(own, others, labels, pair.boxes, crowds, frozenset().union(*lines), f" {text} ")
+
+    def has(self, phrase: str) -> bool:
+        """Whether a word or phrase occurs as written."""
+        return phrase in self.all or (" " in phrase and f" {phrase} " in self.text)
+
+    def has_any(self, words: Iterable[str]) -> bool:
+        """Whether one of the words or phrases occurs."""
+        return any(map(self.has, words))
+
+    def said_of(self, wording: str, noun: str) -> bool:
+        """Whether some caption holds a wording and speaks of the noun, by whatever name."""
+        if not self.has(wording):
+            return False
+        names = {form for word in loosely_same(noun) for form in (word, plural_of(word))}
+        lines = (self.own, *self.others)
+        return any(f" {wording} " in f" {' '.join(words)} " and not names.isdisjoint(words) for words in lines)
+
+    def speaks_of(self, noun: str) -> bool:
+        """Whether the noun, its plural, or a word that captions use for the same occurs; of a compound, its head."""
+        said_as = loosely_same(noun) | loosely_same(noun.rsplit(maxsplit=1)[-1])
+        return any(self.has(word) or self.has(plural_of(word)) for word in said_as)
+
+    def several(self, noun: str) -> bool:
+        """Whether there may be more than one: two boxes of that label, or a caption that has the plural."""
+        return self.labels.get(noun, 0) > 1 or self.has(plural_of(noun))
+
+    def said_with(self, noun: str, adjective: str, *, elsewhere: bool = False) -> bool:
+        """Whether some caption has a word of the adjective's concept shortly before the noun.
+
+        Args:
+            noun: lemma; its plural counts too.
+            adjective: lower-case.
+            elsewhere: leave the caption itself out.
+        """
+        adjectives, nouns = frozenset(same_concept(adjective)), {noun, plural_of(noun)}
+        lines = self.others if elsewhere else (self.own, *self.others)
+        return any(_stands_before(words, adjectives, nouns) for words in lines)
+
+    def is_number(self, noun: str, number: int) -> bool:
+        """Whether ``number`` things of that noun may be all there are: no crowd, no caption that hints at another.
+
+        One is doubted by the plural of any word for the same thing and by words such as "several" and "herd" anywhere;
+        more, by another number shortly before the plural ("three dogs"), and two by "several" there as well.
+        """
+        if noun in self.crowds:
+            return False
+        plurals = _plurals(noun)
+        lines = (self.own, *self.others)
+        if number == 1:
+            return all((plurals | _OF_SEVERAL).isdisjoint(words) for words in lines)
+        return not any(_stands_before(words, _doubts(number), plurals) for words in lines)
+
+    def other_colour(self, noun: str, colour: str) -> bool:
+        """Whether some caption gives the noun another colour than ``colour``."""
+        rest = _COLOUR_WORDS - {colour}
+        return any(_stands_before(words, rest, {noun, plural_of(noun)}) for words in (self.own, *self.others))
+
+
+def crowds_of(pair: Pair) -> frozenset[str]:
+    """Return the labels, lower-case, that the source of a pair marks as a crowd; none when `meta` has no such list."""
+    if '"crowd"' not in pair.meta:
+        return frozenset()
+    try:
+        meta = json.loads(pair.meta)
+    except (ValueError, RecursionError):  # anybody's rows: what cannot be read names no crowd
+        return frozenset()
+    regions = meta.get("crowd") if isinstance(meta, dict) else None
+    labels = (
+        [region.get("label") for region in regions if isinstance(region, dict)] if isinstance(regions, list) else []
+    )
+    return frozenset(label.strip().lower() for label in labels if isinstance(label, str) and label.strip())
+
+
+@lru_cache(maxsize=1_000)  # the captions of an image are each other's
+def words_of(text: str) -> tuple[str, ...]:
+    """Return the lower-case words of a text."""
+    return tuple(_WORD.findall(text.lower()))
+
+
+@lru_cache(maxsize=16)
+def _doubts(number: int) -> frozenset[str]:
+    """Return what before a plural says that there are not ``number``, two or more, of it; "one" is "one of the"."""
+    others = enumerate(NUMBER_WORDS[1:], 2)
+    said = {form for other, word in others if other != number for form in (word, str(other))}
+    return frozenset(said | _MORE_THAN_TWO if number == 2 else said | {"dozen", "dozens", "hundreds"})
+
+
+@lru_cache(maxsize=20_000)
+def _plurals(noun: str) -> frozenset[str]:
+    """Return the plurals, by their last word, of all words for the same; of a compound, of its head too."""
+    head = noun.rpartition(" ")[2]
+    return frozenset(plural_of(word.rpartition(" ")[2]) for word in loosely_same(noun) | loosely_same(head))
+
+
+def _stands_before(words: tuple[str, ...], adjectives: frozenset[str], nouns: Iterable[str]) -> bool:
+    if adjectives.isdisjoint(words):
+        return False
+    wanted = set(nouns)
+    return any(
+        word in wanted and not adjectives.isdisjoint(words[max(0, at - _REACH) : at]) for at, word in enumerate(words)
+    )

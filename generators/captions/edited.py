@@ -1,0 +1,103 @@
+"""From outcomes to an annotation: take the first that makes a text, and say why when none does.
+
+Shared by the makers of negatives and positives. `taken` holds the texts that may not be made again; what is made is
+added to it. Every maker's changes pass here, so here those that would cut a word in two ("walk-in", "dog's") are
+turned away. An asked type such as "replace-object" is the annotation's form and target.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
+from pairwright.generators.captions.caption import REASONS, Caption, Outcome
+from pairwright.generators.edits import Change, cuts_one_of, rewrite
+
+BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
+_DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
+
+
+_RANK = {reason: rank for rank, reason in enumerate(REASONS)}
+
+
+def _nearer(one: str, other: str) -> str:
+    """Return the reason that came nearer to success."""
+    return other if _RANK[other] > _RANK[one] else one
+
+
+class Edited(NamedTuple):
+    """A new text with its edits, or the reason why there is none."""
+
+    text: str = ""
+    edits: tuple[Edit, ...] = ()
+    reason: str = ""
+
+
+def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -> Edited:
+    """Return the first outcome that makes a new text; `outcomes` goes on where it stopped at the next call."""
+    source = caption.pair.caption
+    reason = REASONS[0]
+    for outcome in outcomes:
+        if isinstance(outcome, str):
+            reason = _nearer(reason, outcome)
+            continue
+        if cuts_one_of(caption.joined, outcome):
+            reason = _nearer(reason, "not_grammatical")
+            continue
+        text, edits = rewrite(source, outcome)
+        if text == source:
+            reason = _nearer(reason, "identical")
+        elif _DOUBLE_GENITIVE.search(text) and not _DOUBLE_GENITIVE.search(source):
+            reason = _nearer(reason, "not_grammatical")
+        elif text in taken:
+            reason = _nearer(reason, "duplicate")
+        else:
+            taken.add(text)
+            return Edited(text, edits)
+    return Edited(reason=reason)
+
+
+def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str]) -> tuple[Edited, Edited]:
+    """Return the first two texts that come together, the false one first; a reason stands in the false one."""
+    reason = REASONS[0]
+    for outcome in outcomes:
+        if isinstance(outcome, str):
+            reason = _nearer(reason, outcome)
+            continue
+        if any(cuts_one_of(caption.joined, changes) for changes in outcome):
+            reason = _nearer(reason, "not_grammatical")
+            continue
+        false, true = (Edited(*rewrite(caption.pair.caption, changes)) for changes in outcome)
+        texts = {false.text, true.text}
+        if len(texts) == len(texts - taken - {caption.pair.caption}) == 2:
+            taken |= texts
+            return false, true
+        reason = _nearer(reason, "duplicate")
+    return Edited(reason=reason), Edited(reason=reason)
+
+
+def edited_annotation(found: Edited, pair: Pair, kind: str, attempt: str, origin: Origin) -> Annotation:
+    """Return the annotation of an attempt: kept, or rejected with its reason.
+
+    Args:
+        found: what the attempt gave.
+        pair: whose caption was edited.
+        kind: of the annotation, "hard_negative" or "hard_positive".
+        attempt: the asked type and, where there are several of it, its number ("replace-object/1"); enters the id.
+        origin: the maker.
+    """
+    form, _, target = attempt.partition("/")[0].partition("-")
+    return Annotation(
+        id=annotation_id(pair.key, kind, origin, attempt, found.text),
+        key=pair.key,
+        kind=kind,
+        origin=origin,
+        form=form,
+        target=target,
+        text=found.text,
+        source_text=pair.caption,
+        edits=found.edits,
+        scores={"mended": float(len(found.edits) - 1)} if form != "swap" and len(found.edits) > 1 else {},
+        status="rejected" if found.reason else "kept",
+        reason=found.reason,
+    )

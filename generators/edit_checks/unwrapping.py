@@ -1,0 +1,145 @@
+"""The sentence in what a model wrote, as plain as its source: what stands around it goes, and what marks it up.
+
+Models name what they give ("New sentence:"), say the source again before it, quote it, go on behind it, and point at
+the words that they changed ("a **cat**", "a CAT"). None of that is part of the caption, and a trace of it would tell a
+negative from its source. What the source has itself is not taken off.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from html import unescape
+from typing import Final
+
+from pairwright.generators.edits import Style, style_of
+from pairwright.generators.language.vocabulary import normal_form
+from pairwright.generators.llm.manners import begins_afterword
+from pairwright.generators.llm.parsing import without_controls, without_thoughts
+from pairwright.generators.llm.texts import TextShape, read_text
+from pairwright.generators.words.wordlists import word_set
+
+_NEXT_CAPTION: Final = re.compile(
+    r"\n[ \t>*#_]*(?:caption|sentence)[*_]*[ \t]*:", re.IGNORECASE
+)  # as our prompts begin
+_ASIDE: Final = re.compile(r"\s(\([^()]+\))[ .]*\Z")
+_POINTING: Final = re.compile(r"\A(?:[>#]+|[-=]+>|[→⇒])\s+")
+_BEFORE_AND_AFTER: Final = re.compile(r"\s*(?:[-=]+>|[→⇒]|\n)\s*")
+_TYPES: Final = tuple(
+    f"{form}{joint}{target}"
+    for form in ("replace", "swap", "add")
+    for target in ("object", "attribute", "relation")
+    for joint in ("-", " ", "_")
+)
+_ONE_LINE: Final = TextShape(
+    "line",
+    labels=(
+        *("Hard negative", "Hard positive", "Rewritten", "Edited", "Swapped", "Modified", "Changed", "New", "After"),
+        *("Original", "Source", "Before"),
+        *_TYPES,
+    ),
+)
+
+# Marks around words, and what is left of them; each goes only where the source has none of its sort.
+_MARKS: Final = (
+    ("*", re.compile(r"(\*{1,3})(?=\S)([^*\n]+)(?<=\S)\1"), r"\2"),
+    ("_", re.compile(r"(?<!\w)(_{1,3})(?=\S)([^_\n]+)(?<=\S)\1(?!\w)"), r"\2"),
+    ("`", re.compile(r"(`+)([^`\n]+)\1"), r"\2"),
+    ("[", re.compile(r"\[([^\[\]]+)\]"), r"\1"),
+    ("<", re.compile(r"</?(?:b|i|u|em|strong|mark|span|br)\s*/?>", re.IGNORECASE), ""),
+    ('"', re.compile(r'(?<!\d)"'), ""),
+    ("'", re.compile(r"(?<![\w'])'([^'\n]+)'(?![\w'])"), r"\1"),
+)
+_SHOUTED: Final = re.compile(r"\b[A-Z]{2,}\b")
+_SHORT_FORMS: Final = word_set(
+    "TV TVS DJ DJS ATM ATMS RV RVS PC PCS CD CDS DVD DVDS SUV SUVS LED LCD USB VR HD UPS USA US UK EU BMW NASA IKEA BBQ BLT "
+    "ATV ATVS VIP GPS NFL NBA MLB AC DC OK ID IT AM PM XL"
+)
+# What is written where there is nothing to write.
+_NOTHING: Final = frozenset(
+    {
+        "none",
+        "null",
+        "nil",
+        "n/a",
+        "na",
+        "nothing",
+        "not possible",
+        "impossible",
+        "not applicable",
+        "no edit",
+        "no change",
+    }
+)
+
+
+def sameness(text: str) -> str:
+    """Return what two texts share when they differ in capitals, spacing and the final mark only."""
+    return normal_form(text).rstrip(" .!?,;:…")
+
+
+def unwrapped(text: str, source: str, is_word: Callable[[str], bool]) -> str:
+    """Return the sentence in what was written, marked up and spelled as its source; empty where that says "none".
+
+    Args:
+        text: as the model wrote it.
+        source: the caption.
+        is_word: whether a word in small letters is one.
+    """
+    text = _spelled_as(without_controls(without_thoughts(text)[0])[0].strip(), source)
+    if not read_text(source, _ONE_LINE).forgiven:
+        text = _sentence(_behind_source(text, source))
+    text = _unshouted(_unmarked(text, source), source, is_word)
+    said = text.lower().strip(" .!")
+    return "" if said in _NOTHING and said != source.lower().strip(" .!") else text
+
+
+def _spelled_as(text: str, source: str) -> str:
+    """Return a text with letters, quotes and hyphens of the sort that the source has, and nothing that is not seen."""
+    if "&" in text and "&" not in source:
+        text = unescape(text)
+    composed = "NFC" if unicodedata.is_normalized("NFC", source) else "NFD"
+    text = unicodedata.normalize(composed, text)  # type: ignore[arg-type]
+    if not text.isascii():
+        for plain, others in (("'", "‘’ʼ"), ('"', "“”„‟"), ("-", "‐‑")):
+            if not any(mark in source for mark in others):
+                text = re.sub(f"[{others}]", plain, text)
+        text = "".join(c for c in text if unicodedata.category(c) != "Cf" or c in source)
+    if "’" in source and "'" not in source:
+        text = re.sub(r"(?<=\w)'(?=\w)", "’", text)
+    return text
+
+
+def _behind_source(text: str, source: str) -> str:
+    """Return what is given as the new one where the source itself comes first: "a dog -> a cat"."""
+    parts = _BEFORE_AND_AFTER.split(text)
+    return parts[1] if len(parts) == 2 and sameness(_sentence(parts[0])) == sameness(source) else text
+
+
+def _sentence(text: str) -> str:
+    """Return a text without quotes, label, opening or afterword around it, and no next caption."""
+    text = _POINTING.sub("", text)
+    for tried in (text, _NEXT_CAPTION.split(text, maxsplit=1)[0]):
+        read = read_text(tried, _ONE_LINE)
+        if read.value is not None:
+            aside = _ASIDE.search(read.value)
+            return _sentence(read.value[: aside.start()]) if aside and begins_afterword(aside[1]) else read.value
+    return text
+
+
+def _unmarked(text: str, source: str) -> str:
+    for mark, around, kept in _MARKS:
+        if mark in text and mark not in source:
+            text = around.sub(kept, text)
+    return text.strip()
+
+
+def _unshouted(text: str, source: str, is_word: Callable[[str], bool]) -> str:
+    """Return a text without the capitals of single words, where the source has no such words that it replaces."""
+    own = set(_SHOUTED.findall(source))
+    shouted = set(_SHOUTED.findall(text)) - own
+    if not shouted or style_of(source) is not Style.SENTENCE or style_of(text) is not Style.SENTENCE:
+        return text
+    if own - set(_SHOUTED.findall(text)):
+        return text  # "a sign that says STOP"
+    plain = {word for word in shouted - _SHORT_FORMS if is_word(word.lower())}
+    return _SHOUTED.sub(lambda found: found[0].lower() if found[0] in plain else found[0], text)

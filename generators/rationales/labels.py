@@ -1,0 +1,232 @@
+"""The answers that a task allows: read out of what a model says, read out of the user's rows, and compared.
+
+Four kinds:
+- ``set``: one of the task's values (entailment, neutral, contradiction), or a word that stands for one.
+- ``choice``: one of the row's own choices, by its text or its letter.
+- ``number``: a number, or a calculation, which a small parser works out (`arithmetic`).
+- ``text``: any short text.
+
+What cannot be read for certain is not guessed: "not entailment", "(b) oven" where (b) is something else, "3 or 4".
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+from pairwright.generators.rationales.arithmetic import close, number_in, several_in, stated, value_of, written
+
+Kind = Literal["set", "choice", "number", "text"]
+KINDS: tuple[Kind, ...] = ("set", "choice", "number", "text")
+
+LONGEST = 300  # letters of a label
+UNKNOWN = frozenset({"", "-", "-1", "none", "null", "nan"})  # what data sets write where nobody knows the answer
+
+_WRAPPED = re.compile(r"[\s\"'“”‘’`*_.,;:!]+")
+_ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
+_LETTER = re.compile(
+    r"(?:option|choice)?\s*(?:\((?P<round>[A-Za-z])\)|(?P<bare>[A-Za-z])(?:[).:]|\Z))\s*", re.IGNORECASE
+)
+_EXCLUDED = re.compile(r"\b(?:not|rather than|instead of)\s+[\w-]+")  # "entailment, not neutral"
+_DENIED = re.compile(r"\b(?:not|isn't|neither|never|cannot)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The answers of a task.
+
+    Attributes:
+        kind: see the module.
+        values: of a ``set``, in the order by which rows number them from 0.
+        also: of a ``set``: value -> other words for it.
+    """
+
+    kind: Kind
+    values: tuple[str, ...] = ()
+    also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def read(self, text: str, choices: Sequence[str] = ()) -> str:
+        """Return the label that a model's answer says, in its plain form; empty when none can be read.
+
+        Args:
+            text: what stands behind the marker.
+            choices: of the row, for the kind ``choice``.
+        """
+        text = text[:LONGEST].strip()
+        if self.kind == "number":
+            return _number(text)
+        bare = _bare(text)
+        if self.kind == "text":
+            return bare
+        return _choice(text, bare, choices) if self.kind == "choice" else self._member(bare)
+
+    def read_stated(self, text: str, rationale: str) -> str:
+        """Return the number that a rationale says that a calculation with a word comes to; empty when it says none.
+
+        That is 6 for "some - 8", where the rationale says "some - 8 = 6". Nothing is solved. Only for numbers.
+        """
+        value = stated(text[:LONGEST], rationale) if self.kind == "number" else None
+        return written(value) if value is not None else ""
+
+    def says_several(self, text: str) -> bool:
+        """Return whether a text that is no label holds several: "(8 / 4) and (6 / 4)". Only numbers are told apart."""
+        return self.kind == "number" and bool(several_in(text[:LONGEST]))
+
+    def gold(self, given: Any, choices: Sequence[str] = ()) -> str:
+        """Return the label that the user's row gives; empty where it says that nobody knows.
+
+        Args:
+            given: a text or a number: the label, its number or its letter.
+            choices: of the row.
+
+        Raises:
+            ValueError: when it is none of the task's; the message says what it is.
+        """
+        text = " ".join(str(given if given is not None else "").split())
+        if not text or (self.kind != "number" and text.casefold() in UNKNOWN):
+            return ""
+        numbered: Sequence[str] = choices if self.kind == "choice" else self.values
+        if (
+            self.kind in {"set", "choice"}
+            and re.fullmatch(r"\d+(?:\.0)?", text)
+            and _folded(text) not in self._folded(numbered)
+        ):
+            place = int(float(text))
+            if place >= len(numbered):
+                raise ValueError(f"label {text}: there are {len(numbered)} of them, numbered from 0")
+            return numbered[place]
+        if self.kind == "number":
+            return text.removesuffix(".0") if value_of(text) is not None else _gold_number(text)
+        found = self.read(text, choices)
+        if not found:
+            raise ValueError(f"label {text[:60]!r} is none of: {', '.join(numbered)}")
+        return found
+
+    def same(self, one: str, other: str) -> bool:
+        """Return whether two labels, as `read` or `gold` gives them, are the same answer."""
+        if self.kind == "number":
+            a, b = value_of(one), value_of(other)
+            return a is not None and b is not None and close(a, b)
+        return _folded(one) == _folded(other)
+
+    def value(self, label: str) -> Fraction | None:
+        """Return the number that a label of the kind ``number`` stands for; None for other kinds."""
+        return value_of(label) if self.kind == "number" else None
+
+    @cached_property
+    def words(self) -> Mapping[str, str]:
+        """Every way to say a value of a ``set`` -> the value."""
+        return {_folded(word): value for value in self.values for word in (value, *self.also.get(value, ()))}
+
+    def _member(self, bare: str) -> str:
+        folded = _folded(bare)
+        if folded in self.words:
+            return self.words[folded]
+        first = next((word for word in self._longest_first if _begins(folded, word)), "")
+        if first:
+            rest = _EXCLUDED.sub("", folded[len(first) :])
+            others = {value for word, value in self.words.items() if _is_word(word) and _holds(rest, word)}
+            return self.words[first] if others <= {self.words[first]} else ""
+        if _DENIED.search(bare):
+            return ""
+        held = {value for word, value in self.words.items() if _is_word(word) and _holds(folded, word)}
+        return held.pop() if len(held) == 1 else ""
+
+    @cached_property
+    def _longest_first(self) -> tuple[str, ...]:
+        return tuple(sorted(self.words, key=len, reverse=True))
+
+    @staticmethod
+    def _folded(texts: Sequence[str]) -> set[str]:
+        return {_folded(text) for text in texts}
+
+
+def mentioned(labels: Labels, text: str) -> list[str]:
+    """Return the values of a ``set`` that a text names, in order; words that say many other things are left out."""
+    folded = text.casefold()
+    found = [
+        (match.start(), value)
+        for word, value in labels.words.items()
+        if _is_word(word)
+        for match in re.finditer(rf"(?<![\w-]){re.escape(word)}(?![\w-])", folded)
+    ]
+    return [value for _, value in sorted(found)]
+
+
+def _is_word(word: str) -> bool:
+    return len(word) >= 7 and " " not in word  # "no", "true", "fits" stand in any sentence
+
+
+def _holds(text: str, word: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
+
+
+def _begins(text: str, word: str) -> bool:
+    return text.startswith(word) and re.match(r"[\w-]", text[len(word) :]) is None
+
+
+def _folded(text: str) -> str:
+    return " ".join(_bare(text).casefold().replace("’", "'").split())
+
+
+def _bare(text: str) -> str:
+    """Return a text without quotes, stars and stops around it, and without an article before it."""
+    text = text.strip()
+    begin = _WRAPPED.match(text)
+    text = text[begin.end() :] if begin else text
+    while text and _WRAPPED.fullmatch(text[-1]):
+        text = text[:-1]
+    return _ARTICLE.sub("", text, count=1) if _ARTICLE.match(text) and _ARTICLE.sub("", text, count=1) else text
+
+
+def _number(text: str) -> str:
+    text = text.strip(" *_`'\"")
+    text = re.sub(r"\s+", " ", text).rstrip(" .,;!")
+    if value_of(text) is not None and "=" not in text:
+        return _without_outer(text)
+    value = number_in(text)
+    return written(value) if value is not None else ""
+
+
+def _gold_number(text: str) -> str:
+    # "... #### 1,200" is how worked solutions end in some data sets.
+    value = number_in(text.rpartition("####")[2])
+    if value is None:
+        raise ValueError(f"label {text[:60]!r} is no number")
+    return written(value)
+
+
+def _without_outer(text: str) -> str:
+    """Return an expression without a pair of brackets around all of it."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for at, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and at < len(text) - 1:
+            return text
+    return _without_outer(text[1:-1].strip())
+
+
+def _choice(text: str, bare: str, choices: Sequence[str]) -> str:
+    by_text = {_folded(choice): choice for choice in choices}
+    if _folded(bare) in by_text:
+        return by_text[_folded(bare)]
+    letter = _LETTER.match(text.lstrip(" \"'*_"))
+    if letter:
+        place = ord((letter["round"] or letter["bare"]).upper()) - ord("A")
+        rest = _folded(text.lstrip(" \"'*_")[letter.end() :])
+        if place >= len(choices):
+            return ""
+        meant = choices[place]
+        named = [choice for folded, choice in by_text.items() if rest.startswith(folded)]
+        return meant if not rest or meant in named or not named else ""
+    folded = _folded(bare)
+    begun = [word for word in by_text if word and _begins(folded, word)]
+    if begun:
+        return by_text[max(begun, key=len)]
+    # "blotters" is the choice "blotter".
+    alike = [choice for word, choice in by_text.items() if word.removesuffix("s") == folded.removesuffix("s")]
+    return alike[0] if len(alike) == 1 else ""

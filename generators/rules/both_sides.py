@@ -1,0 +1,75 @@
+"""Both-sides pairs: each negative with a hard positive, so that an edit as such says nothing.
+
+A benchmark that compares a caption as written with an edited one lets a model win by knowing which text was edited.
+Here the true text is an edit as well: of the same target where there is one ("a large dog" against "a small cat" is
+answered by "a big dog"), else of another. ADD brings its own (`adding_objects.py`, `adding_attributes.py`), since what is added makes a text longer.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pairwright.datasets.records import Annotation, Origin
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.edited import Edited, edited_annotation, first_good
+from pairwright.generators.positives import Maker
+
+_ALL = ("replace-attribute", "replace-relation", "replace-object", "swap-object")
+
+
+class Positives:
+    """The hard positives of one caption, made when they are first asked for; each is given out once as a row.
+
+    Args:
+        makers: of rewordings, by type (`positives.makers`).
+        caption: to be reworded.
+        taken: texts that may not be made; it grows.
+        seed: of the caption's chance.
+        origin: of the rows.
+    """
+
+    def __init__(
+        self, makers: Mapping[str, Maker], caption: Caption, taken: set[str], seed: int, origin: Origin
+    ) -> None:
+        self._makers, self._caption, self._taken = makers, caption, taken
+        self._seed, self._origin = seed, origin
+        self._made: dict[str, Annotation] = {}
+        self.rows: list[Annotation] = []
+
+    def beside(self, kind: str) -> str:
+        """Return the id of the positive that a negative of this type is compared with; empty when there is none."""
+        for wanted in _order(kind):
+            row = self._made.get(wanted) or self._make(wanted)
+            if row.status == "kept":
+                if row not in self.rows:
+                    self.rows.append(row)
+                return row.id
+        return ""
+
+    def add(self, found: Edited, kind: str, attempt: str) -> str:
+        """Take a true addition as the positive of an attempt, and return its id."""
+        row = self._row(found, f"{kind}/{attempt}")
+        self.rows.append(row)
+        return row.id
+
+    def _make(self, kind: str) -> Annotation:
+        rng = random.Random(self._seed + _ALL.index(kind))
+        found = first_good(self._caption, self._makers[kind](self._caption, rng), self._taken)
+        self._made[kind] = self._row(found, kind)
+        return self._made[kind]
+
+    def _row(self, found: Edited, attempt: str) -> Annotation:
+        return edited_annotation(found, self._caption.pair, "hard_positive", attempt, self._origin)
+
+
+def _order(kind: str) -> Sequence[str]:
+    """Return the types of positives for a negative, the same form and target first."""
+    form, _, target = kind.partition("-")
+    return sorted(_ALL, key=lambda other: (not other.endswith(target), not other.startswith(form), _ALL.index(other)))
+
+
+def with_positive(row: Annotation, positive_id: str) -> Annotation:
+    """Return a negative that names its positive, or that is rejected for want of one."""
+    if row.status != "kept" or positive_id:
+        return replace(row, positive_id=positive_id)
+    return replace(row, status="rejected", reason="no_positive")

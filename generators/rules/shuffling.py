@@ -1,0 +1,45 @@
+"""SHUFFLE: the words of a caption in blocks of two, the blocks in another order.
+
+For training only (FSC-CLIP, bi-gram shuffle): such a text betrays itself to anybody who reads English, and now and
+then it may even be true, so it says nothing about a model and has no place in a benchmark. Rows carry the form
+``shuffle`` and no target; the exports of benchmarks leave them out and count them.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.draws import Draws
+from pairwright.generators.edits import Change, plain
+from pairwright.generators.knowledge.candidates import Candidates
+
+BLOCK = 2
+_LEAST_BLOCKS = 3
+_ORDERS = 12  # tried at most; three blocks have five others
+_WORD = re.compile(r"\S+")
+_END = re.compile(r"\s*[.!?]*\s*$")
+
+
+def shuffle(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+    """Put the blocks in one other order after the other; spacing and the final mark stay where they are."""
+    del candidates
+    source = caption.pair.caption
+    found = _END.search(source)
+    spans = [match.span() for match in _WORD.finditer(source, 0, found.start() if found else len(source))]
+    blocks = [spans[at : at + BLOCK] for at in range(0, len(spans), BLOCK)]
+    if len(blocks) < _LEAST_BLOCKS:
+        return
+    gaps = [source[one[1] : other[0]] for one, other in pairwise(spans)]
+    for _ in range(_ORDERS):
+        order = rng.shuffled(blocks)
+        if order == blocks:
+            order = [*blocks[1:], blocks[0]]
+        words = [_word(caption, start, end) for block in order for start, end in block]
+        text = "".join(word + gap for word, gap in zip(words, [*gaps, ""], strict=True))
+        yield (Change(spans[0][0], spans[-1][1], text),)
+
+
+def _word(caption: Caption, start: int, end: int) -> str:
+    proper = bool(caption.tokens) and caption.tag(0).startswith("NNP")
+    return plain(caption.pair.caption, start, end, proper=proper)

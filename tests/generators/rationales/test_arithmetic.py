@@ -1,0 +1,205 @@
+"""Arithmetic as models write it: worked out exactly, and never by running it."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.generators.rationales.arithmetic import (
+    calculations,
+    close,
+    equations,
+    number_in,
+    numbers,
+    several_in,
+    stated,
+    value_of,
+    written,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("(10 - (3 + 6))", 1),
+        ("2 + 3 * 4", 14),
+        ("2 x 3", 6),
+        ("12 ÷ 4 − 1", 2),
+        ("1,200 / 3", 400),
+        ("(9 - (-9))", 18),
+        ("10 - 4 - 3", 3),
+        ("$5.50 + $4.50", 10),
+        ("( 84.0 / 2.0 )", 42),
+        ("1e3", 1000),
+    ],
+)
+def test_expressions_have_their_usual_value(text: str, value: int) -> None:
+    assert value_of(text) == value
+
+
+def test_values_are_exact() -> None:
+    assert value_of("0.1 + 0.2") == Fraction(3, 10)
+    assert value_of("1 / 3 * 3") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "some - 9",
+        "1 / 0",
+        "((((",
+        "5 +",
+        "9 9",
+        "2 ** 9",
+        "2 ^ 9",
+        "__import__('os')",
+        "1" * 31,
+        "(" * 99 + "1" + ")" * 99,
+        "1+" * 300 + "1",
+    ],
+)
+def test_what_is_no_expression_has_no_value(text: str) -> None:
+    assert value_of(text) is None
+
+
+@given(st.recursive(
+    st.integers(0, 999).map(str),
+    lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda parts: f"({parts[0]} {parts[1]} {parts[2]})"),
+    max_leaves=12,
+))  # fmt: skip
+def test_expressions_mean_what_they_mean_to_python(text: str) -> None:
+    try:
+        # The test's own strings of digits and signs.
+        wanted = eval("".join(f"Fraction({part})" if part.isdigit() else part for part in _parts(text)))  # noqa: S307
+    except ZeroDivisionError:
+        wanted = None
+    assert value_of(text) == wanted
+
+
+def _parts(text: str) -> list[str]:
+    return text.replace("(", "( ").replace(")", " )").split()
+
+
+@given(st.text("0123456789+-*/()., x=$abc", max_size=60))
+def test_nothing_that_is_written_breaks_it(text: str) -> None:
+    value_of(text)
+    number_in(text)
+    equations(text)
+    calculations(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("42 books", 42),
+        ("$1,200 in all", 1200),
+        ("10 - 3 = 7", 7),
+        ("x = 5", 5),
+        ("(10 * 45) seeds", 450),
+        ("5 or 5.0", 5),
+        ("((8 action figures + 10 cabinets) * 4 shelves)", 72),
+        ("8 boxes x 4 pens", 32),
+        ("(12 cups) / 4", 3),
+    ],
+)
+def test_an_answer_with_a_unit_is_a_number(text: str, value: int) -> None:
+    assert number_in(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "none",
+        "between 3 and 5",
+        "some - 9",
+        "7 + x - 10",
+        "3 apples and 4 pears",
+        "(14, 21)",
+        "2 hundred + 3",
+        "3 more + 4",
+        "12 of them - 4",
+        "50 percent * 80",
+    ],
+)
+def test_an_answer_that_is_no_one_number_is_none(text: str) -> None:
+    assert number_in(text) is None
+
+
+def test_equations_are_found_in_running_text_and_held_against_their_results() -> None:
+    found = equations("So 18 + 8 = 26. Then 10 - (3 + 6) = 2 emails, and x = 5.")
+    assert [(int(equation.said), equation.holds) for equation in found] == [(26, True), (2, False)]
+
+
+@pytest.mark.parametrize("text", ["26 * x = 37", "52 - 26 * x = 5", "5 = 5", "2 + 3 = 5 + 1", "7 * 36 is 252"])
+def test_no_equation_is_made_out_of_a_part_of_one(text: str) -> None:
+    assert equations(text) == []
+
+
+def test_rounded_results_hold_and_others_do_not() -> None:
+    assert close(Fraction(10, 3), Fraction("3.33"))
+    assert close(Fraction(2, 3), Fraction("0.7"))
+    assert close(Fraction(2, 3), Fraction("0.66"))
+    assert not close(Fraction("37.9"), Fraction(38))
+    assert not close(Fraction(11, 3), Fraction(4))
+
+
+def test_numbers_and_calculations_of_a_text() -> None:
+    text = "He had 1,000 stamps and sold 3 * 20 of them for $2.50."
+    assert numbers(text) == [1000, 3, 20, Fraction("2.5")]
+    assert calculations(text) == [60]
+
+
+def test_numbers_are_written_as_people_write_them() -> None:
+    assert [written(Fraction(*pair)) for pair in ((450, 1), (5, 2), (10, 3))] == ["450", "2.5", "3.33333"]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("(8 / 4) and (6 / 4)", [2, Fraction(3, 2)]),
+        ("((28 - 13) and (28 - 15))", [15, 13]),
+        ("(14, 21)", [14, 21]),
+        ("14 crackers and 21 cakes", [14, 21]),
+        ("(8 / 4)", []),
+        ("5 or 5.0", []),
+        ("1,200", []),
+        ("some - 8 and 4", []),
+        ("((415 - 309) - (41", []),
+        ("between 3 and 5", []),
+    ],
+)
+def test_several_numbers_are_told_from_what_is_none(text: str, found: list[Fraction]) -> None:
+    assert several_in(text) == found
+
+
+@pytest.mark.parametrize(
+    ("expression", "text", "value"),
+    [
+        ("(some - 8)", "She has 6 dollars left. So some - 8 = 6.", 6),
+        ("((some - 7) + 2)", "Now there are 10. So some - 7 + 2 = 10.", 10),
+        ("(7 + x - 10)", "There are 8 now, then 7 + x - 10 = 8.", 8),
+        ("(some bags + 4 bags)", "So some bags + 4 bags = 8 bags.", 8),
+        ("(some - 563 - 558)", "So he had some - 563 - 558 crayons left. That is 332 crayons.", 332),
+        ("some - 8", "Some - 8 = $1,200.50", Fraction("1200.5")),
+        ("some - 8", "So some - 9 = 6.", None),
+        ("some - 8", "So some - 8 = 6, and some - 8 = 7.", None),
+        ("some - 8", "So 54 - some - 8 = 6.", None),
+        ("some - 8", "So some - 8 = 6 + 1.", None),
+        ("54 - (some - 28)", "So 54 - some - 28 = 30.", None),
+        ("some - other", "So some - other = 30.", None),
+        ("some", "So some is 5.", None),
+        ("10 - 4", "So 10 - 4 = 7.", None),
+    ],
+)
+def test_a_calculation_with_a_word_comes_to_what_the_text_says_and_is_never_solved(
+    expression: str, text: str, value: Fraction | None
+) -> None:
+    assert stated(expression, text) == value
+
+
+@given(st.text("0123456789+-*/()., x=$abcs", max_size=60), st.text("0123456789+-*/()., x=$abcs", max_size=80))
+def test_nothing_that_is_stated_breaks_it(expression: str, text: str) -> None:
+    stated(expression, f"{expression} = 5. {text}")
+    several_in(expression)
