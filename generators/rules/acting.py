@@ -72,6 +72,8 @@ _HANGS = word_set(
 )
 _HUNG_ON = word_set("wall fence hook door rack tree pole post line branch side window building rope tower board")
 _DONE_TO = word_set("eat drink cook bake cut slice serve use ride drive read fly")  # "ready to eat", of what is eaten
+_OF_VEHICLES = word_set("park dock moor anchor")
+_KEPT_STILL = word_set("sit lie lay kneel crouch squat bend stand")
 _COMPASS = word_set("north south east west northward southward eastward westward home")
 SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
 
@@ -225,6 +227,11 @@ def is_carried(caption: Caption) -> bool:
     return any(place is not None and caption.head(place) in _CARRYING for place in places)
 
 
+def keeps_still(caption: Caption, at: int) -> bool:
+    """Whether the deed at ``at`` is done meanwhile by somebody who sits, lies or kneels: "kneeling down | talking"."""
+    return caption.tag(at - 1) == "RP" and caption.lemmas[at - 2] in _KEPT_STILL
+
+
 def others_may(caption: Caption, doer: NounPhrase | None) -> bool:
     """Whether others of that name may be there, who stand where these sit."""
     if doer is None or caption.plural(doer) or caption.head(doer) in GATHERINGS:
@@ -238,7 +245,7 @@ def _suits(caption: Caption, candidates: Candidates, slot: RelationSlot, new: tu
     return (
         candidates.usage.is_written(form)
         and (verb not in GROUNDED or AIR.isdisjoint(caption.lower[slot.end :]))
-        and (verb not in ON_FOOT or not is_carried(caption))
+        and (verb not in ON_FOOT or not (is_carried(caption) or keeps_still(caption, slot.start)))
         and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
         and _fits_after(caption, candidates, slot, verb, form)
         and (doer is None or may_do(caption, candidates, doer, verb))
@@ -249,7 +256,7 @@ def _suits(caption: Caption, candidates: Candidates, slot: RelationSlot, new: tu
 def may_do(caption: Caption, candidates: Candidates, doer: NounPhrase, verb: str) -> bool:
     """Whether captions have such a doer do it; animals steer nothing."""
     who, living = caption.head(doer), lives(caption, candidates, doer)
-    if verb == "hang" and not living and who not in _HANGS:
+    if (verb == "hang" and not living and who not in _HANGS) or (verb in _OF_VEHICLES and living):
         return False
     if verb == "fall" and not living and who in FLYING:
         return True
@@ -268,6 +275,7 @@ def _fits_after(caption: Caption, candidates: Candidates, slot: RelationSlot, ve
         (verb == "run" and word == "for")
         or (old in _GAZES and (tag.startswith("RB") or word == "at"))
         or word in _COMPASS
+        or (word == "as" and caption.word(at + 2) == "as")  # "running | as fast as he can"
         or (old == "reach" and "for" in caption.lower[at:])
         or _is_purpose(caption, at)
     ):

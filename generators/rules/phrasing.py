@@ -28,6 +28,7 @@ from pairwright.generators.rules.acting import (
     RIDING,
     doer_of,
     is_carried,
+    keeps_still,
     lives,
     may_do,
     opens_act,
@@ -309,7 +310,7 @@ def _suits(caption: Caption, candidates: Candidates, slot: RelationSlot, verb: s
     return (
         (verb != "wear" or noun in WORN)
         and (verb not in GROUNDED or AIR.isdisjoint(caption.lower[slot.end :]))
-        and (verb not in ON_FOOT or not is_carried(caption))
+        and (verb not in ON_FOOT or not (is_carried(caption) or keeps_still(caption, slot.start)))
         and (verb != "fly" or who not in PEOPLE)
         and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
         and not (form.endswith((" for", " at")) and is_colour(noun))
