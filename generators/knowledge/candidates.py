@@ -1,23 +1,17 @@
 """What the rules ask about words: one object to hand on, whose parts each know one thing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from pairwright.generators.knowledge.addable import Addable
 from pairwright.generators.knowledge.adjective_candidates import AdjectiveCandidates
-from pairwright.generators.knowledge.company import Company
-from pairwright.generators.knowledge.names import Names
 from pairwright.generators.knowledge.noun_candidates import NounCandidates
-from pairwright.generators.knowledge.odds import Odds
-from pairwright.generators.knowledge.scenes import Scenes
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
-from pairwright.generators.knowledge.things import Things
-from pairwright.generators.knowledge.usage import Usage
 from pairwright.generators.knowledge.word_knowledge import WordKnowledge
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
-    """Which words may take the place of which, and what is known of words; see `WordKnowledge` for the first six.
+class Candidates(WordKnowledge):
+    """Which words may take the place of which, and what is known of words.
 
     Attributes:
         nouns: what may stand for a noun.
@@ -25,12 +19,6 @@ class Candidates:
         addable: what may be added.
     """
 
-    things: Things
-    usage: Usage
-    company: Company
-    names: Names
-    scenes: Scenes
-    odds: Odds
     nouns: NounCandidates
     adjectives: AdjectiveCandidates
     addable: Addable
@@ -47,4 +35,6 @@ class Candidates:
         """
         known = WordKnowledge.of(thesaurus, pool, minimum=minimum, least=least)
         nouns = NounCandidates(thesaurus, pool, known, least)
-        return cls(*known, nouns, AdjectiveCandidates(thesaurus, pool, known), Addable(known.usage, known.company))
+        words = {field.name: getattr(known, field.name) for field in fields(known)}
+        adjectives, addable = AdjectiveCandidates(thesaurus, pool, known), Addable(known.usage, known.company)
+        return cls(**words, nouns=nouns, adjectives=adjectives, addable=addable)

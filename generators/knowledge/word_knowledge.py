@@ -1,6 +1,6 @@
 """What is known of words: of WordNet, of our own tables and of the pool, each asked by one part."""
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 from pairwright.generators.knowledge.company import Company
 from pairwright.generators.knowledge.names import Names
@@ -11,7 +11,8 @@ from pairwright.generators.knowledge.things import Things
 from pairwright.generators.knowledge.usage import Usage
 
 
-class WordKnowledge(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class WordKnowledge:
     """Tables, and memories of what they say.
 
     Attributes:
