@@ -77,7 +77,6 @@ _SAT_AT = word_set(
 )
 _ON = frozenset({"on", "on top of", "atop", "upon"})
 IN = frozenset({"in", "inside", "inside of", "within"})
-_OFF = frozenset(RIDDEN.values())
 _ALONGRAILS = frozenset({"over", "across", "along", "down"})
 _AWAY_FROM = ("away from",)
 _ON_AND_UNDER = _ON | {"under", "underneath", "beneath"}
@@ -143,7 +142,9 @@ def other_place(caption: Caption, candidates: Candidates, slot: RelationSlot, rn
             return "not_grammatical"  # "looking at an oven to see what is cooking"
         said = caption.words.has("away from")
         return "true_of_image" if said else (caption.change(slot.start, slot.end, "away from"),)
-    return (_off_it if slot.news in _OFF else _elsewhere)(caption, candidates, slot, rng)
+    wording, after = " ".join(caption.lower[slot.start : slot.end]), caption.starting_at(slot.end)
+    ridden = after is not None and wording in _ON and caption.head(after) in RIDDEN
+    return (_off_it if ridden else _elsewhere)(caption, candidates, slot, rng)
 
 
 def _rides(caption: Caption, candidates: Candidates, found: Found) -> bool:
