@@ -18,6 +18,10 @@ from hypothesis import settings
 
 from tests.examples import examples
 
+# What is imported is compiled once, as under `make`, also where Python is told elsewhere not to keep it: dozens of tests
+# start a process that imports a thousand modules, and to compile them takes as long again as all else in the import.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Python looks for rings of dead objects each time that 700 are made; over what is imported here that is much looking.
 # It looks for none while tests are collected, and not among what was made until then.
 gc.set_threshold(20_000, 20, 50)
