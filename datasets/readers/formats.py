@@ -20,6 +20,7 @@ from pairwright.datasets.images import SUFFIXES, is_url
 from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
+from pairwright.datasets.readers.columns import FIELDS
 from pairwright.datasets.readers.delimited import read_csv, read_tsv
 from pairwright.datasets.readers.image_folder import read_image_folder
 from pairwright.datasets.readers.json_list import read_json_list
@@ -29,6 +30,7 @@ from pairwright.datasets.readers.rows import Rows
 from pairwright.datasets.readers.text import lines_of, parse_json, read_whole
 from pairwright.datasets.readers.webdataset import read_webdataset
 from pairwright.datasets.rejects import Refused
+from pairwright.datasets.unread_pictures import SUFFIXES as UNREAD
 
 READERS: Mapping[str, Callable[[Path], Rows]] = {
     "coco": read_coco,
@@ -107,11 +109,27 @@ def guess_format(path: str | Path) -> str:
             where=str(path),
             mend="Unpack it first. As they are, .jsonl.gz, .csv.gz and .tsv.gz are read.",
         )
+    if path.suffix.lower() == ".txt":
+        raise _lines_of_text(path)
     raise InputError(
         "the format cannot be told from the name",
         where=str(path),
         mend=f"Name it: --format {' | '.join(READERS)}.",
     )
+
+
+def _lines_of_text(path: Path) -> InputError:
+    """Return what is said of a .txt: it may be a table under another name (Flickr8k's), or lines without a header."""
+    _, line = next(lines_of(path), (0, b""))
+    words = line.decode("utf-8", "replace").strip()
+    for mark, format_ in (("\t", "tsv"), (",", "csv")):
+        names = [name.strip(' "') for name in words.split(mark)]
+        if len(names) > 1 and any(name in rank for rank in FIELDS["caption"] for name in names):
+            mend = f"Name it .{format_}, or give --format {format_} (in a config, format: {format_})."
+            return InputError(f"a table under the name .txt ({', '.join(names)})", where=str(path), mend=mend)
+    header = "image, a tab, and caption" if "\t" in words else "caption"
+    mend = f"Put a header above them, the line: {header}; and name the file .tsv."
+    return InputError("lines of text, without names of columns", where=str(path), mend=mend)
 
 
 def _absent(path: Path) -> InputError:
@@ -144,7 +162,10 @@ def _guess_folder(folder: Path) -> str:
 
 def _has_image(folder: Path) -> bool:
     return any(
-        Path(name).suffix.lower() in SUFFIXES for _, _, names in os.walk(folder) for name in names if name[0] != "."
+        Path(name).suffix.lower() in SUFFIXES | UNREAD
+        for _, _, names in os.walk(folder)
+        for name in names
+        if name[0] != "."
     )
 
 
