@@ -39,6 +39,7 @@ from pairwright.cli import (
     validate,
     verify,
 )
+from pairwright.cli.console import shown
 from pairwright.datasets.errors import PairwrightError
 
 app = typer.Typer(
@@ -129,6 +130,6 @@ def _tolerate_narrow_terminals() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    for line in message.splitlines():
+    for line in shown(message).splitlines():
         print(f"pairwright: {line}", file=sys.stderr)  # noqa: T201 - errors go to stderr
     sys.exit(code)
