@@ -1,9 +1,13 @@
 """Work is shared out to processes, and what comes back is in order."""
 
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
 from operator import neg
+from pathlib import Path
 
 import pytest
 
@@ -53,3 +57,40 @@ def test_a_process_that_dies_is_told() -> None:
     with Crew(2) as crew, pytest.raises(PairwrightError, match="fewer --workers") as told:
         list(crew.paired(os._exit, MANY))
     assert not isinstance(told.value, BrokenProcessPool)
+
+
+INTERRUPTED_AT_START = """
+import os, signal
+from operator import neg
+from pairwright.datasets.errors import PairwrightError
+from pairwright.flows.processes import Crew
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests themselves run in the background
+    try:
+        with Crew(2) as crew:
+            list(crew.paired(neg, range(100)))
+    except PairwrightError as error:
+        print("ended")
+else:  # in a worker, which reads this file before anything else
+    os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+def test_an_interrupt_while_workers_start_ends_them_without_a_traceback(tmp_path: Path) -> None:
+    """Ctrl-C reaches all processes of a terminal, at whatever moment."""
+    script = tmp_path / "script.py"
+    script.write_text(INTERRUPTED_AT_START)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("ended\n", "")
+
+
+def test_where_interrupts_are_ignored_workers_ignore_them() -> None:
+    """So it is with a script's job in the background: it goes on where others of its terminal are ended."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Crew(2) as crew:
+            interrupts = [f"__import__('os').kill({ASK_PROCESS}, {int(signal.SIGINT)})"] * len(MANY)
+            assert len(list(crew.paired(eval, interrupts))) == len(MANY)
+    finally:
+        signal.signal(signal.SIGINT, before)
