@@ -27,6 +27,17 @@ LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
         ({"negatives": {"types": "replace-object"}}, "`negatives.types` is 'replace-object': it has to be a list"),
         ({"negatives": {"types": []}}, "`negatives.types` is []: it needs at least one entry"),
         ({"negatives": {"quota": {"swap-object": "many"}}}, "`negatives.quota.swap-object` is 'many': "),
+        (
+            {"negatives": {"types": ["swap-object", "swap-object"]}},
+            "`negatives`: types: swap-object stands there twice.",
+        ),
+        (
+            {"negatives": {"types": ["swap-object"], "quota": {"add-object": 5}}},
+            "`negatives`: quota: add-object is not among the types.",
+        ),
+        ({"negatives": {"types": ["shuffle"], "both_sides": True}}, "both_sides: shuffle gets no positive beside it"),
+        ({"positives": {"types": ["swap-object"] * 2}}, "types: swap-object stands there twice"),
+        ({"conversations": {"types": ["brief", "brief"]}}, "types: brief stands there twice"),
         ({"shards": {"image_format": "jpeg"}}, 'Did you mean jpg? There are: "", jpg, png, webp.'),
         ({"seed": 2**63}, "`seed` is 9223372036854775808"),
         (
