@@ -17,6 +17,12 @@ _WORDS = (
     (re.compile(r"--(columns|format)"), r"`\1` under input"),
 )
 
+_ADVICE = (
+    ("generate negatives with --both-sides", "set `both_sides: true` under negatives"),
+    ("ask for a larger --target", "set a larger `target` under refine"),
+    ("A smaller --min-keep or --mend format", "A smaller `min_keep`"),
+)
+
 
 @contextmanager
 def in_config_words() -> Iterator[None]:
@@ -36,6 +42,13 @@ def pairs_of_config(options: ReadOptions) -> Iterator[Batch]:
     """Read the pairs of a config's input, as `read_pairs` does; nothing is looked at before the first batch is asked for."""
     with in_config_words():
         yield from read_pairs(options)
+
+
+def advice_of_config(advice: str) -> str:
+    """Return what refinement advises (`filters.general`), in the words of a config."""
+    for words, put in _ADVICE:
+        advice = advice.replace(words, put)
+    return advice
 
 
 def _reworded(text: str) -> str:
