@@ -40,7 +40,7 @@ from pairwright.cli import (
     verify,
 )
 from pairwright.cli.console import shown
-from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.errors import PairwrightError, why_not_written
 
 app = typer.Typer(
     name="pairwright",
@@ -114,7 +114,7 @@ def run() -> None:
     except OSError as error:
         if os.environ.get("PAIRWRIGHT_DEBUG"):
             raise
-        _fail(f"{error.filename or 'the system'}: {error.strerror or error}. Mend it and start again.", 1)
+        _fail(f"{error.filename or 'the system'}: {why_not_written(error)}. Mend it and start again.", 1)
     except Exception as error:
         if os.environ.get("PAIRWRIGHT_DEBUG"):
             raise
