@@ -340,6 +340,9 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "lines of text": (write("a.txt", b"a dog\na cat\n"), "lines of text, .* the line: caption; and name the file .tsv"),
     "names and captions": (write("a.txt", b"a.jpg\ta dog\n"), "the line: image, a tab, and caption; and name"),
     "a table named .txt": (write("a.txt", b"image,caption\na.jpg,a dog\n"), "give --format csv"),
+    "a header named .txt": (write("a.txt", b"caption\na dog\n"), "give --format tsv"),
+    "a pointer of Git LFS": (write("a.parquet", b"version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"),
+    "a web page": (write("a.jsonl", b"\n<!DOCTYPE html><title>404</title>"), "a web page, not data"),
     "a packed file": (write("a.jsonl.zst", b"x"), "packed file. Unpack it first"),
     "semicolons": (
         write("a.csv", b"image;caption\nb;c\n"),
