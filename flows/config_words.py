@@ -11,10 +11,10 @@ from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 
 _WORDS = (
-    (re.compile(r"--[a-z-]+ \w+ \(in a config, (\w+: \w+)\)"), r"`\1` under input"),
-    (re.compile(r"--columns (\w+)=([^\s)]*[^\s).])"), r"`columns: {\1: \2}` under input"),
-    (re.compile(r"--(columns|format)(?= \w+ \|)"), r"`\1` under input, one of"),
-    (re.compile(r"--(columns|format)"), r"`\1` under input"),
+    (re.compile(r"--[a-z-]+ \w+ \(in a config, (\w+: \w+)\)"), r"`\1` SECTION"),
+    (re.compile(r"--columns (\w+)=([^\s)]*[^\s).])"), r"`columns: {\1: \2}` SECTION"),
+    (re.compile(r"--(columns|format)(?= \w+ \|)"), r"`\1` SECTION, one of"),
+    (re.compile(r"--(columns|format)"), r"`\1` SECTION"),
 )
 
 _ADVICE = (
@@ -25,16 +25,20 @@ _ADVICE = (
 
 
 @contextmanager
-def in_config_words() -> Iterator[None]:
-    """Put the errors of what is read within into the words of a config; they stay of their kind."""
+def in_config_words(section: str = "under input") -> Iterator[None]:
+    """Put the errors of what is read within into the words of a config; they stay of their kind.
+
+    Args:
+        section: where in the config the keys stand.
+    """
     try:
         yield
     except PairwrightError as error:
         if isinstance(error, InputError):
-            error.what, error.mend = _reworded(error.what), _reworded(error.mend)
+            error.what, error.mend = _reworded(error.what, section), _reworded(error.mend, section)
             error.args = (f"{error.where}: {error.what}. {error.mend}",)
         else:
-            error.args = tuple(_reworded(str(argument)) for argument in error.args)
+            error.args = tuple(_reworded(str(argument), section) for argument in error.args)
         raise
 
 
@@ -51,7 +55,7 @@ def advice_of_config(advice: str) -> str:
     return advice
 
 
-def _reworded(text: str) -> str:
+def _reworded(text: str, section: str) -> str:
     for words, put in _WORDS:
-        text = words.sub(put, text)
+        text = words.sub(put.replace("SECTION", section), text)
     return text
