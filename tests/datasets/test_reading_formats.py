@@ -21,6 +21,7 @@ from pairwright.datasets.rejects import Reject
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import write_shards
 from pairwright.datasets.tables import PAIRS
+from tests.datasets.pictures_out import write_out
 
 
 def picture(width: int = 4, height: int = 3, kind: str = "JPEG") -> bytes:
@@ -434,6 +435,13 @@ def test_captions_beside_pictures_inside_parquet_are_read_where_images_are_not_l
         read(tmp_path / "a.parquet")
     pl.DataFrame({"caption": ["a"], "image": [b"1"]}).write_parquet(tmp_path / "b.parquet")
     assert [pair.image for pair in read(tmp_path / "b.parquet", verify_images="off")] == [""]
+
+
+def test_pictures_are_written_out_of_a_table_as_the_documentation_shows(tmp_path: Path) -> None:
+    rows = {"image": [{"bytes": picture(7, 5), "path": None}] * 2, "caption": ["a dog", "a cat"]}
+    pl.DataFrame(rows).write_parquet(tmp_path / "train.parquet")
+    assert write_out(tmp_path / "train.parquet", tmp_path / "pool") == 2
+    assert [(pair.caption, pair.width) for pair in read(tmp_path / "pool")] == [("a dog", 7), ("a cat", 7)]
 
 
 def test_batches_are_bounded_and_not_empty(tmp_path: Path) -> None:
