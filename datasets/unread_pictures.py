@@ -3,7 +3,9 @@
 Trainers read JPEG, PNG and WebP; decoders of these formats are packages of their own.
 """
 
-SUFFIXES = frozenset({".heic", ".heif", ".avif", ".jxl", ".svg", ".psd"})
+SUFFIXES = frozenset(
+    {".heic", ".heif", ".avif", ".jxl"}
+)  # of photographs: what else lies about in a folder is no sample
 
 HEAD = 64  # bytes that tell
 _BRANDS = {
