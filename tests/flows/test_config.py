@@ -90,6 +90,13 @@ def test_a_missing_config_is_refused(tmp_path: Path) -> None:
         load_config(tmp_path / "none.yaml")
 
 
+def test_data_in_place_of_a_config_is_told_as_such(tmp_path: Path) -> None:
+    """It would else be a line of YAML to mend."""
+    (tmp_path / "captions.jsonl").write_text('{"caption": "a"}\n{"caption": "b"}\n')
+    with pytest.raises(ConfigError, match=r"captions\.jsonl: data, and no config\. Write one with `pairwright init`"):
+        load_config(tmp_path / "captions.jsonl")
+
+
 def test_a_config_is_written_and_read_back_the_same() -> None:
     config = parse_config({**LEAST, "negatives": {}, "refine": {}}, where="t")
     assert parse_config(yaml.safe_load(dump_config(config)), where="t") == config
