@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
+from multiprocessing.reduction import ForkingPickler
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
@@ -72,6 +73,7 @@ class Crew:
     def _shared_out(self, work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         if self._pool is None:
             self._pool = WorkerProcesses(self._workers)
+        ForkingPickler.dumps(work)  # raises here what does not pickle: in the pool's own thread it may never end
         waiting: deque[tuple[Job, Future[Result]]] = deque()
         for job in jobs:
             waiting.append((job, self._pool.submit(work, job)))

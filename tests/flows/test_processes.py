@@ -1,11 +1,13 @@
 """Work is shared out to processes, and what comes back is in order."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from operator import neg
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import pytest
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.processes import ALONE, Crew
+from pairwright.generators.language.general import GeneralEnglish
+from pairwright.generators.language.wordnet import load_wordnet
 
 MANY = range(10 * ALONE)
 ASK_PROCESS = "__import__('os').getpid()"  # a test's own functions are not there in another process
@@ -53,6 +57,19 @@ def test_an_error_of_a_job_is_raised_here() -> None:
         list(crew.paired(int, ["no number"] * len(MANY)))
 
 
+def test_work_that_does_not_pickle_is_told_and_does_not_hang() -> None:
+    with Crew(2) as crew, pytest.raises((pickle.PicklingError, AttributeError), match="pickle"):
+        list(crew.paired(lambda number: number, MANY))
+
+
+def test_general_english_works_in_other_processes() -> None:
+    """What makers go by where captions are few, or are not counted."""
+    general = GeneralEnglish(load_wordnet())
+    with Crew(2) as crew:
+        found = {found for _, found in crew.paired(partial(general.adjacency, "riding"), ["horse"] * len(MANY))}
+    assert found == {general.adjacency("riding", "horse")}
+
+
 def test_a_process_that_dies_is_told() -> None:
     with Crew(2) as crew, pytest.raises(PairwrightError, match="fewer --workers") as told:
         list(crew.paired(os._exit, MANY))
@@ -61,6 +78,7 @@ def test_a_process_that_dies_is_told() -> None:
 
 INTERRUPTED_AT_START = """
 import os, signal
+from functools import partial
 from operator import neg
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.processes import Crew
