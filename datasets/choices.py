@@ -1,6 +1,7 @@
 """What is said of a name that there is not: the one that was probably meant, and those that there are."""
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable
 
 from pairwright.datasets.errors import UsageError
@@ -22,6 +23,11 @@ def refuse_unknown(what: str, words: Iterable[str], known: Iterable[str]) -> Non
     names = list(known)
     if unknown := sorted(set(words).difference(names)):
         raise UsageError(f"{what} {', '.join(unknown)}. {instead(unknown, names)}.")
+
+
+def repeated(words: Iterable[str]) -> list[str]:
+    """Return the words that stand there more than once, each once: where each is to be made once, that is a slip."""
+    return [word for word, times in Counter(words).items() if times > 1]
 
 
 def instead(words: Iterable[str], known: Iterable[str]) -> str:

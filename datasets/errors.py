@@ -41,6 +41,13 @@ class InputError(PairwrightError):
         return _input_error, (self.what, self.where, self.mend)
 
 
+def why_not_written(error: OSError) -> str:
+    """Return why a file or folder could not be written; the system's "File exists" tells nobody what stands in the way."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return "a file stands where a folder is to be"
+    return error.strerror or str(error)
+
+
 def _input_error(what: str, where: str, mend: str) -> InputError:
     return InputError(what, where=where, mend=mend)
 

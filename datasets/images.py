@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import REASONS
 from pairwright.datasets.tars import find_member
+from pairwright.datasets.unread_pictures import HEAD, unread_kind
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -184,7 +185,10 @@ def _measured(stream: BinaryIO, size: int, how: Check, where: str) -> tuple[int,
                     stream.seek(begun)
                     image.load()
     except UnidentifiedImageError:  # its own message tells where a stream lies in memory, which no two runs share
-        raise UnusableImage("bad_image", f"not an image ({', '.join(FORMATS)} are read)", where) from None
+        stream.seek(0)
+        kind = unread_kind(stream.read(HEAD))
+        what = f"{kind}, which is not read: convert it to JPEG, PNG or WebP" if kind else "not an image"
+        raise UnusableImage("bad_image", f"{what} ({', '.join(FORMATS)} are read)", where) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise UnusableImage("image_too_large", f"more than {MAX_PIXELS} pixels", where) from None
     except DECODER_ERRORS as error:

@@ -303,6 +303,8 @@ def find_shards(source: Path) -> list[Path]:
     else:
         tars = sorted(source.glob("*.tar")) if source.is_dir() else [source]
     missing = [tar for tar in tars if not tar.is_file()]
+    if not tars and (source / "shards").is_dir():
+        raise InputError("no .tar in it", where=str(source), mend=f"Give its shards: {source / 'shards'}.")
     if not tars:
         raise _no_shards(source, "no .tar in it")
     if missing:

@@ -22,6 +22,7 @@ _IN_YAML = {
     "string_pattern_mismatch": "only a to z, A to Z, digits, - and _ may stand there, and first a letter or digit",
 }
 """What pydantic says in Python's words."""
+_DATA = frozenset({".jsonl", ".csv", ".tsv", ".parquet", ".tar", ".txt"})
 _PYDANTICS = re.compile(r"constrained-|\w+\[")  # its names of the choices of a union, which no config holds
 
 
@@ -49,8 +50,10 @@ def read_settings(path: Path, how_to_write: str) -> dict[str, Any]:
         how_to_write: a sentence that tells how to come by such a file.
 
     Raises:
-        ConfigError: when the file is missing, is not YAML, or holds no settings.
+        ConfigError: when the file is missing, is data by its name, is not YAML, or holds no settings.
     """
+    if path.suffix.lower() in _DATA:
+        raise ConfigError(f"{path}: data, and no config. {how_to_write}")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -6,19 +6,19 @@ The number of processes changes nothing in the output.
 """
 
 import asyncio
-import multiprocessing
 import threading
 from collections.abc import AsyncIterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.in_flow import in_a_flow
-from pairwright.flows.processes import cores, end_with_the_build
+from pairwright.flows.processes import cores
 from pairwright.flows.progress import Progress
 from pairwright.flows.ray_pool import RayPool
 from pairwright.flows.receipts import Counts, Job, Receipt, run_job, still_valid
@@ -105,8 +105,7 @@ def _pool(root: Path, config: BuildConfig) -> Executor:
     workers = config.workers or cores()
     if workers == 1:
         return ThreadPoolExecutor(1)  # in this process: nothing has to be imported again
-    context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(workers, mp_context=context, initializer=end_with_the_build)
+    return WorkerProcesses(workers)
 
 
 @asynccontextmanager

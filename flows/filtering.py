@@ -22,6 +22,7 @@ from pairwright.datasets.images import UnusableImage, decode_image, is_url, open
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
+from pairwright.datasets.skipped import Skipped
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.filters.groups import pair_group
 from pairwright.filters.pairs.concepts import Concepts
@@ -101,7 +102,8 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
         watch: told what is going on, how many are done, and of how many (0: unknown).
 
     Returns:
-        ``in``, ``kept``, ``rejected`` (reason to number), ``unknown_size`` (pairs that the bounds let pass, since nobody knows how
+        ``in``, ``kept``, ``rejected`` (reason to number, of pairs and of rows that are none), ``broken_captions`` (of rows whose
+        other captions were taken: no pairs, and in no other count), ``unknown_size`` (pairs that the bounds let pass, since nobody knows how
         large their image is),
         ``concepts`` where asked for, ``seconds``, ``out``, ``rejected_out``.
 
@@ -126,11 +128,14 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
     rejects = [reject(f"pair {key}", reason, image, caption) for key, reason, image, caption in columns]
     PAIRS.write_frame(kept, request.out)
     REJECTS.write([*unread, *rejects], request.rejected)
-    reasons = Counter(one.reason for one in (*unread, *rejects))
+    skipped = Skipped()
+    skipped.add(unread)
+    reasons = skipped.rows + Counter(one.reason for one in rejects)
     return {
-        "in": len(pairs) + len(unread),
+        "in": len(pairs) + skipped.rows.total(),
         "kept": len(kept),
         "rejected": dict(sorted(reasons.items())),
+        "broken_captions": skipped.as_json()["broken_captions"],
         **told,
         "seconds": round(time.perf_counter() - started, 2),
         "out": str(request.out),

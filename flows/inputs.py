@@ -13,6 +13,7 @@ from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.readers.formats import expand_braces, locate
 from pairwright.datasets.reading import ReadOptions
 from pairwright.flows.config import BuildConfig
+from pairwright.flows.config_words import in_config_words
 from pairwright.flows.sections import InputSection
 from pairwright.generators.language.tagger import CARRIED, choose_pipeline, tagger_status
 from pairwright.generators.language.wordnet_table import table_path
@@ -58,7 +59,8 @@ def with_local_inputs(config: BuildConfig, folder: Path) -> BuildConfig:
 
 def input_state(section: InputSection) -> str:
     """Return the state of the files that a build reads its pairs from; errors as in `readers.formats.locate`."""
-    files = list(locate(section.path, section.format).files)
+    with in_config_words():
+        files = list(locate(section.path, section.format).files)
     files += [table for file in files if file.suffix == ".tar" and (table := file.with_suffix(".parquet")).exists()]
     return file_state([*files, *([Path(section.instances)] if section.instances else [])])
 

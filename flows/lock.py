@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pairwright.datasets.errors import StorageError
+from pairwright.datasets.errors import StorageError, why_not_written
 
 MARK = ".pairwright"
 
@@ -33,9 +33,8 @@ def claim(root: Path) -> None:
 
 
 def _unwritable(root: Path, error: OSError) -> StorageError:
-    why = error.strerror or str(error)
     return StorageError(
-        f"{root}: cannot be written ({why}). Choose another folder with --out, or mend its permissions."
+        f"{root}: cannot be written ({why_not_written(error)}). Choose another folder with --out, or mend its permissions."
     )
 
 

@@ -17,6 +17,7 @@ from pairwright.datasets.mixture_choice import Identities
 from pairwright.datasets.mixture_reading import ImageCheck, Passed, TalkOptions, TalkSource, find_source
 from pairwright.datasets.mixture_talks import Talk
 from pairwright.datasets.rejects import Reject, reject
+from pairwright.flows.config_words import in_config_words
 from pairwright.flows.mixture_config import SourceSection
 
 Watch = Callable[[str, int], None]
@@ -95,6 +96,10 @@ class Survey:
         Raises:
             InputError: a file that cannot be read, a broken row where they stop the run, or no row that can be taken.
         """
+        with in_config_words("of the source"):
+            return self._read(section)
+
+    def _read(self, section: SourceSection) -> Surveyed:
         source = find_source(section.path, section.format, options_of(section))
         done = Surveyed(section, source)
         # What stands in shards of ours was looked at when they were written; `verify` looks again.

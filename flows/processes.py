@@ -1,22 +1,20 @@
 """Work shared out to processes, in the order in which it came.
 
-Processes are spawned: tagging holds Python's lock, and a forked process would inherit polars' and FAISS's threads.
-How many there are changes nothing in what comes out.
+How many processes there are changes nothing in what comes out.
 """
 
-import multiprocessing
 import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
+from multiprocessing.reduction import ForkingPickler
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.worker_processes import WorkerProcesses
 
 ALONE: Final = 8  # jobs that take less time than other processes take to start
 _AHEAD: Final = 3  # jobs a process, of which one is worked on: what waits is held in memory
@@ -30,24 +28,6 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def end_with_the_build() -> None:
-    """End this worker when the process that started it is gone, and without a word at Ctrl-C, which all of them hear.
-
-    Left to itself a pool's worker would wait for ever, and print a traceback.
-    """
-    # Not SIG_DFL: polars, imported later, puts a handler of its own before ours and would not call that.
-    signal.signal(signal.SIGINT, lambda *_: os._exit(1))
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 class Crew:
     """Does jobs in several processes, which start when there is enough to do; a context manager.
 
@@ -57,7 +37,7 @@ class Crew:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers or cores()
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: WorkerProcesses | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -92,8 +72,8 @@ class Crew:
 
     def _shared_out(self, work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         if self._pool is None:
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._workers, mp_context=context, initializer=end_with_the_build)
+            self._pool = WorkerProcesses(self._workers)
+        ForkingPickler.dumps(work)  # raises here what does not pickle: in the pool's own thread it may never end
         waiting: deque[tuple[Job, Future[Result]]] = deque()
         for job in jobs:
             waiting.append((job, self._pool.submit(work, job)))

@@ -3,12 +3,13 @@
 Each is frozen and closed to unknown keys; `config.BuildConfig` holds them.
 """
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pairwright.datasets.choices import instead
+from pairwright.datasets.choices import instead, repeated
 from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 from pairwright.indexes.sidecar import IndexOptions
 
@@ -133,6 +134,14 @@ class MadeSection(Section):
         return self.model_dump(exclude={"method"})
 
 
+def _each_type_once(types: tuple[str, ...], quota: int | Mapping[Any, int]) -> None:
+    """Refuse a type that stands twice, and a quota of one that is not made."""
+    if twice := repeated(types):
+        raise ValueError(f"types: {twice[0]} stands there twice")
+    if isinstance(quota, Mapping) and (unasked := set(quota) - set(types)):
+        raise ValueError(f"quota: {min(unasked)} is not among the types")
+
+
 class NegativesSection(MadeSection):
     """Hard negatives, by rules or by a model."""
 
@@ -145,7 +154,8 @@ class NegativesSection(MadeSection):
         description="by rules: where no relation can be exchanged, deny one (without, has no, far from), which shows in the text",
     )
     both_sides: bool = Field(
-        default=False, description="by rules: a rewritten, true caption beside each negative, to compare it with"
+        default=False,
+        description="by rules: a rewritten, true caption beside each negative but those of shuffle, to compare it with",
     )
     variant: Literal["one-call", "workflow"] = Field(
         "one-call", description="by a model: all types in one answer, or SugarCrepe's find, propose and compose"
@@ -161,6 +171,13 @@ class NegativesSection(MadeSection):
     def _fits_its_method(self) -> "NegativesSection":
         if self.method == "llm" and (self.both_sides or not self.last_resorts or "shuffle" in self.types):
             raise ValueError("both_sides, last_resorts and shuffle are of rules; take them out, or set method: rules")
+        if self.both_sides and self.types == ("shuffle",):
+            raise ValueError("both_sides: shuffle gets no positive beside it; take one of them out")
+        return self
+
+    @model_validator(mode="after")
+    def _names_each_type_once(self) -> "NegativesSection":
+        _each_type_once(self.types, self.quota)
         return self
 
     def options(self) -> dict[str, Any]:
@@ -180,6 +197,11 @@ class PositivesSection(MadeSection):
     max_word_share: float = Field(
         1.0, ge=0, le=1, description="of a type's positives, the most that one new word may be in; one always may"
     )
+
+    @model_validator(mode="after")
+    def _names_each_type_once(self) -> "PositivesSection":
+        _each_type_once(self.types, self.quota)
+        return self
 
     def options(self) -> dict[str, Any]:
         """Return the maker's options."""
@@ -239,6 +261,7 @@ class ConversationsSection(Section):
         changed = [name for name in _OF_TEMPLATES if getattr(self, name) != type(self).model_fields[name].default]
         if self.method == "llm" and changed:
             raise ValueError(f"{changed[0]} says how templates are filled; it needs method: templates")
+        _each_type_once(self.types, {})
         if self.types and (unasked := set(self.counts) - set(self.types)):
             raise ValueError(f"counts: {min(unasked)} is not among the types")
         if self.counts and self.ratios:

@@ -14,7 +14,8 @@ presence exactly, in every conversation, and only of labels in `vocabulary`, the
 image; elsewhere by chance. Without a vocabulary a missing box proves nothing, and presence and numbers of boxes are not
 asked. A label's presence is asked before anything else about it.
 
-A pair about which nothing can be asked is rejected as `no_context`, and a caption that holds the mark of an image in
+Captions are read without HTML's entities and tags. A pair about which nothing can be asked is rejected as `no_context`,
+and so is a brief answer that would be "null" or an address; a caption that holds the mark of an image in
 training as `image_mark`. Photographs are flat: left, right, above, below
 and size are those of the picture.
 """
@@ -32,12 +33,13 @@ from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotati
 from pairwright.generators.facts import questions
 from pairwright.generators.facts.fact import Fact
 from pairwright.generators.facts.grounding import Grounding
+from pairwright.generators.facts.plain_caption import plain, says_something
 from pairwright.generators.facts.questions import PromptPlace, PromptTurns
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.words.label_sets import labels_of
 
 NAME = "template-conversations"
-VERSION = 4
+VERSION = 5
 TYPES = ("conversation", "brief", "short", "choice")
 LETTERS = "ABCD"
 
@@ -129,7 +131,10 @@ class TemplateConversations:
 
     def _brief(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Made:
         del tokens
-        return Turn("human", rng.choice(questions.BRIEF)), Turn("assistant", pair.caption.strip())
+        caption = plain(pair.caption).strip()
+        if not says_something(caption):
+            return ()
+        return Turn("human", rng.choice(questions.BRIEF)), Turn("assistant", caption)
 
     def _conversation(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Made:
         return _turns((fact.question(rng), fact.full()) for fact in self.facts(pair, tokens, rng))

@@ -7,8 +7,9 @@ sentence. `rewrite` puts the changes in and mends what the new words upset aroun
 - the capital at the start of a sentence, CAPITALS THROUGHOUT in a caption that is written in them, and A Capital to
   Each Word where the caption has that; also of words that are put in where none was, and of a mended article.
 
-A *whole word* may hold hyphens, apostrophes and slashes ("walk-in", "dog's", "and/or"); `cuts_a_word` tells of changes
-that begin or end inside one. The makers of edits make none of those.
+A *whole word* may hold hyphens, apostrophes and slashes ("walk-in", "dog's", "and/or"), and so does what stands for a
+word: a mark in angle brackets ("<PERSON>", "<b>"), an entity of HTML ("&quot;"). `cuts_a_word` tells of changes that
+begin or end inside one. The makers of edits make none of those.
 
 Spacing, punctuation and the case of all other words are those of the source, so nothing but the edit itself tells
 the two texts apart. Number is the caller's business (`inflection.inflect`), since it needs the tag.
@@ -26,9 +27,9 @@ from pairwright.generators.words.wordlists import word_set
 
 _ARTICLE_BEFORE = re.compile(r"(?:^|(?<=[\s\"'(“‘\[>*]))(an?)(\s+)$", re.IGNORECASE)
 # Hyphens may have a space on one side, as hurried captioners write them ("a walk- in closet").
-_JOINED = re.compile(r"\b\w+(?:(?:-\s?|\s-|['’/&])\w+)+")
+_JOINED = re.compile(r"</?\w[^<>\n]{0,40}>|&#?\w{1,31};|\b\w+(?:(?:-\s?|\s-|['’/&])\w+)+")
 _ENDS_OF_ARTICLES = frozenset("aAnN")
-_JOINTS = frozenset("-'’/&")
+_JOINTS = frozenset("-'’/&<")
 _LETTERS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _MOSTLY = 0.8  # share of the words in capitals
 _FEW = 2  # words that show a style
@@ -86,7 +87,7 @@ def rewrite(source: str, changes: Sequence[Change]) -> tuple[str, tuple[Edit, ..
 
 
 def joined_words(source: str) -> tuple[tuple[int, int], ...]:
-    """Return the code points of words that are joined by hyphens, apostrophes or slashes."""
+    """Return the code points of words that are joined by hyphens, apostrophes or slashes, and of marks and entities."""
     if _JOINTS.isdisjoint(source):
         return ()
     return tuple(found.span() for found in _JOINED.finditer(source))

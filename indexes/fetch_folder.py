@@ -30,7 +30,7 @@ from typing import Any
 import polars as pl
 
 from pairwright.datasets.atomic import replacing, write_text
-from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.errors import InputError, StorageError, UsageError, why_not_written
 from pairwright.datasets.images import UnusableImage, check_image
 from pairwright.datasets.tars import Member, scan_tar
 from pairwright.indexes.fetch_reasons import LOST, explain
@@ -295,7 +295,7 @@ def _claim(root: Path, settings: dict[str, Any]) -> None:
             return
         stored = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise StorageError(f"{root}: cannot be written ({error.strerror or error}). Choose another --out.") from None
+        raise StorageError(f"{root}: cannot be written ({why_not_written(error)}). Choose another --out.") from None
     except ValueError:
         raise StorageError(f"{path}: damaged. Restore it, or fetch into another folder with --out.") from None
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:

@@ -8,7 +8,7 @@ with its share of the cores; memory is that of as many parts as there are worker
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.indexes.encoders import Vectors
 from pairwright.indexes.folder import remove_folder
 from pairwright.indexes.kept_pairs import PairFiles
@@ -108,7 +109,7 @@ def build_parts(jobs: Sequence[PartJob], vectors: PairVectors, workers: int, wat
         return [built for job in jobs for built in _built([job], vectors, done, 0)]
     context = multiprocessing.get_context("spawn")
     threads = max(1, build_threads(0) // workers)
-    with context.Manager() as manager, ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with context.Manager() as manager, WorkerProcesses(workers) as pool:
         queue: Any = manager.Queue()
         shares = [list(jobs[worker::workers]) for worker in range(workers)]
         futures = [pool.submit(_built, share, vectors, queue, threads) for share in shares]

@@ -1,5 +1,6 @@
 """Recipes from YAML, with single settings changed on the way, and in one line what is wrong with them."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -12,6 +13,7 @@ from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.training.recipe import Recipe
 
 FOLDER = Path(__file__).parent / "recipes"
+_QUOTED = re.compile(r"'([^']*)'")
 
 
 def names() -> list[str]:
@@ -43,7 +45,10 @@ def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
 def _settings(path: Path, name: str) -> dict[str, Any]:
     try:
         settings = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
+    except (OSError, UnicodeDecodeError) as error:
+        if path.suffix in {".yaml", ".yml"}:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise ConfigError(f"{path}: cannot be read ({why}). Check the path, or name a recipe of ours.") from None
         raise ConfigError(f"no recipe {name!r}. {instead([name], names())}; or give a YAML file.") from None
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
@@ -83,6 +88,9 @@ def _messages(error: ValidationError) -> Iterator[str]:
             yield f"`{place}.kind` {wrong}. {instead([given], kinds)}."
         elif problem["type"] == "value_error":
             yield f"`{place}`: {problem['ctx']['error']}."
+        elif problem["type"] == "literal_error":
+            known = _QUOTED.findall(problem["ctx"]["expected"])
+            yield f"`{place}` is {problem['input']!r}. {instead([str(problem['input'])], known)}."
         else:
             yield f"`{place}` is {problem['input']!r}: {problem['msg'].lower()}. Change it."
 

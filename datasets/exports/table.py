@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pairwright.datasets.choices import refuse_unknown
-from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.errors import StorageError, UsageError, why_not_written
 from pairwright.datasets.exports import (
     croissant,
     hugging_face,
@@ -81,7 +81,7 @@ def export(source: Source | Path, to: str, out: Path, options: ExportOptions = N
     try:
         return FORMATS[to].write(opened, out, options)
     except OSError as error:  # what is read has its own errors, so this is about writing
-        raise StorageError(f"{out}: cannot be written ({error.strerror}). Choose another place.") from None
+        raise StorageError(f"{out}: cannot be written ({why_not_written(error)}). Choose another place.") from None
 
 
 def export_records(

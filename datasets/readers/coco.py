@@ -3,6 +3,7 @@
 One row an image, in the order of `images`, with all its captions. Boxes (x, y, width, height in pixels) become
 corners in 0-1. A crowd region is not one object: it is left out of the boxes and listed in `meta` under
 ``crowd``. Licences are told by name. Boxes of images that the captions do not name are not used.
+Ids go by their text, so that 123 and "123" are one: tools write either, and a pair's source id is a text.
 
 Limits: both files are held in memory whole.
 """
@@ -19,7 +20,7 @@ from pairwright.datasets.readers.rows import Row, Rows
 from pairwright.datasets.readers.text import parse_object, read_whole, type_name
 from pairwright.datasets.rejects import Refused, Reject, reject
 
-Grouped = dict[Any, list[dict[str, Any]]]
+Grouped = dict[str, list[dict[str, Any]]]
 
 
 def read_coco(path: Path, instances: Path | None = None) -> Rows:
@@ -30,14 +31,14 @@ def read_coco(path: Path, instances: Path | None = None) -> Rows:
         instances: instances JSON of the same images.
     """
     data = _load(path)
-    known = {image["id"] for image in data["images"] if _has_id(image)}
+    known = {str(image["id"]) for image in data["images"] if _has_id(image)}
     captions: Grouped = defaultdict(list)
     for number, annotation in enumerate(data["annotations"], 1):
         flaw = _annotation_flaw(path, number, annotation, known)
         if flaw:
             yield flaw
         else:
-            captions[annotation["image_id"]].append(annotation.get("caption"))
+            captions[str(annotation["image_id"])].append(annotation.get("caption"))
     boxes = _Boxes(instances) if instances else None
     yield from boxes.flaws if boxes else ()
     licenses = _names(data.get("licenses"))
@@ -46,11 +47,12 @@ def read_coco(path: Path, instances: Path | None = None) -> Rows:
             yield reject(f"{path}:image number {number}", "wrong_type", "an image is an object with an id", str(image))
             continue
         place = f"{path}:image {image['id']}"
-        if image["id"] not in known:
+        id_ = str(image["id"])
+        if id_ not in known:
             yield reject(place, "duplicate_key", "an image of this id came before", image)
             continue
-        known.remove(image["id"])
-        yield _row(place, image, captions.pop(image["id"], []), boxes, licenses)
+        known.remove(id_)
+        yield _row(place, image, captions.pop(id_, []), boxes, licenses)
 
 
 def categories_of(path: Path) -> tuple[str, ...]:
@@ -87,13 +89,13 @@ def _has_id(value: Any, name: str = "id") -> bool:
     return isinstance(value, dict) and _is_id(value.get(name))
 
 
-def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[Any]) -> Reject | None:
+def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[str]) -> Reject | None:
     if not _has_id(annotation, "image_id"):
         place = f"{path}:annotation number {number}"
         what = "an annotation is an object with an image_id"
         return reject(place, "wrong_type", what, str(annotation), of_caption=True)
     place = f"{path}:annotation {annotation.get('id', f'number {number}')}"
-    if annotation["image_id"] not in known:
+    if str(annotation["image_id"]) not in known:
         what = f"no image has the id {annotation['image_id']}"
         return reject(place, "unknown_image", what, annotation, of_caption=True)
     if "caption" not in annotation:
@@ -102,7 +104,7 @@ def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[Any]) 
 
 
 def _row(
-    place: str, image: Mapping[str, Any], captions: list[Any], boxes: "_Boxes | None", licenses: dict[Any, str]
+    place: str, image: Mapping[str, Any], captions: list[Any], boxes: "_Boxes | None", licenses: dict[str, str]
 ) -> Row | Reject:
     if not captions:
         return reject(place, "empty_caption", "the image has no caption", image)
@@ -111,7 +113,7 @@ def _row(
     if "file_name" not in fields and "coco_url" in fields:
         fields["url"] = fields["coco_url"]
     if "license" in fields and _is_id(fields["license"]):
-        fields["license"] = licenses.get(fields["license"], fields["license"])
+        fields["license"] = licenses.get(str(fields["license"]), fields["license"])
     if boxes:
         try:
             fields |= boxes.of(image)
@@ -120,9 +122,9 @@ def _row(
     return Row(place, fields)
 
 
-def _names(entries: Any) -> dict[Any, str]:
+def _names(entries: Any) -> dict[str, str]:
     entries = entries if isinstance(entries, list) else []
-    return {entry["id"]: entry["name"] for entry in entries if _has_id(entry) and "name" in entry}
+    return {str(entry["id"]): entry["name"] for entry in entries if _has_id(entry) and "name" in entry}
 
 
 class _Boxes:
@@ -131,28 +133,28 @@ class _Boxes:
     def __init__(self, path: Path) -> None:
         data = _load(path)
         self._labels = _names(data.get("categories"))
-        self._sizes = {image["id"]: image for image in data["images"] if _has_id(image)}
+        self._sizes = {str(image["id"]): image for image in data["images"] if _has_id(image)}
         self.flaws: list[Reject] = []
         self._instances: Grouped = defaultdict(list)
         for number, instance in enumerate(data["annotations"], 1):
             if _has_id(instance, "image_id") and _has_id(instance, "category_id") and "bbox" in instance:
-                self._instances[instance["image_id"]].append(instance)
+                self._instances[str(instance["image_id"])].append(instance)
             else:
                 what = "an instance is an object with image_id, category_id and bbox"
                 self.flaws.append(reject(f"{path}:annotation number {number}", "wrong_type", what, str(instance)[:500]))
 
     def of(self, image: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields `boxes` and, where there are crowds, `crowd` of an image; both in 0-1."""
-        size = {**self._sizes.get(image["id"], {}), **image}
+        size = {**self._sizes.get(str(image["id"]), {}), **image}
         width, height = (size.get(name) or 0 for name in ("width", "height"))
         crowds, single = list[Any](), list[Any]()
-        for instance in self._instances.get(image["id"], []):
+        for instance in self._instances.get(str(image["id"]), []):
             (crowds if instance.get("iscrowd") else single).append(self._box(instance))
         fields = {"boxes": _in_fractions(single, width, height)}
         return fields | ({"crowd": _in_fractions(crowds, width, height)} if crowds else {})
 
     def _box(self, instance: Mapping[str, Any]) -> dict[str, Any]:
-        label = self._labels.get(instance["category_id"])
+        label = self._labels.get(str(instance["category_id"]))
         if label is None:
             raise Refused("bad_box", f"no category has the id {instance['category_id']}")
         box = instance["bbox"]

@@ -20,6 +20,7 @@ from pairwright.datasets.images import SUFFIXES, is_url
 from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
+from pairwright.datasets.readers.columns import FIELDS
 from pairwright.datasets.readers.delimited import read_csv, read_tsv
 from pairwright.datasets.readers.image_folder import read_image_folder
 from pairwright.datasets.readers.json_list import read_json_list
@@ -29,6 +30,7 @@ from pairwright.datasets.readers.rows import Rows
 from pairwright.datasets.readers.text import lines_of, parse_json, read_whole
 from pairwright.datasets.readers.webdataset import read_webdataset
 from pairwright.datasets.rejects import Refused
+from pairwright.datasets.unread_pictures import SUFFIXES as UNREAD
 
 READERS: Mapping[str, Callable[[Path], Rows]] = {
     "coco": read_coco,
@@ -72,6 +74,7 @@ ENDINGS = {
 }
 PACKED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"})
 PATTERN_LIMIT = 1_000_000
+_HEAD = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +110,27 @@ def guess_format(path: str | Path) -> str:
             where=str(path),
             mend="Unpack it first. As they are, .jsonl.gz, .csv.gz and .tsv.gz are read.",
         )
+    if path.suffix.lower() == ".txt":
+        raise _lines_of_text(path)
     raise InputError(
         "the format cannot be told from the name",
         where=str(path),
         mend=f"Name it: --format {' | '.join(READERS)}.",
     )
+
+
+def _lines_of_text(path: Path) -> InputError:
+    """Return what is said of a .txt: it may be a table under another name (Flickr8k's), or lines without a header."""
+    _, line = next(lines_of(path), (0, b""))
+    words = line.decode("utf-8", "replace").strip()
+    format_ = "csv" if "," in words else "tsv"
+    names = [name.strip(' "') for name in words.split("," if format_ == "csv" else "\t")]
+    if any(name in rank for rank in FIELDS["caption"] for name in names):
+        mend = f"Name it .{format_}, or give --format {format_} (in a config, format: {format_})."
+        return InputError(f"a table under the name .txt ({', '.join(names)})", where=str(path), mend=mend)
+    header = "image, a tab, and caption" if "\t" in words else "caption"
+    mend = f"Put a header above them, the line: {header}; and name the file .tsv."
+    return InputError("lines of text, without names of columns", where=str(path), mend=mend)
 
 
 def _absent(path: Path) -> InputError:
@@ -144,7 +163,10 @@ def _guess_folder(folder: Path) -> str:
 
 def _has_image(folder: Path) -> bool:
     return any(
-        Path(name).suffix.lower() in SUFFIXES for _, _, names in os.walk(folder) for name in names if name[0] != "."
+        Path(name).suffix.lower() in SUFFIXES | UNREAD
+        for _, _, names in os.walk(folder)
+        for name in names
+        if name[0] != "."
     )
 
 
@@ -204,11 +226,27 @@ def locate(written: str, format_: str = "") -> Located:
         name = files[0].absolute().parent.name
     else:
         files, name = (Path(written),), _stem(Path(written).absolute())
+    _refuse_stand_in(files[0])
     format_ = format_ or guess_format(files[0])
     if format_ in NOT_PAIRS:
         raise InputError(f"not a source of pairs: {NOT_PAIRS[format_]}", where=written, mend="Give captions.")
     root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
     return Located(format_, tuple(_opened(files, format_)), root, name)
+
+
+def _refuse_stand_in(path: Path) -> None:
+    """Refuse what a download leaves in a file's place: a pointer to it, or the page that says why it did not come."""
+    if not path.is_file():
+        return
+    try:
+        with path.open("rb") as handle:
+            head = handle.read(_HEAD).lstrip().lower()
+    except OSError:  # its reader tells
+        return
+    if head.startswith(b"version https://git-lfs"):
+        raise InputError("a pointer of Git LFS, not the file itself", where=str(path), mend="Fetch it: git lfs pull.")
+    if head.startswith((b"<!doctype html", b"<html")):
+        raise InputError("a web page, not data", where=str(path), mend="Look at it, and download the file again.")
 
 
 def _stem(path: Path) -> str:

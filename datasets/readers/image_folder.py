@@ -2,7 +2,7 @@
 
 Sub-folders follow, names in order of code points; the source id is the path without its suffix. The
 whole .txt is one caption, but for the line break at its end. A .txt or .json without an image is a lost
-sample and refused; files of other kinds are no samples, and hidden ones are passed over. A table
+sample and refused; a picture that cannot be read (HEIC) is told as one; files of other kinds are no samples, and hidden ones are passed over. A table
 ``00000.parquet`` beside a folder ``00000`` (img2dataset) tells which downloads failed; its ``00000_stats.json``
 is no sample.
 
@@ -22,6 +22,7 @@ from pairwright.datasets.readers.downloads import failed_downloads
 from pairwright.datasets.readers.rows import Row, Rows
 from pairwright.datasets.readers.samples import File, sample_row
 from pairwright.datasets.rejects import Refused, Reject, reject
+from pairwright.datasets.unread_pictures import SUFFIXES as UNREAD
 
 SIDE_FILES = frozenset({".txt", ".json"})
 
@@ -53,7 +54,7 @@ def _listed(folder: Path) -> tuple[list[str], list[Path]]:
                     continue
                 if entry.is_dir():
                     folders.append(Path(entry.path))
-                elif Path(entry.name).suffix.lower() in SUFFIXES | SIDE_FILES:
+                elif Path(entry.name).suffix.lower() in SUFFIXES | SIDE_FILES | UNREAD:
                     names.append(entry.name)
     except OSError as error:
         raise InputError(
@@ -84,7 +85,9 @@ def _read_side(path: Path) -> bytes:
 
 def _row(root: Path, base: Path, files: list[File]) -> Row | Reject:
     key = base.relative_to(root).as_posix()
-    image = next((file.name for file in files if file.suffix in SUFFIXES), "")
+    read = {file.suffix for file in files} & SUFFIXES
+    files = [file for file in files if not read or file.suffix not in UNREAD]
+    image = next((file.name for file in files if file.suffix in SUFFIXES | UNREAD), "")
     if not image:
         names = ", ".join(Path(file.name).name for file in files)
         return reject(str(base), "missing_image", f"{names} without an image of that name")

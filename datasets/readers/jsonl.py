@@ -1,17 +1,29 @@
-"""JSON Lines: one object a line, plain or gzipped. Blank lines are no rows."""
+"""JSON Lines: one object a line, plain or gzipped. Blank lines are no rows. A list under this name is told as one."""
 
+import re
 from pathlib import Path
 
+from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.rows import Row, Rows
 from pairwright.datasets.readers.text import MAX_LINE, lines_of, parse_object
 from pairwright.datasets.rejects import Refused, reject
 
+_LIST_OF_ROWS = re.compile(rb"\s*\[\s*(?:\{|$)")
+
 
 def read_jsonl(path: Path) -> Rows:
-    """Yield the rows of a JSON Lines file; places are ``file:line``."""
+    """Yield the rows of a JSON Lines file; places are ``file:line``.
+
+    Raises:
+        InputError: when the file cannot be read, or is one JSON list.
+    """
+    first = True
     for number, line in lines_of(path):
         if line.isspace():
             continue
+        if first and _LIST_OF_ROWS.match(line):
+            raise _a_list(path)
+        first = False
         place = f"{path}:{number}"
         if len(line) > MAX_LINE:
             yield reject(place, "huge_field", f"the line is longer than {MAX_LINE} bytes", line[:2000])
@@ -20,3 +32,10 @@ def read_jsonl(path: Path) -> Rows:
             yield Row(place, parse_object(line))
         except Refused as flaw:
             yield reject(place, flaw.reason, flaw.detail, line[:2000])
+
+
+def _a_list(path: Path) -> InputError:
+    mend = "Name it .json, or give --format json (in a config, format: json)."
+    if path.suffix == ".gz":
+        mend = "Unpack it and name it .json, or write one object a line."
+    return InputError("a JSON list, where each line is to be an object of its own", where=str(path), mend=mend)

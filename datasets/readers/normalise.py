@@ -6,7 +6,8 @@
   refused on its own, and the row goes on with the others.
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
-  stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height.
+  stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height. Pictures
+  inside a table are not taken out of it: where images are not looked at, their names stand, else the row is refused.
 - What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are not kept.
 
 Limits: a caption is at most `MAX_CAPTION` code points.
@@ -24,7 +25,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import UnusableImage, check_image, check_locator, is_url
 from pairwright.datasets.readers.boxes import BoxUnit, read_boxes
 from pairwright.datasets.readers.columns import Plan, Unclear, resolve
-from pairwright.datasets.readers.rows import Row
+from pairwright.datasets.readers.rows import InTable, Row
 from pairwright.datasets.readers.text import parse_json, type_name
 from pairwright.datasets.readers.values import identifier_of, json_of, size_of, text_of
 from pairwright.datasets.records import Pair, compact_json, pair_key
@@ -90,7 +91,7 @@ class Normaliser:
         if not captions:
             return refused
         source_id = identifier_of(get(plan.key), "key")
-        written = text_of(get(plan.image), "image")
+        written = self._written(get(plan.image))
         image = self._located(written)
         width, height = size_of(get(plan.width), "width"), size_of(get(plan.height), "height")
         if self.rules.verify != "off" and image and not is_url(image):
@@ -129,6 +130,13 @@ class Normaliser:
                 self._plans.clear()
             self._plans[names] = plan
         return plan
+
+    def _written(self, image: Any) -> str:
+        if not isinstance(image, InTable | bytes):
+            return text_of(image, "image")
+        if self.rules.verify != "off":
+            raise Refused("image_in_table", "the image is bytes, not a text: the pictures stand inside the table")
+        return image.name if isinstance(image, InTable) else ""
 
     def _located(self, written: str) -> str:
         if not written or is_url(written):

@@ -26,4 +26,14 @@ class Row:
     load: Callable[[], bytes] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class InTable:
+    """A picture whose bytes stand inside a table (Hugging Face's ``{bytes, path}``), with its name; they are not read."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return "<bytes>"
+
+
 Rows: TypeAlias = Iterator[Row | Reject]

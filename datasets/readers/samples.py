@@ -13,6 +13,7 @@ from pairwright.datasets.images import SUFFIXES
 from pairwright.datasets.readers.rows import Row
 from pairwright.datasets.readers.text import BOM, MAX_LINE, parse_object, parse_text
 from pairwright.datasets.rejects import Refused, Reject, reject
+from pairwright.datasets.unread_pictures import SUFFIXES as UNREAD
 
 LIFTED = ("source", "source_id", "license", "width", "height", "captions")
 
@@ -52,7 +53,8 @@ def sample_row(place: str, key: str, files: Sequence[File]) -> Row | Reject:
 
 def _row(place: str, key: str, files: dict[str, File]) -> Row:
     text, data = files.pop(".txt", None), files.pop(".json", None)
-    images = [files.pop(suffix) for suffix in sorted(SUFFIXES & files.keys())]
+    # One that cannot be read is the image all the same, where there is no other: who looks at it tells.
+    images = [files.pop(suffix) for suffix in sorted((SUFFIXES & files.keys()) or (UNREAD & files.keys()))]
     if len(images) > 1:
         raise Refused("duplicate_member", f"two images: {images[0].name}, {images[1].name}")
     if text is None and data is None:

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 import orjson
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.readers.rows import InTable
 from pairwright.datasets.rejects import Refused
 
 MAX_LINE = 16 * 2**20
@@ -117,5 +118,6 @@ def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:
 
 def type_name(value: Any) -> str:
     """Return how a JSON value's type is called in messages."""
-    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a text", bytes: "bytes"}
+    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a text"}
+    names |= {bytes: "bytes", InTable: "bytes"}
     return names.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")

@@ -14,6 +14,7 @@ words and a few patterns, each of which has to fit word by word. So much is miss
 Captions that speak of what is not there, or of likenesses ("no", "without", "looks like", "statue"), are left aside.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -48,10 +49,12 @@ from pairwright.generators.facts.caption_words import (
     rest_of,
 )
 from pairwright.generators.facts.fact import Fact, names
+from pairwright.generators.facts.plain_caption import plain
 from pairwright.generators.words.attributes import NEIGHBOURS
 from pairwright.generators.words.nouns import OF_PEOPLE
 
 MOST_THERE = 4
+_AND = re.compile(r"(?<=\s)&(?=\s)")
 MOST_WORDS = 14  # of what somebody does
 
 
@@ -65,7 +68,8 @@ class CaptionFacts:
     @cached_property
     def _clauses(self) -> tuple[tuple[str, ...], ...]:
         """The clauses of all sure captions, words as written."""
-        captions = dict.fromkeys((self.pair.caption, *self.pair.captions))
+        said = (plain(caption) for caption in (self.pair.caption, *self.pair.captions))
+        captions = dict.fromkeys(_AND.sub("and", caption) for caption in said)
         found = []
         for caption in captions:
             if UNSURE.isdisjoint(WORD.findall(caption.lower())):

@@ -24,6 +24,10 @@ class GeneralEnglish:
         self._wordnet = wordnet
         self._goes_together = lru_cache(maxsize=100_000)(self._ask)
 
+    def __reduce__(self) -> tuple[object, tuple[WordNet]]:
+        """Go to another process without what was remembered, which does not pickle."""
+        return GeneralEnglish, (self._wordnet,)
+
     def _ask(self, first: str, second: str) -> bool | None:
         return goes_together(first, second, lambda noun, kind: self._wordnet.is_a(noun, kind, "NOUN"))
 

@@ -24,6 +24,7 @@ _NUMBERS: Mapping[str, tuple[float, float, bool]] = {
     "top_p": (0, 1, False),
     "max_tokens": (1, 1_000_000, True),
 }
+_SUCH_AS: Mapping[str, str] = {"mapping": ", such as {caption: the caption}", "list": ", such as [a, b]"}
 KEYS = (*_REQUIRED, *_OPTIONAL, *_NUMBERS, "stop")
 
 
@@ -64,7 +65,9 @@ class _Reader:
         values, template = self._values(), self._template()
         for needed in sorted(template.needs - values.keys()):
             self._refuse(
-                ("user",), f"'{needed}' is not among the values.{suggestion(needed, values)} Add it under 'values'."
+                ("user",),
+                f"'{needed}' is not among the values.{suggestion(needed, values)}"
+                f" Add it under 'values', with what it means, such as {{{needed}: the {needed}}}.",
             )
         answer = cast("Literal['text', 'json']", self._choice("answer", ("text", "json")))
         turns = self._demonstrations(template, answer)
@@ -95,7 +98,7 @@ class _Reader:
             value = value[step]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             where = ".".join(map(str, place))
-            self._refuse(place, f"'{where}' is no {called}. Write one.")
+            self._refuse(place, f"'{where}' is no {called}. Write one{_SUCH_AS.get(called, '')}.")
         return value
 
     def _text(self, *place: str | int) -> str:

@@ -19,6 +19,7 @@ def test_scores_give_a_table_and_the_same_as_json(run: Run, tmp_path: Path) -> N
     told = json.loads(run("evaluate", "scores", "s.jsonl", "--json").stdout)
     assert told["accuracy"] == {"add-object": 1.0, "swap-object": 1.0, "micro": 1.0, "macro": 1.0}
     assert (told["augmented_accuracy"], told["brittleness"], told["unscored"]) == (0.5, 0.5, 1)
+    assert json.loads(run("evaluate", "s.jsonl", "--json").stdout) == told
     shown = run("evaluate", "scores", "s.jsonl")
     assert "augmented" in shown.stdout
     assert "1 row lacks" in shown.stderr

@@ -35,6 +35,22 @@ def test_what_is_left_is_read_by_other_verbs_and_what_went_says_why(run: Run, ro
     assert json.loads(made.stdout)["captions"] == 2
 
 
+def test_a_broken_caption_of_a_row_that_is_read_is_no_pair(run: Run, tmp_path: Path) -> None:
+    """It is told on its own, and counted neither among the pairs nor among what went."""
+    lines = [
+        {"id": 1, "captions": ["a dog on a bed", "", "a dog"]},
+        {"id": 2, "caption": "a cat"},
+        {"id": 3, "caption": ""},
+    ]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    call = ["filter", "r.jsonl", "--min-words", 3, "--on-error", "skip", "--out", "k.parquet"]
+    told = json.loads(run(*call, "--json").stdout)
+    assert (told["in"], told["kept"], told["rejected"]) == (3, 1, {"empty_caption": 1, "too_short": 1})
+    assert told["broken_captions"] == {"empty_caption": 1}
+    assert len(pl.read_parquet(tmp_path / "k.rejected.parquet")) == 3
+    assert "Skipped of rows that were read: 1 caption (empty_caption 1)" in run(*call).stdout
+
+
 def test_near_duplicates_of_other_images_go(run: Run, tmp_path: Path) -> None:
     lines = [{"id": at, "caption": "a brown dog runs on the wet beach"} for at in range(3)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))

@@ -68,6 +68,27 @@ def test_a_quota_that_is_none_is_refused(pool: Path, quota: str) -> None:
         call("generate", "positives", pool, "--out", "p.jsonl", "--quota", quota)
 
 
+@pytest.mark.parametrize(
+    ("kind", "given", "told"),
+    [
+        ("negatives", ("--types", "replace-object", "--quota", "swap-object=5"), "swap-object is not among the types"),
+        ("negatives", ("--quota", "shuffle=5"), "shuffle is not among the types"),
+        ("negatives", ("--quota", "swap-object=5,swap-object=6"), "swap-object stands there twice"),
+        ("positives", ("--quota", "5,6"), "the number of all stands there twice"),
+        ("positives", ("--types", "swap-object,swap-object"), "swap-object stands there twice"),
+        ("conversations", ("--types", "brief,brief"), "brief stands there twice"),
+        ("conversations", ("--method", "llm", "--ratios", "detail=1,detail=2"), "detail stands there twice"),
+        ("negatives", ("--types", "shuffle", "--both-sides"), "shuffle gets no positive"),
+    ],
+)
+def test_what_is_asked_twice_or_of_what_is_not_made_is_refused(
+    pool: Path, tmp_path: Path, kind: str, given: tuple[str, ...], told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        call("generate", kind, pool, *given, "--out", "n.jsonl")
+    assert not (tmp_path / "n.jsonl").exists()
+
+
 @pytest.mark.parametrize("kind", ["negatives", "positives", "conversations"])
 def test_types_that_name_none_are_refused(pool: Path, tmp_path: Path, kind: str) -> None:
     with pytest.raises(UsageError, match="--types"):

@@ -80,3 +80,25 @@ def test_an_index_that_is_replaced_is_told(run: Run, captions: Path, tmp_path: P
     assert "replaces" not in run(*command).stderr
     written = dated(tmp_path / "index" / "index.json")
     assert f"index: replaces an index written {written}.\n" in run(*command).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("generate", "negatives", "pool.jsonl", "--out", "file/n.jsonl"), "file is a file, and no folder"),
+        (("init", "--out", "file/build.yaml"), "file: a file stands where a folder is to be"),
+        (("fetch", "pool.jsonl", "--out", "file"), "a file stands where a folder is to be"),
+        (("index", "build", "pool.jsonl", "--out", "file"), "file: not a folder"),
+    ],
+)
+def test_a_file_where_a_folder_is_to_be_is_told_before_the_work(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    """The system says "File exists", and says it when all is done; and nothing is said to be replaced."""
+    (tmp_path / "pool.jsonl").write_text('{"caption": "a dog", "image": "https://example.com/a.jpg"}\n')
+    (tmp_path / "file").touch()
+    done = run(*arguments, ok=False)
+    assert done.returncode in {1, 2}
+    assert told in done.stderr
+    assert "replaces" not in done.stderr
+    assert "makes the folder" not in done.stderr

@@ -23,6 +23,10 @@ def test_without_torch_a_line_says_what_to_install(tmp_path: Path) -> None:
 def test_wrong_settings_end_with_code_2_and_a_line_that_helps(run: Run) -> None:
     done = run("train", "clipp", *SHARDS, ok=False)
     assert (done.returncode, "Did you mean clip?" in done.stderr) == (2, True)
+    done = run("train", "my.yaml", *SHARDS, ok=False)
+    assert (done.returncode, "my.yaml: cannot be read (No such file or directory)" in done.stderr) == (2, True)
+    done = run("train", "clip", *SHARDS, "--set", "precision=bf17", ok=False)
+    assert (done.returncode, "Did you mean bf16? There are: " in done.stderr) == (2, True)
     done = run("train", "clip", *SHARDS, "--set", "optimizer.l=1", ok=False)
     assert (done.returncode, "Did you mean `lr`?" in done.stderr) == (2, True)
 

@@ -1,5 +1,6 @@
 """Broken input: one clear line under ``stop``, a rejected row with its reason under ``skip``, never a silent loss."""
 
+import gzip
 import io
 import json
 import tarfile
@@ -330,6 +331,18 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "no tar": (write("a.tar", b"x" * 2000), "not an uncompressed tar"),
     "a gzipped tar": (write("a.tar", b"\x1f\x8b\x08" + b"\0" * 2000), "not an uncompressed tar"),
     "broken COCO": (write("a.json", b'{"images": ['), "broken_json"),
+    "a JSON list as JSON Lines": (
+        write("a.jsonl", b'[\n{"caption": "a"},\n]'),
+        "a JSON list, .* Name it .json, or give",
+    ),
+    "a JSON list on one line": (write("a.jsonl", b'\n[{"caption": "a"}]'), "a JSON list, where each line"),
+    "a packed JSON list": (write("a.jsonl.gz", gzip.compress(b'[{"caption": "a"}]')), "Unpack it and name it .json"),
+    "lines of text": (write("a.txt", b"a dog\na cat\n"), "lines of text, .* the line: caption; and name the file .tsv"),
+    "names and captions": (write("a.txt", b"a.jpg\ta dog\n"), "the line: image, a tab, and caption; and name"),
+    "a table named .txt": (write("a.txt", b"image,caption\na.jpg,a dog\n"), "give --format csv"),
+    "a header named .txt": (write("a.txt", b"caption\na dog\n"), "give --format tsv"),
+    "a pointer of Git LFS": (write("a.parquet", b"version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"),
+    "a web page": (write("a.jsonl", b"\n<!DOCTYPE html><title>404</title>"), "a web page, not data"),
     "a packed file": (write("a.jsonl.zst", b"x"), "packed file. Unpack it first"),
     "semicolons": (
         write("a.csv", b"image;caption\nb;c\n"),
@@ -408,6 +421,35 @@ def test_a_full_check_finds_what_a_header_check_cannot(tmp_path: Path) -> None:
     folder = images(b_png=bytes(data), b_txt=b"good b")(tmp_path)
     assert not read_all(folder)[1]
     assert [reject.reason for reject in read_all(folder, verify_images="full")[1]] == ["bad_image"]
+
+
+HEIC = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind"), [("m.heic", HEIC, "HEIC"), ("m.avif", HEIC.replace(b"heic", b"avif"), "AVIF")]
+)
+def test_a_picture_of_a_format_that_is_not_read_is_told_as_one(
+    tmp_path: Path, name: str, data: bytes, kind: str
+) -> None:
+    """In a folder, in a shard, and by its path; where only texts are wanted, its caption is read."""
+    (tmp_path / "folder").mkdir()
+    for file, content in ((name, data), ("m.txt", b"bad"), ("g.jpg", picture()), ("g.heic", HEIC), ("g.txt", b"good")):
+        (tmp_path / "folder" / file).write_bytes(content)
+    with tarfile.open(tmp_path / "pool.tar", "w", format=tarfile.USTAR_FORMAT) as archive:
+        for file in ("g.jpg", "g.txt", name, "m.txt"):
+            archive.add(tmp_path / "folder" / file, file)
+    rows = ({"image": f"folder/{file}", "caption": "a"} for file in ("g.jpg", name))
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for path in ("folder", "pool.tar", "pool.jsonl"):
+        pairs, rejects = read_all(tmp_path / path)
+        assert [Path(pair.image).name[-5:] for pair in pairs] == ["g.jpg"]
+        assert [one.reason for one in rejects] == ["bad_image"]
+        assert f"{kind}, which is not read: convert it to JPEG" in rejects[0].detail
+        assert len(read_all(tmp_path / path, verify_images="off")[0]) == 2
+    (tmp_path / "folder" / "g.jpg").unlink()
+    with pytest.raises(InputError, match="HEIC, which is not read"):
+        read_all(tmp_path / "folder")
 
 
 def test_images_are_not_looked_at_when_only_texts_are_wanted(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from pairwright.datasets.rejects import Reject
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import write_shards
 from pairwright.datasets.tables import PAIRS
+from tests.datasets.pictures_out import write_out
 
 
 def picture(width: int = 4, height: int = 3, kind: str = "JPEG") -> bytes:
@@ -215,6 +216,22 @@ def test_coco_captions_take_boxes_from_instances_and_keep_crowds_apart(tmp_path:
     assert (second.caption, second.boxes, second.license) == ("c", (), "")
 
 
+@pytest.mark.parametrize("kind", [str, int])
+def test_coco_ids_match_as_texts_or_numbers(tmp_path: Path, kind: type) -> None:
+    """Tools write ids as 123 or "123", and not always the same way in all lists of a file."""
+    path = coco(tmp_path)
+    for name in ("captions.json", "instances.json"):
+        data = json.loads((tmp_path / name).read_text())
+        for one in (*data["images"], *data.get("categories", ()), *data.get("licenses", ())):
+            one["id"] = str(one["id"])
+        for one in data["annotations"]:
+            one["image_id"] = kind(one["image_id"])
+        (tmp_path / name).write_text(json.dumps(data))
+    first, second = read(path, instances=str(tmp_path / "instances.json"), verify_images="off")
+    assert (first.caption, first.captions, first.source_id, first.license) == ("a", ("b",), "1", "CC BY")
+    assert (first.boxes, second.caption) == ((Box("dog", 0.1, 0.1, 0.5, 0.5),), "c")
+
+
 def test_a_broken_instance_is_told_and_the_images_keep_their_other_boxes(tmp_path: Path) -> None:
     path = coco(tmp_path)
     data = json.loads((tmp_path / "instances.json").read_text())
@@ -400,6 +417,31 @@ def test_image_bytes_inside_parquet_are_refused_not_lost(tmp_path: Path) -> None
     )
     with pytest.raises(InputError, match="the image is bytes, not a text"):
         read(tmp_path / "a.parquet")
+
+
+def test_captions_beside_pictures_inside_parquet_are_read_where_images_are_not_looked_at(tmp_path: Path) -> None:
+    """Commands that work on texts alone take Hugging Face's tables as they are."""
+    images = [{"bytes": picture(), "path": "a.jpg"}, {"bytes": picture(), "path": None}, None]
+    table = {"caption": ["a", "b", "c"], "image": images, "thumb": [b"1", b"2", b"3"], "other": images}
+    pl.DataFrame(table).write_parquet(tmp_path / "a.parquet")
+    pairs = read(tmp_path / "a.parquet", verify_images="off")
+    assert [(pair.caption, pair.image) for pair in pairs] == [("a", str(tmp_path / "a.jpg")), ("b", ""), ("c", "")]
+    assert json.loads(pairs[0].meta) == {"other": "<bytes>", "thumb": "<bytes>"}
+    _, rejects = read_all(tmp_path / "a.parquet")
+    assert [(reject.reason, "inside the table" in reject.detail) for reject in rejects] == [
+        ("image_in_table", True)
+    ] * 2
+    with pytest.raises(InputError, match="Write the pictures out as files"):
+        read(tmp_path / "a.parquet")
+    pl.DataFrame({"caption": ["a"], "image": [b"1"]}).write_parquet(tmp_path / "b.parquet")
+    assert [pair.image for pair in read(tmp_path / "b.parquet", verify_images="off")] == [""]
+
+
+def test_pictures_are_written_out_of_a_table_as_the_documentation_shows(tmp_path: Path) -> None:
+    rows = {"image": [{"bytes": picture(7, 5), "path": None}] * 2, "caption": ["a dog", "a cat"]}
+    pl.DataFrame(rows).write_parquet(tmp_path / "train.parquet")
+    assert write_out(tmp_path / "train.parquet", tmp_path / "pool") == 2
+    assert [(pair.caption, pair.width) for pair in read(tmp_path / "pool")] == [("a dog", 7), ("a cat", 7)]
 
 
 def test_batches_are_bounded_and_not_empty(tmp_path: Path) -> None:

@@ -237,6 +237,12 @@ def test_a_sample_does_not_tell_where_an_image_lay_nor_how_it_was_reached(image:
     assert sample_json(Sample(pair(0, image=image)))["provenance"]["image"] == told
 
 
+def test_a_build_in_place_of_its_shards_is_told_where_they_are(tmp_path: Path) -> None:
+    (tmp_path / "shards").mkdir()
+    with pytest.raises(InputError, match=f"Give its shards: {tmp_path / 'shards'}"):
+        find_shards(tmp_path)
+
+
 def test_no_samples_give_no_shards(tmp_path: Path) -> None:
     nothing = write_shards([], tmp_path / "none")
     assert (nothing.pattern, nothing.count) == ("", 0)

@@ -21,6 +21,7 @@ from pairwright.datasets.errors import InputError, PairwrightError, StorageError
 from pairwright.datasets.verify import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.lock import exclusive
+from pairwright.flows.planning import plan_work
 from pairwright.flows.truth import truth_table
 from pairwright.generators.llm.session import Snapshot
 from tests.flows.conftest import Run, checked, settings
@@ -224,6 +225,29 @@ def test_broken_rows_stop_the_build_with_one_line_that_names_the_place(tmp_path:
     with pytest.raises(InputError, match=r"in\.jsonl:2: broken_json"):
         build(config, tmp_path / "build")
     assert not (tmp_path / "build" / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("row", "given", "told"),
+    [
+        ({"words": "a"}, {}, r"Name the column: `columns: {caption: NAME}` under input\."),
+        ({"text": "a", "title": "b"}, {}, r"Choose one: `columns: {caption: text}` under input\."),
+        ({"caption": "a"}, {"columns": {"capton": "caption"}}, "`columns` under input: no such name: capton"),
+        ({"caption": "a"}, {"columns": {"key": "di"}}, r"no row has a column di\. Correct `columns` under input"),
+        ({"caption": "a"}, {"format": "jsn"}, "`format` under input: no such format: jsn"),
+        ({"caption": ""}, {}, r"To set such rows aside: `on_error: skip` under input\."),
+    ],
+)
+def test_what_is_wrong_with_the_input_is_told_in_the_words_of_the_config(
+    tmp_path: Path, row: dict[str, str], given: dict[str, Any], told: str
+) -> None:
+    (tmp_path / "pool.jsonl").write_text(json.dumps(row) + "\n")
+    config = checked({"name": "pool", "input": {"path": str(tmp_path / "pool.jsonl"), **given}})
+    with pytest.raises(PairwrightError, match=told) as caught:
+        build(config, tmp_path / "build")
+    assert "--" not in str(caught.value)
+    with pytest.raises(PairwrightError, match=told):
+        plan_work(config, tmp_path / "build")
 
 
 def test_a_second_build_in_the_same_folder_is_refused(corpus: Path, tmp_path: Path) -> None:

@@ -27,6 +27,17 @@ LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
         ({"negatives": {"types": "replace-object"}}, "`negatives.types` is 'replace-object': it has to be a list"),
         ({"negatives": {"types": []}}, "`negatives.types` is []: it needs at least one entry"),
         ({"negatives": {"quota": {"swap-object": "many"}}}, "`negatives.quota.swap-object` is 'many': "),
+        (
+            {"negatives": {"types": ["swap-object", "swap-object"]}},
+            "`negatives`: types: swap-object stands there twice.",
+        ),
+        (
+            {"negatives": {"types": ["swap-object"], "quota": {"add-object": 5}}},
+            "`negatives`: quota: add-object is not among the types.",
+        ),
+        ({"negatives": {"types": ["shuffle"], "both_sides": True}}, "both_sides: shuffle gets no positive beside it"),
+        ({"positives": {"types": ["swap-object"] * 2}}, "types: swap-object stands there twice"),
+        ({"conversations": {"types": ["brief", "brief"]}}, "types: brief stands there twice"),
         ({"shards": {"image_format": "jpeg"}}, 'Did you mean jpg? There are: "", jpg, png, webp.'),
         ({"seed": 2**63}, "`seed` is 9223372036854775808"),
         (
@@ -77,6 +88,13 @@ def test_a_file_that_is_no_config_is_refused(tmp_path: Path, text: str, message:
 def test_a_missing_config_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         load_config(tmp_path / "none.yaml")
+
+
+def test_data_in_place_of_a_config_is_told_as_such(tmp_path: Path) -> None:
+    """It would else be a line of YAML to mend."""
+    (tmp_path / "captions.jsonl").write_text('{"caption": "a"}\n{"caption": "b"}\n')
+    with pytest.raises(ConfigError, match=r"captions\.jsonl: data, and no config\. Write one with `pairwright init`"):
+        load_config(tmp_path / "captions.jsonl")
 
 
 def test_a_config_is_written_and_read_back_the_same() -> None:

@@ -1,11 +1,9 @@
 """What the engine promises about its processes: none is in the way when a build is ended, and none stays."""
 
-import multiprocessing
 import os
 import signal
 import time
 import urllib.request
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from urllib.error import URLError
@@ -13,16 +11,15 @@ from urllib.error import URLError
 import pytest
 
 from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
 from pairwright.flows.prefect_server import _running
-from pairwright.flows.processes import end_with_the_build
 from pairwright.flows.progress import Silence
 
 
 def test_a_worker_ends_at_ctrl_c_at_once_and_without_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, mp_context=context, initializer=end_with_the_build) as pool:
+    with WorkerProcesses(1) as pool:
         pool.submit(exec, "import polars").result()  # which puts a handler of its own before ours
         os.kill(pool.submit(os.getpid).result(), signal.SIGINT)
         with pytest.raises(BrokenProcessPool):

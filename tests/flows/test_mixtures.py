@@ -215,8 +215,9 @@ def broken(folder: Path) -> dict[str, Any]:
 
 
 def test_a_broken_row_stops_the_run_and_says_where(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"broken\.jsonl:1: broken_json"):
+    with pytest.raises(InputError, match=r"broken\.jsonl:1: broken_json") as told:
         mixed(folder, [broken(folder)])
+    assert str(told.value).endswith("To set such rows aside: `on_error: skip` of the source.")
     assert not (folder / "out.json").exists()
 
 

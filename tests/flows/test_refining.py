@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pairwright.cli.build import build_lines
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.build import build
@@ -50,6 +51,34 @@ def test_shuffled_captions_pass_refinement_untouched(request: pytest.FixtureRequ
     assert stage["kept"] == kept.total() < made.total()
     assert stage["facts"]["in"] == made.total() - made["shuffle"]
     assert "shuffle" not in stage["facts"]["by_type"]
+
+
+def told(out: Path, **facts: Any) -> list[str]:
+    """Return what a build says of its refinement, had it kept other numbers."""
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["stages"]["refine"]["facts"] |= facts
+    return [line for line in build_lines(out, manifest) if line.startswith("refine: ")]
+
+
+def test_a_build_says_that_refinement_left_few_and_what_keeps_more(
+    by_reference: tuple[Path, dict[str, Any]], generally: tuple[Path, dict[str, Any]]
+) -> None:
+    """Whoever made a small set would else look for its negatives in vain."""
+    out, stage = by_reference
+    (line,) = told(out, kept=1)
+    assert line.startswith(f"refine: 1 of {stage['facts']['in']:,} negatives stayed: of a small set")
+    assert "fewer `cells` under refine" in line
+    assert not told(out, kept=stage["facts"]["in"])
+    (line,) = told(generally[0], kept=1, advice="")
+    assert "no choice that holds can keep more" in line
+
+
+def test_a_build_says_that_its_refined_set_does_not_hold(generally: tuple[Path, dict[str, Any]]) -> None:
+    """In the words of its config, which knows no options."""
+    (line,) = told(
+        generally[0], advice="ask for a larger --target. A smaller --min-keep or --mend format may help too."
+    )
+    assert line.endswith("set a larger `target` under refine. A smaller `min_keep` may help too.")
 
 
 def test_the_general_method_says_whether_what_was_asked_holds(generally: tuple[Path, dict[str, Any]]) -> None:

@@ -182,6 +182,36 @@ def test_brief_answers_with_the_caption_as_it_is() -> None:
     assert annotation.turns[1] == Turn("assistant", "A dog .")
 
 
+def brief(caption: str) -> Annotation:
+    (annotation,) = annotate(TemplateConversations(ConversationOptions(types=("brief",))), pair_of(caption))
+    return annotation
+
+
+def test_entities_and_tags_of_html_are_no_words() -> None:
+    """Captions of web pages are read as their readers saw them, and stand in the pair as written."""
+    found = answers(pair_of("A man sits on a &quot;throne&quot; &amp; a dog lies on a <b>red rug</b>&nbsp;"))
+    assert "The dog is lying on a red rug." in found
+    assert not any(word in answer.split() for answer in found for word in ("quot.", "b", "nbsp.", "amp"))
+    row = brief("A man &amp; a dog on the &amp;quot;throne&amp;quot;<br>of a king")
+    assert row.turns[1].text == 'A man & a dog on the "throne" of a king'
+    assert brief("R&B; a < b &co").turns[1].text == "R&B; a < b &co"
+    assert "The man is riding a horse and a donkey." in answers(pair_of("A man riding a horse & a donkey"))
+    assert brief("a &lt;image&gt; of a dog").reason == "image_mark"
+
+
+@pytest.mark.parametrize(
+    "caption", ["null", "N/A", "-", "...", "<none>", "https://example.com/a.jpg", "www.example.com", "IMG_2045.JPG"]
+)
+def test_what_stands_for_an_empty_field_is_no_answer(caption: str) -> None:
+    row = brief(caption)
+    assert (row.status, row.reason, row.turns) == ("rejected", "no_context", ())
+
+
+@pytest.mark.parametrize("caption", ["dog", "犬", "A sign that says null", "See www.example.com"])
+def test_a_short_caption_is_an_answer(caption: str) -> None:
+    assert brief(caption).turns[1].text == caption
+
+
 def test_a_caption_with_the_mark_of_an_image_is_no_answer() -> None:
     options = ConversationOptions(types=("brief",))
     (annotation,) = annotate(TemplateConversations(options), pair_of("<image> a dog"))

@@ -42,6 +42,13 @@ def test_words_give_way_to_words_for_the_same(kind: str, caption: str, positive:
     assert positive in made(kind, caption)
 
 
+def test_a_mark_in_angle_brackets_is_no_word() -> None:
+    """Datasets write <PERSON> where somebody's name stood."""
+    assert not made("replace-object", "<COUCH> in a field")
+    assert made("replace-object", "<COUCH> on a couch") == {"<COUCH> on a sofa"}
+    assert not made("swap-object", "<cat> and <dog>")
+
+
 @pytest.mark.parametrize(
     ("kind", "caption"),
     [

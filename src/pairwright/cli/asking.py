@@ -80,7 +80,7 @@ class Asked:
         from pairwright.flows.sections import LLMSection
 
         if not self.model:
-            raise UsageError("--method llm needs a model. Name it with --model.")
+            raise UsageError("a model is to be asked, and none is named. Name it with --model.")
         given = {name: getattr(self, name) for name in LLMSection.model_fields if name != "parameters"}
         try:
             return LLMSection(**given, parameters=dict(map(_parameter, self.parameter)))

@@ -184,6 +184,27 @@ def _limit_lines(manifest: dict[str, Any]) -> list[str]:
     return ["", *lines] if lines else []
 
 
+def _refine_lines(manifest: dict[str, Any]) -> list[str]:
+    """Return why refinement left few negatives, or a set that does not hold, and what keeps more."""
+    facts = manifest["stages"].get("refine", {}).get("facts", {})
+    if not facts.get("in"):
+        return []
+    stayed = f"refine: {facts['kept']:,} of {facts['in']:,} negatives stayed"
+    if facts.get("advice"):
+        from pairwright.flows.config_words import advice_of_config
+
+        return ["", f"{stayed}. {advice_of_config(facts['advice'])}"]
+    if 2 * facts["kept"] >= facts["in"]:
+        return []
+    if "bound" in facts:
+        most = f"no choice that holds can keep more than {facts['bound']:,}"
+        return ["", f"{stayed}; {most}. A larger `target` under refine, or `both_sides` under negatives, keeps more."]
+    if "unbalanced_cell" in facts["rejected"]:
+        why = "of a small set few rows find one that leans as much the other way"
+        return ["", f"{stayed}: {why}. More captions keep more, and so do fewer `cells` under refine."]
+    return []
+
+
 def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     """Return what a person reads of a finished build: where the results are."""
     shards = folder / "shards" / str(manifest["shards"]["pattern"])
@@ -197,6 +218,7 @@ def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
         "",
         *columns(places),
         *_limit_lines(manifest),
+        *_refine_lines(manifest),
         *_asked_lines(folder, manifest),
         "",
         f"Look at a sample:  pairwright inspect {folder}",

@@ -1,6 +1,11 @@
-"""How commands speak: results on stdout (text, or one JSON object), progress and notes on stderr."""
+"""How commands speak: results on stdout (text, or one JSON object), progress and notes on stderr.
+
+Captions, names of columns and paths are anybody's: what in them would steer a terminal (colours, a cleared screen, text
+that runs backwards) is shown as an escape. Files hold it as it was written.
+"""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,20 +14,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pairwright.generators.llm.session import Snapshot
 
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)  # control characters, and of direction
 _EVERY = 10.0  # seconds between two lines where there is no terminal
+
+
+def shown(text: str) -> str:
+    """Return a text as a terminal may print it: what would steer it, as an escape such as ``\\x1b``."""
+    return _STEERING.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def _as_json(result: Mapping[str, Any]) -> str:
+    # Only within its strings can such characters stand, and there JSON has an escape of its own for them.
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(result, ensure_ascii=False))
 
 
 def emit(result: Mapping[str, Any], lines: Sequence[str], *, as_json: bool) -> None:
     """Print a command's result: one JSON object for a machine, or lines for a person."""
     if as_json:
-        print(json.dumps(result, ensure_ascii=False))  # noqa: T201 - stdout is where results go
+        print(_as_json(result))  # noqa: T201 - stdout is where results go
     else:
-        print("\n".join(lines))  # noqa: T201 - stdout is where results go
+        print(shown("\n".join(lines)))  # noqa: T201 - stdout is where results go
 
 
 def note(message: str) -> None:
     """Print one line on stderr."""
-    print(message, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
+    print(shown(message), file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
 
 
 def columns(rows: Sequence[Sequence[object]], *, indent: str = "  ") -> list[str]:
@@ -98,7 +116,7 @@ class BuildProgress:
 
     def _line(self, text: str, *, final: bool) -> None:
         start, end = ("\r\x1b[2K", "\n" if final else "") if self._live else ("", "\n")
-        print(start + text, end=end, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
+        print(start + shown(text), end=end, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
 
 
 class Progress:
@@ -121,7 +139,7 @@ class Progress:
             self.end()
         self._what, self._drawn = what, now
         start, end = ("\r\x1b[2K", "") if self._live else ("", "\n")
-        print(f"{start}  {what}: {told}", end=end, file=sys.stderr, flush=True)  # noqa: T201 - where progress goes
+        print(f"{start}  {shown(what)}: {shown(told)}", end=end, file=sys.stderr, flush=True)  # noqa: T201 - where progress goes
 
     def note(self, message: str) -> None:
         """Print a line of its own; the drawn one goes on below."""

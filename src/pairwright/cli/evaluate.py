@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from pairwright.cli import evaluate_answers, evaluate_documents, evaluate_models
 from pairwright.cli.console import columns, emit, note
@@ -16,7 +17,19 @@ if TYPE_CHECKING:
     from pairwright.filters.evaluation import Evaluation, Result, Share
     from pairwright.filters.retrieval_precision import Precision
 
-app = typer.Typer(help="Tell how models fare.", no_args_is_help=True, rich_markup_mode=None)
+_SCORES = (".jsonl", ".csv", ".tsv", ".parquet")
+
+
+class TasksOrScores(TyperGroup):
+    """Takes ``evaluate scores.jsonl`` for ``evaluate scores scores.jsonl``: a file in a task's place holds scores."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Put the task before a file that stands in its place."""
+        is_file = bool(args) and args[0] not in self.commands and args[0].endswith(_SCORES)
+        return super().resolve_command(ctx, ["scores", *args] if is_file else args)
+
+
+app = typer.Typer(help="Tell how models fare.", cls=TasksOrScores, no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.command("scores", short_help="Accuracy and brittleness, from scores.")
@@ -33,7 +46,7 @@ def scores(
 
     \b
     Examples:
-      pairwright evaluate scores scores.jsonl
+      pairwright evaluate scores.jsonl
       pairwright evaluate scores scores.csv --columns s_caption=pos,s_negative=neg
     """
     from pairwright.filters.evaluation import evaluated

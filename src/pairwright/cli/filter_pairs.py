@@ -1,5 +1,6 @@
 """``pairwright filter``: leave out pairs by caption, image, likeness or concept."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from pairwright.cli.reading import (
     SeedOption,
     columns_option,
 )
+from pairwright.datasets.skipped import Skipped
 
 OFF = "off"
 
@@ -108,4 +110,6 @@ def _lines(result: dict[str, Any]) -> list[str]:
     if concepts := result.get("concepts"):
         told = f"{concepts['phrases']:,} noun phrases; {concepts['counted']:,} are frequent enough, and each of these is kept"
         lines += ["", f"{told} in some caption. {concepts['capped']:,} were capped."]
+    if told := Skipped(captions=Counter(result["broken_captions"])).told():
+        lines += ["", f"Skipped of rows that were read: {told}"]
     return [*lines, "", f"{result['out']}, {result['rejected_out']} in {result['seconds']} s"]

@@ -39,7 +39,7 @@ from pairwright.cli.reading import (
 )
 from pairwright.cli.talk_options import counts_option
 from pairwright.cli.triples import triples
-from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.choices import refuse_unknown, repeated
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 
@@ -87,7 +87,10 @@ def negatives(
     ] = None,
     per_type: Annotated[int, typer.Option("--per-type", min=1, help="Negatives of each type a caption.")] = 1,
     both_sides: Annotated[
-        bool, typer.Option("--both-sides", help="With rules: a rewritten, true caption beside each negative.")
+        bool,
+        typer.Option(
+            "--both-sides", help="With rules: a rewritten, true caption beside each negative, but those of shuffle."
+        ),
     ] = False,
     no_last_resorts: Annotated[
         bool,
@@ -125,7 +128,7 @@ def negatives(
     from pairwright.flows.generating import Request
     from pairwright.generators.balance import Limits
     from pairwright.generators.llm_negatives import TYPES as BY_MODEL
-    from pairwright.generators.negatives import FOR_BENCHMARKS, TYPES
+    from pairwright.generators.negatives import FOR_BENCHMARKS, FOR_TRAINING, TYPES
 
     named = _types("negative", types, BY_MODEL if method == "llm" else TYPES)
     options: dict[str, Any] = {"per_type": per_type, **named}
@@ -138,6 +141,8 @@ def negatives(
     else:
         if variant != "one-call":
             raise UsageError("--variant says how a model is asked. It needs --method llm.")
+        if both_sides and not set(named.get("types", FOR_BENCHMARKS)) - FOR_TRAINING:
+            raise UsageError("--both-sides: shuffle gets no positive beside it. Leave one of them out.")
         options |= {"both_sides": both_sides, "last_resorts": not no_last_resorts}
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
     limits = Limits(_quota(quota, TYPES, options.get("types", FOR_BENCHMARKS)), max_word_share)
@@ -353,11 +358,14 @@ def _parts(written: str) -> dict[str, float]:
     """
     parts: dict[str, float] = {}
     for item in filter(None, (item.strip() for item in written.split(","))):
-        kind, _, number = item.partition("=")
+        kind, _, number = (part.strip() for part in item.partition("="))
         try:
-            parts[kind.strip()] = float(number)
+            part = float(number)
         except ValueError:
             raise UsageError(f"--ratios {written!r}: write conversation=58,detail=23,reasoning=77.") from None
+        if kind in parts:
+            raise UsageError(f"--ratios: {kind} stands there twice. Give each type once.")
+        parts[kind] = part
     return parts
 
 
@@ -370,11 +378,17 @@ def _quota(written: str, types: Sequence[str], made: Sequence[str]) -> dict[str,
         UsageError: when it is not written so.
     """
     quota: dict[str, int] = {}
+    named: set[str] = set()
     for item in sorted(filter(None, (item.strip() for item in written.split(","))), key=lambda item: "=" in item):
         kind, sign, number = (part.strip() for part in item.rpartition("="))
         if not number.isdecimal():
             raise UsageError(f"--quota {written!r}: write 1000, or TYPE=1000, or both, such as 1000,swap-object=50.")
         refuse_unknown("--quota: no such type:", [kind] if sign else [], types)
+        if sign and kind not in made:
+            raise UsageError(f"--quota: {kind} is not among the types that are made: {', '.join(made)}.")
+        if kind in named:
+            raise UsageError(f"--quota: {kind or 'the number of all'} stands there twice. Give each once.")
+        named.add(kind)
         quota |= {kind: int(number)} if sign else dict.fromkeys(made, int(number))
     return quota
 
@@ -383,6 +397,8 @@ def _types(of: str, written: str | None, known: Sequence[str]) -> dict[str, Any]
     """Return the types that a list names, nothing where it is left out; a slip is told before the input is read."""
     named = _listed("types", written)
     refuse_unknown(f"no such type of {of}:", named.get("types", ()), known)
+    if twice := repeated(named.get("types", ())):
+        raise UsageError(f"--types: {', '.join(twice)} stands there twice. Name each type once.")
     return named
 
 

@@ -39,7 +39,8 @@ from pairwright.cli import (
     validate,
     verify,
 )
-from pairwright.datasets.errors import PairwrightError
+from pairwright.cli.console import shown
+from pairwright.datasets.errors import PairwrightError, why_not_written
 
 app = typer.Typer(
     name="pairwright",
@@ -113,7 +114,7 @@ def run() -> None:
     except OSError as error:
         if os.environ.get("PAIRWRIGHT_DEBUG"):
             raise
-        _fail(f"{error.filename or 'the system'}: {error.strerror or error}. Mend it and start again.", 1)
+        _fail(f"{error.filename or 'the system'}: {why_not_written(error)}. Mend it and start again.", 1)
     except Exception as error:
         if os.environ.get("PAIRWRIGHT_DEBUG"):
             raise
@@ -129,6 +130,6 @@ def _tolerate_narrow_terminals() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    for line in message.splitlines():
+    for line in shown(message).splitlines():
         print(f"pairwright: {line}", file=sys.stderr)  # noqa: T201 - errors go to stderr
     sys.exit(code)

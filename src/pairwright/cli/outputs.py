@@ -8,13 +8,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pairwright.cli.console import note
+from pairwright.datasets.errors import UsageError
 
 
 def tell_replaced(*outs: Path | None) -> None:
-    """Say on stderr what outputs replace, and which folders they make. Nothing of those that are new, or not asked for."""
+    """Say on stderr what outputs replace, and which folders they make. Nothing of those that are new, or not asked for.
+
+    Raises:
+        UsageError: for one that would stand below a file, which would else be found out behind all work.
+    """
     for out in outs:
-        if out is not None and (told := _told(out)):
-            note(f"{out}: {told}.")
+        if out is not None:
+            _refuse_below_a_file(out)
+            if told := _told(out):
+                note(f"{out}: {told}.")
+
+
+def _refuse_below_a_file(out: Path) -> None:
+    there = next((folder for folder in out.parents if folder.exists()), None)
+    if there is not None and not there.is_dir():
+        raise UsageError(f"{out}: {there} is a file, and no folder. Choose another place.")
 
 
 def _told(out: Path) -> str:
@@ -31,7 +44,7 @@ def tell_replaced_index(folder: Path) -> None:
 
     if (folder / SIDECAR).is_file():
         note(f"{folder}: replaces an index {_written(folder / SIDECAR)}.")
-    elif not folder.is_dir():
+    elif not folder.exists():
         tell_replaced(folder)
 
 

@@ -54,5 +54,5 @@ def serve(
 def _seconds(written: str) -> float:
     found = re.fullmatch(r"(\d+)([smhd])", written)
     if not found or not int(found[1]):
-        raise UsageError(f"--interval {written}: write a number and s, m, h or d, such as 30m.")
+        raise UsageError(f"--interval {written}: write a number above 0 and s, m, h or d, such as 30m.")
     return float(int(found[1]) * _UNITS[found[2]])

@@ -1,0 +1,70 @@
+"""Processes that work for this one: spawned, ended with it, and silent at Ctrl-C, which all of them hear.
+
+They are spawned, not forked: tagging holds Python's lock, and a forked process would inherit polars' and FAISS's threads.
+
+While a process starts, an interrupt would end it with a traceback, or without a word. So it is started with interrupts
+held back, and hears them once it can. Where this process is deaf to them (a script's job in the background), so are those.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
+from typing import ParamSpec, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class WorkerProcesses(ProcessPoolExecutor):
+    """A pool of so many processes."""
+
+    def __init__(self, workers: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # not inherited: polars put a handler of its own there
+        super().__init__(workers, mp_context=context, initializer=_end_with_the_parent, initargs=(deaf,))
+
+    def submit(
+        self, work: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> "Future[Result]":
+        """Have a function called in one of the processes, which the first call starts."""
+        with _interrupts_held():
+            return super().submit(work, *args, **kwargs)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold interrupts back from this thread and from processes that it starts; the thread hears them at the end."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # as it starts, it lets interrupts through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end_with_the_parent(deaf: bool) -> None:  # noqa: FBT001 - a pool hands it over by place
+    """End this process when the one that started it is gone, and without a word at Ctrl-C unless that is ``deaf`` to it.
+
+    Left to itself a pool's process would wait for ever, and print a traceback.
+    """
+    # Not SIG_DFL: polars, imported later, puts a handler of its own before ours and would not call that.
+    signal.signal(signal.SIGINT, signal.SIG_IGN if deaf else lambda *_: os._exit(1))
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
