@@ -5,6 +5,7 @@ import io
 import logging
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ from tests.examples import examples
 # start a process that imports a thousand modules, and to compile them takes as long again as all else in the import.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# A shell starts what runs in its background deaf to Ctrl-C, and so would all be that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Python looks for rings of dead objects each time that 700 are made; over what is imported here that is much looking.
 # It looks for none while tests are collected, and not among what was made until then.
 gc.set_threshold(20_000, 20, 50)
