@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairwright.generators.language.one_thread import one_thread
+from pairwright.datasets.one_thread import one_thread
 from pairwright.generators.language.vocabulary import FloatArray, coded
 
 MOST_ROWS = 20_000

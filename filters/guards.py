@@ -26,12 +26,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairwright.datasets.chance import array_stream
+from pairwright.datasets.one_thread import one_thread
 from pairwright.filters.cooccurrence import FUNCTION_WORDS, Cooccurrence, content_words, meetings
 from pairwright.filters.letter_model import LetterModel
 from pairwright.filters.scorers import DECIMALS, Corpus, CrossFitted, TextScorer
 from pairwright.filters.text_features import framed
 from pairwright.generators.language.ngrams import TrigramModel
-from pairwright.generators.language.one_thread import one_thread
 from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, counted, words
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pairwright.datasets.chance import array_stream
+from pairwright.datasets.one_thread import one_thread
 from pairwright.filters.cooccurrence import content_words
 from pairwright.filters.guards import KinshipScorer
-from pairwright.generators.language.one_thread import one_thread
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 if TYPE_CHECKING:

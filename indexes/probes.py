@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import StorageError
+from pairwright.datasets.one_thread import one_thread
 from pairwright.indexes.best import Best
 from pairwright.indexes.encoders import Vectors
 
@@ -58,7 +59,8 @@ class TruthSeeker:
     def see(self, rows: Vectors, first: int) -> None:
         """Take float32 rows (n, dim), whose numbers begin with ``first``."""
         for start in range(0, len(rows), _CHUNK):
-            scores = self._queries @ rows[start : start + _CHUNK].T
+            with one_thread():  # these scores are written down
+                scores = self._queries @ rows[start : start + _CHUNK].T
             kept = np.flatnonzero((scores >= self._best.scores[:, -1:]).any(axis=0))
             if len(kept):
                 self._best.offer(scores[:, kept], first + start + kept)

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.errors import MissingResource, UsageError
+from pairwright.datasets.one_thread import one_thread
 from pairwright.generators.language.import_spacy import import_spacy
 from pairwright.generators.language.lemmas import is_common_noun, with_lemmas
-from pairwright.generators.language.one_thread import one_thread
 from pairwright.generators.language.tokens import Tagger, Token
 
 if TYPE_CHECKING:

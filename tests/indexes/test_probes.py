@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 from pairwright.datasets.errors import StorageError
 from pairwright.indexes.encoders import Vectors
@@ -21,6 +22,17 @@ def truth_of(rows: Vectors, piece: int = 1000) -> Truth:
     for start in range(0, len(rows), piece):
         seeker.see(rows[start : start + piece], start)
     return seeker.truth
+
+
+def test_the_number_of_threads_changes_no_bit_of_the_truth() -> None:
+    rows = np.random.default_rng(3).standard_normal((300, 256), np.float32)  # enough for BLAS to share out
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            seeker = TruthSeeker(rows)
+            seeker.see(rows, 0)
+        found.append(seeker.truth.scores.tobytes())
+    assert found[0] == found[1]
 
 
 @given(st.integers(1, 300), st.integers(0, 400))
