@@ -129,8 +129,15 @@ def as_styled(text: str, source: str) -> str:
     """
     if style_of(text) is Style.SENTENCE or style_of(source) is not Style.SENTENCE:
         return text
-    own = {word.lower(): word for word in reversed(_LETTERS.findall(source))}
-    return _LETTERS.sub(lambda word: own.get(word[0].lower(), word[0].lower()), text)
+    inner = [word for word in _LETTERS.finditer(source) if not _opens_sentence(source, word.start())]
+    own = {word[0].lower(): word[0] for word in reversed(inner)}  # what opens the source has its capital from there
+    opens = source[:1].isupper()
+
+    def styled(word: re.Match[str]) -> str:
+        plain = own.get(word[0].lower(), word[0].lower())
+        return plain[:1].upper() + plain[1:] if opens and _opens_sentence(text, word.start()) else plain
+
+    return _LETTERS.sub(styled, text)
 
 
 def _mended(source: str, change: Change, done: int) -> tuple[int, str]:

@@ -33,7 +33,7 @@ from pairwright.generators.llm_workflow import Workflow
 from pairwright.generators.prompting.files import Prompt, PromptBook
 
 NAME = "llm-negatives"
-VERSION = 6
+VERSION = 7
 AT_ONCE = "negatives-at-once"
 
 Type = Literal[

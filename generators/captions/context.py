@@ -19,11 +19,13 @@ from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.words.attributes import COLOUR, same_concept
+from pairwright.generators.words.relations import wordings_like
 from pairwright.generators.words.synonyms import LOOSELY_SAME, OBJECTS
 from pairwright.generators.words.wordlists import word_set
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _COLOUR_WORDS = frozenset(word for words in COLOUR.values() for word in words)
+_BE = frozenset({"is", "are", "was", "were", "looks", "look"})
 _REACH = 4  # words before a noun in which its adjectives stand
 # In a caption that has one of these, something may be there more often than once, whatever it is called.
 _OF_SEVERAL = word_set(
@@ -99,12 +101,18 @@ class ImageWords:
         return any(map(self.has, words))
 
     def said_of(self, wording: str, noun: str) -> bool:
-        """Whether some caption holds a wording and speaks of the noun, by whatever name."""
-        if not self.has(wording):
+        """Whether some caption holds a wording and speaks of the noun, by whatever name.
+
+        Or holds one that says the same ("beside", "near" for "next to") shortly before the noun.
+        """
+        said = [each for each in wordings_like(wording) if self.has(each)]
+        if not said:
             return False
         names = {form for word in loosely_same(noun) for form in (word, plural_of(word))}
         lines = (self.own, *self.others)
-        return any(f" {wording} " in f" {' '.join(words)} " and not names.isdisjoint(words) for words in lines)
+        if wording in said and any(_holds(words, wording) and not names.isdisjoint(words) for words in lines):
+            return True
+        return any(_stands_after(words, each, names) for each in said if each != wording for words in lines)
 
     def speaks_of(self, noun: str) -> bool:
         """Whether the noun, its plural, or a word that captions use for the same occurs; of a compound, its head."""
@@ -116,7 +124,7 @@ class ImageWords:
         return self.labels.get(noun, 0) > 1 or self.has(plural_of(noun))
 
     def said_with(self, noun: str, adjective: str, *, elsewhere: bool = False) -> bool:
-        """Whether some caption has a word of the adjective's concept shortly before the noun.
+        """Whether some caption has a word of the adjective's concept shortly before the noun, or says that it is so.
 
         Args:
             noun: lemma; its plural counts too.
@@ -125,7 +133,11 @@ class ImageWords:
         """
         adjectives, nouns = frozenset(same_concept(adjective)), {noun, plural_of(noun)}
         lines = self.others if elsewhere else (self.own, *self.others)
-        return any(_stands_before(words, adjectives, nouns) for words in lines)
+        return any(
+            _stands_before(words, adjectives, nouns) or _is_told(words, adjectives, nouns)
+            for words in lines
+            if not adjectives.isdisjoint(words)
+        )
 
     def is_number(self, noun: str, number: int) -> bool:
         """Whether ``number`` things of that noun may be all there are: no crowd, no caption that hints at another.
@@ -181,6 +193,25 @@ def _plurals(noun: str) -> frozenset[str]:
     """Return the plurals, by their last word, of all words for the same; of a compound, of its head too."""
     head = noun.rpartition(" ")[2]
     return frozenset(plural_of(word.rpartition(" ")[2]) for word in loosely_same(noun) | loosely_same(head))
+
+
+def _is_told(words: tuple[str, ...], adjectives: frozenset[str], nouns: set[str]) -> bool:
+    """Whether one of the nouns is said to be one of the adjectives: "the dog is | black"."""
+    ends = (at for at, word in enumerate(words) if word in _BE and words[at - 1] in nouns and at)
+    return any(not adjectives.isdisjoint(words[at + 1 : at + _REACH]) for at in ends)
+
+
+def _holds(words: tuple[str, ...], wording: str) -> bool:
+    return f" {wording} " in f" {' '.join(words)} "
+
+
+def _stands_after(words: tuple[str, ...], wording: str, nouns: set[str]) -> bool:
+    """Whether one of the nouns stands shortly after a wording, of one word or several."""
+    if nouns.isdisjoint(words) or not _holds(words, wording):
+        return False
+    said = tuple(wording.split())
+    ends = (at + len(said) for at in range(len(words)) if words[at : at + len(said)] == said)
+    return any(not nouns.isdisjoint(words[end : end + _REACH]) for end in ends)
 
 
 def _stands_before(words: tuple[str, ...], adjectives: frozenset[str], nouns: Iterable[str]) -> bool:

@@ -182,8 +182,9 @@ class Truth:
             said = [token.text.lower() for token in reading.new]
             counted = max((number_of(token.text.lower()) for token in reading.old), default=0)
             return bool(noun) and any(
-                words.said_with(noun, word, elsewhere=bool(reading.old)) or may_count(words, noun, word, counted)
+                words.said_with(name, word, elsewhere=bool(reading.old)) or may_count(words, noun, word, counted)
                 for word in said
+                for name in loosely_same(noun)
             )
         if place_in_doubt(words, reading.before, _wording(reading.new), reading.after):
             return True
@@ -204,7 +205,8 @@ class Truth:
         if not caption.words.others and not caption.words.labels and not caption.words.crowds:
             return False
         others = ImageWords.of(replace(caption.pair, caption=""))
-        return self._names.is_said(new, old, others)
+        # What others call it literally is said, also where they may mean the old thing by it.
+        return others.has(new) or others.has(plural_of(new)) or self._names.is_said(new, old, others)
 
     def _rewords_surely(self, reading: Reading) -> bool:
         old, new = _wording(reading.old), _wording(reading.new)

@@ -14,6 +14,7 @@ STRANGE = -0.15  # plausibility of two words that are hardly ever seen together 
 COMMON = 0.05  # share of a word's captions in which another is usual
 # How much sooner a thing is taken that goes better with a caption: as e to the power of this, for a plausibility of one.
 _LEANING = 10.0
+_LEAST = -600.0  # powers of e below which weights would be none
 UNSAID = 0.02  # share of a word's captions in which a thing is, above which it may be there though nobody says so
 
 
@@ -48,7 +49,9 @@ class Company:
 
     def better_first(self, candidates: Sequence[str], context: Sequence[str], rng: Draws) -> list[str]:
         """Return things in random order, sooner those that go better with all the words of a context together."""
-        return rng.by_weight(candidates, [exp(_LEANING * self.fit(each, context)) for each in candidates])
+        fits = [_LEANING * self.fit(each, context) for each in candidates]
+        best = max(fits, default=0.0)  # a text of a thousand words has fits that no power of e can tell
+        return rng.by_weight(candidates, [exp(max(fit - best, _LEAST)) for fit in fits])
 
     def goes_well(self, candidate: str, other: str) -> bool:
         """Whether captions have a thing with another one more often than chance would."""

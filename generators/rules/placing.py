@@ -237,7 +237,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
             reason = "no_candidate" if reason == "no_edit" else reason
             continue
         doubted = before is not None and place_in_doubt(caption.words, caption.head(before), new, noun)
-        said = caption.words.has(new) if new in opposites else caption.words.said_of(new, noun)
+        said = (new in opposites and caption.words.has(new)) or caption.words.said_of(new, noun)
         if not doubted and not said:
             return (caption.change(slot.start, slot.end, new),)
         reason = "true_of_image"

@@ -51,6 +51,7 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         and not _is_in_colours(caption, phrase)
         and caption.word(phrase.end) not in _OF_BODIES
         and not _is_told_apart(caption, phrase)
+        and not _goes_on_describing(caption, phrase)
     ]
     named = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
     # A room is any room, a living room is none of the others.
@@ -63,6 +64,12 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         rest = [each for each in nouns if each not in alone]
         yield from _others(caption, candidates, rest, rng, anywhere=True)
         yield from _by_places(caption, candidates, rest, rng)
+
+
+def _goes_on_describing(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a comma before a compound parts it from what describes it: "an iced, | chocolate cake"."""
+    before = phrase.start - 1
+    return phrase.start < phrase.head and caption.word(before) == "," and caption.tag(before - 1)[:2] in {"JJ", "VB"}
 
 
 def _is_told_apart(caption: Caption, phrase: NounPhrase) -> bool:

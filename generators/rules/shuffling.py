@@ -6,7 +6,7 @@ then it may even be true, so it says nothing about a model and has no place in a
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pairwright.generators.captions.caption import Caption, Outcome
@@ -17,6 +17,7 @@ from pairwright.generators.knowledge.candidates import Candidates
 BLOCK = 2
 _LEAST_BLOCKS = 3
 _ORDERS = 12  # tried at most; three blocks have five others
+_LETTERS = re.compile(r"\w+")
 _WORD = re.compile(r"\S+")
 _END = re.compile(r"\s*[.!?]*\s*$")
 
@@ -35,9 +36,16 @@ def shuffle(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Ou
         order = rng.shuffled(blocks)
         if order == blocks:
             order = [*blocks[1:], blocks[0]]
+        if _read(source, order) == _read(source, blocks):
+            continue  # "a dog, a dog, a dog", or only its marks in other places
         words = [_word(caption, start, end) for block in order for start, end in block]
         text = "".join(word + gap for word, gap in zip(words, [*gaps, ""], strict=True))
         yield (Change(spans[0][0], spans[-1][1], text),)
+
+
+def _read(source: str, blocks: Sequence[Sequence[tuple[int, int]]]) -> list[str]:
+    """Return the words in the order of the blocks, without marks and capitals."""
+    return _LETTERS.findall(" ".join(source[start:end] for block in blocks for start, end in block).lower())
 
 
 def _word(caption: Caption, start: int, end: int) -> str:

@@ -80,6 +80,21 @@ RELATIONS = (
     Relation("its front", ("on the front of", "in the front of")),
 )
 
+_CLOSE_BY = frozenset({"beside", "near"})  # what is beside a thing is near it, and captions say either
+_ALIKE = {
+    wording: frozenset(
+        other for each in RELATIONS if {each.name, one.name} <= _CLOSE_BY or each is one for other in each.wordings
+    )
+    for one in RELATIONS
+    for wording in one.wordings
+}
+
+
+def wordings_like(wording: str) -> frozenset[str]:
+    """Return the wordings that say the same as one, or nearly, itself among them."""
+    return _ALIKE.get(wording, frozenset({wording}))
+
+
 # What replace-relation may write for a wording, best first. It takes the first that the pool has before such a noun.
 # "Under" is undone by "on" too: what is under a table is not on it.
 INSTEAD_OF = {

@@ -153,4 +153,7 @@ def test_words_that_opened_a_sentence_lose_their_capital(source: str, start: int
 def test_a_text_loses_the_capitals_of_all_its_words_unless_its_source_has_them() -> None:
     assert as_styled("A WOMAN IN PARIS WITH A TV", "a man in Paris with a TV") == "a woman in Paris with a TV"
     assert as_styled("A WOMAN IN PARIS", "A MAN IN PARIS") == "A WOMAN IN PARIS"
+    assert as_styled("A DOG ON GRASS WITH A BALL.", "A dog on grass.") == "A dog on grass with a ball."
+    assert as_styled("THE MAN HOLDS THE BOTTLE", "The man holds the cup") == "The man holds the bottle"
+    assert as_styled("A Dog Sits. A Cat Too.", "A dog sits.") == "A dog sits. A cat too."
     assert as_styled("A woman in Rome with a TV", "a man in Paris with a TV") == "A woman in Rome with a TV"

@@ -1,5 +1,6 @@
 """Hard negatives by rules."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.generators.knowledge.candidates import Candidates
+from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
 from pairwright.generators.words.nouns import EVERYWHERE, KINDS
 from tests.examples import examples
@@ -266,3 +268,27 @@ def test_what_every_scene_has_is_never_put_in() -> None:
     """A kitchen has a floor and a bus has doors, said or not."""
     found = Candidates.of(SmallThesaurus(), small_pool(), minimum=0, least=-1.0)
     assert not EVERYWHERE & {word for noun in KINDS for word in found.nouns.instead_of(noun)}
+
+
+def test_a_caption_of_a_thousand_words_is_no_harder_than_others() -> None:
+    beside = [f"a dog with a {thing}" for thing in ("frisbee", "ball", "leash", "bone", "collar", "bowl")]
+    pool = counted([*POOL * 3, *beside * 10, *["a plate on a table in a room"] * 500])
+    generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("add-object",), minimum=2))
+    pair = pair_of("a dog " * 500)
+    assert {row.status for row in annotate(generator, pair, 0)} <= {"kept", "rejected"}
+
+
+@pytest.mark.parametrize("caption", ["- a dog - a cat -", "a dog a dog a dog a dog", "a dog, a dog a dog, a dog"])
+def test_a_shuffle_reads_otherwise(caption: str) -> None:
+    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("shuffle",)))
+    words = re.findall(r"\w+", caption)
+    for text in texts(lambda seed: annotate(generator, pair_of(caption), seed)):
+        assert re.findall(r"\w+", text) != words
+
+
+def test_a_comma_between_adjectives_does_not_stay_without_the_second() -> None:
+    said = ["a chocolate cake", "a pizza on a table", "a cake on a table", "an iced cake"]
+    generator = RuleNegatives(load_wordnet(), counted([*POOL, *said] * 6), NegativeOptions(types=("replace-object",)))
+    found = texts(lambda seed: annotate(generator, pair_of("an iced, chocolate cake on a table"), seed), 40)
+    assert found
+    assert not any("iced, pizza" in text for text in found)

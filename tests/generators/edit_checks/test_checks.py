@@ -635,3 +635,16 @@ def test_any_source_can_be_checked(source: str, asked: str) -> None:
 def test_reasons_go_from_nothing_there_to_nearly() -> None:
     """A text that failed late says more than one that failed early, and any text more than no answer."""
     assert nearness("refused") < nearness("no_edit") < nearness("identical") < nearness("true_of_image")
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "other"),
+    [
+        ("A black dog on a bed", "add-attribute", "The dog is black"),
+        ("A black dog on a bed", "add-attribute", "a black puppy"),
+        ("A dog on a couch", "replace-object", "a dog on a couch near a window"),
+    ],
+)
+def test_what_others_say_is_no_negative_by_whatever_name(text: str, asked: str, other: str) -> None:
+    assert check("A dog on a bed", text, asked).reason == ""
+    assert check("A dog on a bed", text, asked, other).reason == "true_of_image"

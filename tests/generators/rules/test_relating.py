@@ -780,3 +780,20 @@ def test_what_is_in_a_corner_is_not_in_the_middle() -> None:
 
 def test_what_is_shown_with_a_thing_is_shown_without_it() -> None:
     assert "A bed is shown without a dog" in relations("A bed is shown with a dog")
+
+
+@pytest.mark.parametrize(
+    ("caption", "new", "other"),
+    [
+        ("a dog on a bed", "next to", "a dog stands beside a bed"),
+        ("a dog on a bed", "next to", "the dog is near his large bed"),
+        ("a dog on a bed", "next to", "a dog by his big bed"),
+        ("a dog under a table", "on", "a dog atop a wooden table"),
+    ],
+)
+def test_what_others_say_in_a_synonym_is_no_negative(caption: str, new: str, other: str) -> None:
+    said = ("a dog next to a bed", "a dog on a table")
+    pool, text = counted([*POOL, *SAID, *said] * 6), caption.replace(" on ", f" {new} ").replace(" under ", f" {new} ")
+    assert text in made(pool, "replace-relation", caption)
+    assert text in made(pool, "replace-relation", caption, f"{other.rsplit(maxsplit=1)[-1]} and a dog near a lamp")
+    assert text not in made(pool, "replace-relation", caption, other)
