@@ -289,8 +289,12 @@ def shard_summary(shards: ShardSet) -> dict[str, str | int]:
     }
 
 
-def find_shards(source: Path) -> list[Path]:
+def find_shards(source: Path, *, whole: bool = True) -> list[Path]:
     """Return the tars that a folder, a tar or a brace pattern names, in order.
+
+    Args:
+        source: where they are.
+        whole: a folder has to hold all that its sizes name.
 
     Raises:
         InputError: when there is none, or one of them is missing.
@@ -307,7 +311,7 @@ def find_shards(source: Path) -> list[Path]:
         raise InputError("no .tar in it", where=str(source), mend=f"Give its shards: {source / 'shards'}.")
     if not tars:
         raise _no_shards(source, "no .tar in it")
-    if source.is_dir():
+    if whole and source.is_dir():
         _refuse_gaps(source, {tar.name for tar in tars})
     if missing:
         several = f"{len(missing)} of {len(tars)} shards missing, first {missing[0]}"

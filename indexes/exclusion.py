@@ -47,6 +47,7 @@ PairLookup = Callable[[Sequence[str]], pl.DataFrame]
 
 ALL: tuple[By, ...] = get_args(By)
 USUAL: tuple[By, ...] = ("key", "url", "caption", "image")
+_JUDGED = pl.Schema({"key": pl.String(), "by": pl.String(), "uncompared": pl.Boolean()})
 NONE_EXCLUDED = pl.DataFrame(schema={"key": pl.String, "by": pl.String})
 COLUMNS = ("key", "source_id", "image", "caption", "captions", "meta")
 
@@ -111,7 +112,8 @@ class Exclusion:
                 uncompared[row] = bool(image) and not digest
                 if wanted and digest in wanted:
                     by[row] = "image"
-        return pl.DataFrame({"key": pairs["key"], "by": by, "uncompared": uncompared})
+        # Of no pairs the types have to be told.
+        return pl.DataFrame({"key": pairs["key"], "by": by, "uncompared": uncompared}, schema=_JUDGED)
 
     def _known(self, pair: Mapping[str, Any]) -> str:
         """Return by what a pair is known, its file unread."""
@@ -289,9 +291,7 @@ class Guard:
 
     exclusion: Exclusion
     pairs: PairLookup
-    judged: pl.DataFrame = field(
-        default_factory=lambda: pl.DataFrame(schema={"key": pl.String, "by": pl.String, "uncompared": pl.Boolean})
-    )
+    judged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_JUDGED))
 
     def learn(self, keys: pl.Series) -> None:
         """Judge those of ``keys`` (distinct) that were not judged before.

@@ -5,6 +5,7 @@ import shutil
 import tarfile
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from pairwright.datasets.exports.source import from_records
@@ -141,6 +142,30 @@ def test_shards_that_lack_some_are_not_taken_for_all(run: Run, build: Path, tmp_
     done = run("inspect", shards, ok=False)
     assert (done.returncode, "1 of 2 shards that sizes.json names are missing" in done.stderr) == (1, True)
     assert run("inspect", f"{shards}/{{00000..00000}}.tar").returncode == 0
+
+
+def test_verify_looks_at_the_shards_that_are_there(run: Run, build: Path) -> None:
+    (build / "shards" / "00001.tar").unlink()
+    (build / "shards" / "00000.tar").write_bytes(b"torn")
+    done = run("verify", build / "shards", ok=False)
+    assert done.returncode == 1
+    assert "sizes.json does not name the shards of the folder" in done.stdout
+    assert "00000.tar" in done.stdout
+
+
+@pytest.mark.parametrize("manifest", [{}, {"files": 5, "stages": {}, "config": {}, "shards": {}, "environment": {}}])
+def test_a_manifest_that_tells_nothing_is_told_by_diff(run: Run, build: Path, manifest: object) -> None:
+    (build / "manifest.json").write_text(json.dumps(manifest))
+    done = run("diff", build, build, ok=False)
+    assert (done.returncode, "manifest.json: tells no files" in done.stderr) == (1, True)
+
+
+def test_scores_that_are_lists_are_rows_without_a_score(run: Run, tmp_path: Path) -> None:
+    columns = {"s_caption": [[1.0], [0.5]], "s_negative": [0.5, 0.1], "type": [["a"], ["b"]]}
+    pl.DataFrame(columns).write_parquet(tmp_path / "scores.parquet")
+    done = run("evaluate", "scores", "scores.parquet", ok=False)
+    assert "2 rows lack s_caption or s_negative" in done.stderr
+    assert "internal error" not in done.stderr
 
 
 def test_texts_of_a_build_are_exported_when_all_its_shards_are_removed(run: Run, build: Path) -> None:
