@@ -5,7 +5,7 @@ directory, with ``bytes`` and ``sha256``. A directory that holds receipts (of jo
 was killed or still runs: not all it promises is there. A folder with neither is somebody's own, and needs no manifest.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -65,6 +65,27 @@ def changed_files(folder: Path, digest: Callable[[Path], str]) -> Iterator[str]:
         problem = _problem(folder, name, told, digest)
         if problem:
             yield f"{name} {problem}"
+
+
+def refuse_gaps(folder: Path, manifest: Mapping[str, Any], parts: Sequence[str]) -> None:
+    """Refuse a build that lacks files of which its manifest tells: what is read of the others would seem to be all.
+
+    Args:
+        folder: the build directory.
+        manifest: of it.
+        parts: beginnings of names, such as ``annotations/``, of the files that are to be read.
+
+    Raises:
+        StorageError: naming the first of them.
+    """
+    files = manifest.get("files")
+    named = [name for name in files if name.startswith(tuple(parts))] if isinstance(files, dict) else []
+    gone = [name for name in named if not (folder / name).is_file()]
+    if gone:
+        count = f"{len(gone)} files are" if len(gone) > 1 else "a file is"
+        raise StorageError(
+            f"{folder}: {count} missing that {MANIFEST} names, first {gone[0]}. Copy the build again, or build again."
+        )
 
 
 def _problem(folder: Path, name: str, told: Any, digest: Callable[[Path], str]) -> str:

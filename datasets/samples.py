@@ -32,6 +32,7 @@ from pairwright.datasets.records import (
 from pairwright.datasets.sample_shape import SHAPE, fits_sample, misfit
 
 _KEY = re.compile("[0-9a-f]{32}")
+_ELSEWHERE = "Shards from elsewhere are read as the input of a build."
 
 FROM_SHARD = "shard"
 """The generator named by annotations read back from a sample that several makers had a part in."""
@@ -171,16 +172,17 @@ def sample_from_members(key: str, members: dict[str, bytes], where: str) -> Samp
     Raises:
         StorageError: when the JSON is missing, broken or of another shape.
     """
+    if "json" not in members:
+        raise StorageError(f"{where}: sample {key} has no .json, which those that pairwright writes have. {_ELSEWHERE}")
     try:
         body = orjson.loads(members["json"])
-    except (KeyError, orjson.JSONDecodeError) as error:
-        raise StorageError(f"{where}: sample {key} has no readable JSON ({error!r}). Write the shard again.") from None
+    except orjson.JSONDecodeError as error:
+        raise StorageError(f"{where}: {key}.json is broken JSON ({error.msg}). Write the shard again.") from None
     image_ext = next((ext for ext in members if ext not in ("txt", "json")), "")
     problem = ("" if fits_sample(body) else misfit(body, SHAPE)) or bad_key(key, body["key"])
     if problem:
         raise StorageError(
-            f"{where}: {key}.json does not fit the shards that pairwright writes: {problem}. "
-            "Shards from elsewhere are read as the input of a build."
+            f"{where}: {key}.json does not fit the shards that pairwright writes: {problem}. {_ELSEWHERE}"
         )
     source = body["provenance"]
     pair = Pair(

@@ -289,8 +289,12 @@ def shard_summary(shards: ShardSet) -> dict[str, str | int]:
     }
 
 
-def find_shards(source: Path) -> list[Path]:
+def find_shards(source: Path, *, whole: bool = True) -> list[Path]:
     """Return the tars that a folder, a tar or a brace pattern names, in order.
+
+    Args:
+        source: where they are.
+        whole: a folder has to hold all that its sizes name.
 
     Raises:
         InputError: when there is none, or one of them is missing.
@@ -307,12 +311,29 @@ def find_shards(source: Path) -> list[Path]:
         raise InputError("no .tar in it", where=str(source), mend=f"Give its shards: {source / 'shards'}.")
     if not tars:
         raise _no_shards(source, "no .tar in it")
+    if whole and source.is_dir():
+        _refuse_gaps(source, {tar.name for tar in tars})
     if missing:
         several = f"{len(missing)} of {len(tars)} shards missing, first {missing[0]}"
         raise _no_shards(source, several if braces else "no such file")
     if not (source.is_dir() or braces or source.suffix == ".tar"):
         raise _no_shards(source, "not a .tar")
     return tars
+
+
+def _refuse_gaps(folder: Path, found: set[str]) -> None:
+    """Refuse a folder that lacks shards of which its sizes tell: what is read of the others would seem to be all."""
+    try:
+        sizes = orjson.loads((folder / SIZES).read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return  # without them nobody knows how many there were; `verify` tells of broken ones
+    gone = sorted(set(sizes) - found) if isinstance(sizes, dict) else []
+    if gone:
+        raise InputError(
+            f"{len(gone)} of {len(sizes)} shards that {SIZES} names are missing, first {gone[0]}",
+            where=str(folder),
+            mend=f"Copy them again. To read the others alone, name them: {folder / '{00000..00009}.tar'}.",
+        )
 
 
 def _no_shards(source: Path, what: str) -> InputError:

@@ -24,6 +24,10 @@ class Skipped:
         for each in rejects:
             (self.captions if each.of_caption else self.rows)[each.reason] += 1
 
+    def __add__(self, other: "Skipped") -> "Skipped":
+        """Return the counts of both."""
+        return Skipped(self.rows + other.rows, self.captions + other.captions)
+
     def as_json(self) -> dict[str, dict[str, int]]:
         """Return ``broken``, rows and captions together by reason, and ``broken_captions``, the captions among them."""
         return {

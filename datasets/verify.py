@@ -50,7 +50,9 @@ def verify(path: Path, images: Path | None = None) -> list[str]:
         raise UsageError(f"{path}: --images goes with a .json in LLaVA's layout. Leave it out.")
     digest = lru_cache(maxsize=None)(sha256_of)  # the manifest and SHA256SUMS both ask for the tars'
     folder = path / "shards" if (path / "shards").is_dir() else path
-    problems = _build(path, folder, digest) if is_build(path) else _shards(folder, find_shards(folder), digest)
+    problems = (
+        _build(path, folder, digest) if is_build(path) else _shards(folder, find_shards(folder, whole=False), digest)
+    )
     return list(islice(problems, MAX_PROBLEMS))
 
 
@@ -63,7 +65,7 @@ def shards_for(path: Path, readers: int) -> str:
     """
     folder = path / "shards" if (path / "shards").is_dir() else path
     try:
-        tars = find_shards(folder)
+        tars = find_shards(folder, whole=False)
     except InputError:
         return ""  # `verify` tells that
     sizes = _read_sizes((folder if folder.is_dir() else folder.parent) / SIZES) or {}
@@ -77,7 +79,7 @@ def _build(path: Path, folder: Path, digest: Digest) -> Iterator[str]:
         yield str(error)
         return
     try:
-        tars = find_shards(folder)
+        tars = find_shards(folder, whole=False)
     except InputError as error:
         yield str(error)
     else:

@@ -34,6 +34,7 @@ Row = tuple[str, Mapping[str, Any]]
 _SHORT = {"obj": "object", "att": "attribute", "rel": "relation"}
 _THEIRS = frozenset(f"{form}_{short}.json" for form in ("replace", "swap", "add") for short in _SHORT)
 _NEGCLIP = {"title": "caption", "filepath": "image"}
+_NO_LIST = 'SugarCrepe\'s .json is one object of rows, {"0": {...}, "1": {...}}; write a list of rows as .jsonl.'
 _ELSEWHERE = {"caption", "image", "negative", "extra"}
 
 
@@ -116,9 +117,9 @@ def _parsed(data: bytes, place: str) -> Any:
         raise InputError(f"broken JSON ({error.msg})", where=place, mend="Mend or delete it.") from None
 
 
-def _object(value: Any, place: str) -> Mapping[str, Any]:
+def _object(value: Any, place: str, mend: str = "Each row is a JSON object.") -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise InputError(f"{type(value).__name__} instead of an object", where=place, mend="Each row is a JSON object.")
+        raise InputError(f"{type(value).__name__} instead of an object", where=place, mend=mend)
     return value
 
 
@@ -141,7 +142,7 @@ def _write_jsonl(frame: pl.DataFrame, path: Path) -> None:
 def _read_sugarcrepe(path: Path) -> Iterator[Row]:
     form, _, short = path.stem.partition("_")
     known = {"form": form, "target": _SHORT[short]} if short in _SHORT else {}
-    for index, value in _object(_parsed(path.read_bytes(), str(path)), str(path)).items():
+    for index, value in _object(_parsed(path.read_bytes(), str(path)), str(path), _NO_LIST).items():
         place = f"{path}: row {index!r}"
         yield place, {"id": index, **known, **_object(value, place)}
 
@@ -230,7 +231,7 @@ def _read_parquet(path: Path) -> Iterator[Row]:
     except (pl.exceptions.PolarsError, OSError) as error:
         what = f"not a whole Parquet file ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=str(path), mend="Write it again.") from None
-    for number, row in enumerate(frame.iter_rows(named=True)):
+    for number, row in enumerate(frame.iter_rows(named=True), 1):
         place = f"{path}: row {number}"
         extra = row.pop("extra", None)
         others = _object(_parsed(str(extra).encode(), place), place) if extra else {}

@@ -174,8 +174,9 @@ def _checked(given: Mapping[str, Any], place: str) -> dict[str, Any]:
         came_to_nothing = name == "negative" and row["status"] == "rejected"
         if not row[name].strip() and not came_to_nothing:
             there = ", ".join(sorted(given)) or "none"
+            empty = [each for each in given if _ALIASES.get(each, each) == name]
             raise _wrong(
-                f"no {name}",
+                f"no {name}" + (f" ({empty[0]} is empty)" if empty else ""),
                 place,
                 f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption'); it has: {there[:200]}.",
             )

@@ -118,16 +118,21 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             yield {name: value for name, value in row.items() if not isinstance(value, list | dict)}
 
 
+_READ_AS_NUMBERS = (pl.String, pl.Boolean, pl.Null)
+
+
 def _number(frame: pl.DataFrame, name: str) -> pl.Expr:
     if name not in frame.columns:
         return pl.lit(None, pl.Float64).alias(name)
+    if not (frame.schema[name].is_numeric() or frame.schema[name] in _READ_AS_NUMBERS):
+        return pl.lit(None, pl.Float64).alias(name)  # lists and the like: no row has a number
     column = pl.col(name).cast(pl.Float64, strict=False)
     return pl.when(column.is_finite()).then(column).alias(name)
 
 
 def _type_of(frame: pl.DataFrame) -> pl.Expr:
     said = pl.lit("")
-    if "type" in frame.columns:
+    if "type" in frame.columns and not frame.schema["type"].is_nested():
         said = pl.col("type").cast(pl.String).fill_null("")
     elif {"form", "target"} <= set(frame.columns):
         form, target = (pl.col(name).cast(pl.String).fill_null("") for name in ("form", "target"))

@@ -42,9 +42,10 @@ class Side:
             StorageError: when it is not finished.
         """
         manifest = read_manifest(folder)
-        if not manifest:
+        if not (folder / MANIFEST).is_file():
             raise UsageError(f"{folder}: no build ({MANIFEST} is missing). Name two build directories.")
-        missing = [name for name in ("files", "stages", "config", "shards", "environment") if name not in manifest]
+        told = ("files", "stages", "config", "shards", "environment")
+        missing = [name for name in told if not isinstance(manifest.get(name), Mapping)]
         if missing:
             raise StorageError(f"{folder / MANIFEST}: tells no {missing[0]}. It is of another version; build again.")
         return cls(folder, manifest)

@@ -135,7 +135,7 @@ def plan_rows(stage: str, rows: Sequence[Row[T]], total: int | None, asking: Ask
         return _as_sent(row.talk(attempt), asking.changed)
 
     with ExitStack() as stack:
-        cache = stack.enter_context(Cache.open(asking.cache, create=False)) if asking.cache.exists() else None
+        cache = stack.enter_context(Cache.open(asking.cache, create=False)) if _has_cache(asking.cache) else None
         plan = plan_stage(
             stage,
             [replace(row, talk=partial(talk, row)) for row in rows],
@@ -147,6 +147,11 @@ def plan_rows(stage: str, rows: Sequence[Row[T]], total: int | None, asking: Ask
         )
     # How fast this machine is, a plan does not know.
     return plan if asking.local is None else replace(plan, seconds=Range())
+
+
+def _has_cache(path: Path) -> bool:
+    """Whether there is a cache; an empty file becomes one when it is first asked, and a plan writes nothing."""
+    return path.exists() and (path.is_dir() or path.stat().st_size > 0)
 
 
 def _as_sent(talk: Talk[T], change: Callable[[LLMRequest], LLMRequest]) -> Talk[T]:

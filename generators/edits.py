@@ -16,7 +16,7 @@ the two texts apart. Number is the caller's business (`inflection.inflect`), sin
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
@@ -67,21 +67,29 @@ def rewrite(source: str, changes: Sequence[Change]) -> tuple[str, tuple[Edit, ..
     Raises:
         ValueError: when a stretch is outside the text or two overlap (a defect of the caller).
     """
-    parts: list[str] = []
-    edits: list[Edit] = []
-    done, length = 0, 0
+    mended: list[Change] = []
+    done = 0
     for change in sorted(changes):
         if not done <= change.start <= change.end <= len(source):
             raise ValueError(f"change at {change.start}:{change.end} overlaps another or leaves the text")
         start, after = _mended(source, change, done)
-        before = source[start : change.end]
-        if before == after:
-            continue
+        if source[start : change.end] != after:
+            mended.append(Change(start, change.end, after))
+            done = change.end
+    return put_in(source, mended)
+
+
+def put_in(source: str, changes: Iterable[Change]) -> tuple[str, tuple[Edit, ...]]:
+    """Return ``source`` with the changes made to the letter, and what changed; they come in order of position."""
+    parts: list[str] = []
+    edits: list[Edit] = []
+    done, length = 0, 0
+    for start, end, after in changes:
         kept = source[done:start]
         at = length + len(kept)
         parts += [kept, after]
-        edits.append(Edit(before, after, (start, change.end), (at, at + len(after))))
-        done, length = change.end, at + len(after)
+        edits.append(Edit(source[start:end], after, (start, end), (at, at + len(after))))
+        done, length = end, at + len(after)
     parts.append(source[done:])
     return "".join(parts), tuple(edits)
 

@@ -19,6 +19,7 @@ from functools import partial
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.generators.as_written import as_seen, as_written
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
 from pairwright.generators.draws import Draws
@@ -115,6 +116,9 @@ class RuleNegatives:
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return ``per_type`` annotations for each type, in the order of the options; positives after their types."""
+        return as_written(self._made(*as_seen(pair, tokens), rng), pair)
+
+    def _made(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         caption, seed = Caption(pair, tokens), rng.getrandbits(60)
         seeds = {kind: rng.getrandbits(64) for kind in TYPES}  # of all types, so that the asked ones change nothing
         taken = {pair.caption, *pair.captions}

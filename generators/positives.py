@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.generators.as_written import as_seen, as_written
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import edited_annotation, first_good
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
@@ -79,12 +80,13 @@ class RulePositives:
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return one annotation for each type, in the order of the options."""
-        caption = Caption(pair, tokens)
+        seen, tokens = as_seen(pair, tokens)
+        caption = Caption(seen, tokens)
         seed, origin = rng.getrandbits(60), Origin(NAME, VERSION, self.options.seed)
-        taken = {pair.caption, *pair.captions}
+        taken = {seen.caption, *seen.captions}
         made: list[Annotation] = []
         for kind in self.options.types:
             rng.seed(seed + TYPES.index(kind))
             found = first_good(caption, self._makers[kind](caption, rng), taken)
-            made.append(edited_annotation(found, pair, "hard_positive", kind, origin))
-        return made
+            made.append(edited_annotation(found, seen, "hard_positive", kind, origin))
+        return as_written(made, pair)

@@ -22,7 +22,7 @@ import posixpath
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -39,6 +39,7 @@ from pairwright.datasets.images import SUFFIXES, is_url, open_image
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
+from pairwright.datasets.skipped import Skipped
 
 By = Literal["key", "id", "url", "caption", "image"]
 PairLookup = Callable[[Sequence[str]], pl.DataFrame]
@@ -46,6 +47,7 @@ PairLookup = Callable[[Sequence[str]], pl.DataFrame]
 
 ALL: tuple[By, ...] = get_args(By)
 USUAL: tuple[By, ...] = ("key", "url", "caption", "image")
+_JUDGED = pl.Schema({"key": pl.String(), "by": pl.String(), "uncompared": pl.Boolean()})
 NONE_EXCLUDED = pl.DataFrame(schema={"key": pl.String, "by": pl.String})
 COLUMNS = ("key", "source_id", "image", "caption", "captions", "meta")
 
@@ -68,16 +70,18 @@ class Exclusion:
     Attributes:
         entries: by what to its values, normalised.
         unread: images that could not be read, and so were not hashed.
+        skipped: rows and captions that hold no pair, and so exclude nothing.
     """
 
     entries: Mapping[By, frozenset[str]] = field(default_factory=dict)
     unread: int = 0
+    skipped: Skipped = field(default_factory=Skipped)
 
     def __or__(self, other: "Exclusion") -> "Exclusion":
         """Return what is in either."""
         kinds = [by for by in ALL if by in self.entries or by in other.entries]
         joined = {by: self.entries.get(by, frozenset()) | other.entries.get(by, frozenset()) for by in kinds}
-        return Exclusion(joined, self.unread + other.unread)
+        return Exclusion(joined, self.unread + other.unread, self.skipped + other.skipped)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -108,7 +112,8 @@ class Exclusion:
                 uncompared[row] = bool(image) and not digest
                 if wanted and digest in wanted:
                     by[row] = "image"
-        return pl.DataFrame({"key": pairs["key"], "by": by, "uncompared": uncompared})
+        # Of no pairs the types have to be told.
+        return pl.DataFrame({"key": pairs["key"], "by": by, "uncompared": uncompared}, schema=_JUDGED)
 
     def _known(self, pair: Mapping[str, Any]) -> str:
         """Return by what a pair is known, its file unread."""
@@ -183,7 +188,7 @@ def read_exclusion(path: str, *, by: Iterable[By] = USUAL, options: ReadOptions 
             or without a caption.
         by: what pairs shall be known by.
         options: how to read pairs; ``input`` is set to ``path``. By default images are not checked and rows that
-            hold no pair are passed over, since what cannot be read cannot leak by caption or address either.
+            hold no pair are passed over and counted.
 
     Raises:
         UsageError: when there is no such file, or ``by`` holds another word.
@@ -200,8 +205,9 @@ def read_exclusion(path: str, *, by: Iterable[By] = USUAL, options: ReadOptions 
         if pictures and "image" in chosen:
             found = exclusion_of_images(pictures)
         try:
-            batches = (batch.pairs for batch in read_pairs(reading))
-            found |= exclusion_of_pairs(batches, by=chosen, hashing=not pictures)
+            skipped = Skipped()
+            found |= exclusion_of_pairs(_pairs_of(reading, skipped), by=chosen, hashing=not pictures)
+            found = replace(found, skipped=skipped)
         except InputError:
             if not pictures:  # images without captions hold no pairs
                 raise
@@ -285,9 +291,7 @@ class Guard:
 
     exclusion: Exclusion
     pairs: PairLookup
-    judged: pl.DataFrame = field(
-        default_factory=lambda: pl.DataFrame(schema={"key": pl.String, "by": pl.String, "uncompared": pl.Boolean})
-    )
+    judged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_JUDGED))
 
     def learn(self, keys: pl.Series) -> None:
         """Judge those of ``keys`` (distinct) that were not judged before.
@@ -345,6 +349,13 @@ def _checked(by: Iterable[By]) -> tuple[By, ...]:
     asked = set(by)
     refuse_unknown("cannot exclude by", asked or ["nothing"], ALL)
     return tuple(kind for kind in ALL if kind in asked)
+
+
+def _pairs_of(reading: ReadOptions, skipped: Skipped) -> Iterator[Sequence[Pair]]:
+    """Yield the pairs of an input, and count what is none of them."""
+    for batch in read_pairs(reading):
+        skipped.add(batch.rejects)
+        yield batch.pairs
 
 
 def _lines(path: Path) -> Iterable[str]:

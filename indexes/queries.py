@@ -27,6 +27,7 @@ import numpy as np
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import SET_ASIDE
 from pairwright.indexes.encoders import Vectors
 
 SLOT = "{}"
@@ -67,7 +68,10 @@ def read_queries(path: Path) -> list[Query]:
         queries = class_queries(parsed, where=str(path))
     else:
         options = ReadOptions(str(path), verify_images="off")
-        queries = queries_from_pairs(batch.pairs for batch in read_pairs(options))
+        try:
+            queries = queries_from_pairs(batch.pairs for batch in read_pairs(options))
+        except InputError as error:  # of queries none may be missing: what they find would be missing too
+            raise InputError(error.what, where=error.where, mend=error.mend.removesuffix(SET_ASIDE)) from None
     if not queries:
         raise InputError("no queries", where=str(path), mend="Give at least one line, or one class and one template.")
     return queries
@@ -111,7 +115,9 @@ def read_query_vectors(path: Path, queries: int, dim: int) -> Vectors:
     except FileNotFoundError:
         raise UsageError(f"{path}: no such file. Check the path.") from None
     except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"not an .npy ({error})", where=str(path), mend="Save it with numpy.save.") from None
+        # NumPy takes whatever is no array for a pickle, and advises to trust it.
+        said = "it holds objects, or no array at all" if "pickle" in str(error) else str(error) or "it is empty"
+        raise InputError(f"not an .npy of numbers ({said})", where=str(path), mend="Save it with numpy.save.") from None
     if not isinstance(stored, np.ndarray) or stored.dtype.kind != "f" or stored.shape != (queries, dim):
         found = f"{stored.dtype} {stored.shape}" if isinstance(stored, np.ndarray) else "several arrays"
         raise InputError(

@@ -15,7 +15,7 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images import check_image, open_image
-from pairwright.datasets.manifest import is_build, read_manifest
+from pairwright.datasets.manifest import is_build, read_manifest, refuse_gaps
 from pairwright.datasets.recode import AS_THEY_ARE, Recoding, recode
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.samples import Sample
@@ -141,7 +141,9 @@ def _from_build(folder: Path) -> Source:
     parts = sorted((folder / "pairs").glob("*.parquet"))
     if not parts:
         raise InputError("no Parquet parts in pairs/", where=str(folder), mend="Finish the build first.")
-    shards = tuple(find_shards(folder / "shards")) if (folder / "shards" / SIZES).is_file() else ()
+    packed = (folder / "shards" / SIZES).is_file()  # who needs no pictures may have removed them, all together
+    refuse_gaps(folder, manifest, ("pairs/", "annotations/", "rationales/", "retrieval/keys", *["shards/"] * packed))
+    shards = tuple(find_shards(folder / "shards")) if packed else ()
 
     def samples() -> Iterator[Sample]:
         kept, chosen = _kept_annotations(folder), _chosen_keys(folder / "retrieval" / "keys.parquet")

@@ -35,12 +35,15 @@ def source_of_talks(path: Path) -> tuple[Source, Path]:
     found = find_source(str(path), "", TalkOptions())
 
     def samples() -> Iterator[Sample]:
+        number = -1
         for number, (place, judged) in enumerate(found.talks()):
             if isinstance(judged, Reject):
                 mend = "Correct the row, or mix the file first, which counts such rows and goes on."
                 raise InputError(f"{judged.reason}: {judged.detail}", where=place, mend=mend)
             if isinstance(judged, Talk):
                 yield _sample(judged, number)
+        if number < 0:
+            raise InputError("there are no rows", where=str(path), mend="Give a file with conversations.")
 
     return Source(samples), _root(found)
 

@@ -183,9 +183,21 @@ def _guess_json(path: Path) -> str:
         return "llava" if _has(data, "conversations") else "json"
     if isinstance(data, dict) and _has(list(data.values()), "negative_caption"):
         return "sugarcrepe"
-    raise InputError(
-        "JSON of no known kind", where=str(path), mend="COCO has `images` and `annotations`; else give a list of rows."
-    )
+    mend = "COCO has `images` and `annotations`, a list each; else give a list of rows."
+    raise InputError(f"JSON of no known kind: {_told(data)}", where=str(path), mend=mend)
+
+
+def _told(data: Any) -> str:
+    """Return what stands in a JSON file, in a few words."""
+    if not isinstance(data, dict):
+        return "no list and no object"
+    if not data:
+        return "an empty object"
+    of_coco = [name for name in ("images", "annotations") if name in data]
+    lacks = [name for name in ("images", "annotations") if not isinstance(data.get(name), list)]
+    if of_coco:
+        return f"it has {' and '.join(of_coco)}, but no list {' and no list '.join(lacks)}"
+    return f"an object with {', '.join(list(data)[:5])[:100]}"
 
 
 def _begins_with_row(path: Path) -> bool:

@@ -8,6 +8,8 @@ a table writes for an empty field, the address of the picture, or the name of it
 import re
 from html import unescape
 
+from pairwright.generators.language.unseen import seen
+
 _ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 _BREAK = re.compile(r"</?(?:br|p|div|li|ul|ol|tr|td|h[1-6])(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _TAG = re.compile(r"</?(?:a|b|i|u|em|strong|span|font|small|big|mark|sub|sup|img)(?:\s[^<>]*)?/?>", re.IGNORECASE)
@@ -20,13 +22,13 @@ _NOTHING = frozenset(
 
 
 def plain(caption: str) -> str:
-    """Return a caption without HTML's entities and tags; one that has none, as it is."""
-    if "&" not in caption and "<" not in caption:
-        return caption
-    text = caption
+    """Return a caption without HTML's entities and tags and what nobody sees; one that has none, as it is."""
+    text = seen(caption)
+    if "&" not in text and "<" not in text:
+        return text
     for _ in range(2):  # pages hold "&amp;quot;" too
         text = _ENTITY.sub(lambda found: unescape(found[0]), text)
-    text = _TAG.sub("", _BREAK.sub(" ", text))
+    text = seen(_TAG.sub("", _BREAK.sub(" ", text)))
     return caption if text == caption else " ".join(text.split())
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from pairwright.generators.language.import_spacy import import_lemminflect
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.language.unseen import seen
 
 _UNIVERSAL: Final = {
     **dict.fromkeys(("NN", "NNS"), "NOUN"),
@@ -76,9 +77,11 @@ _BASE_FORMS: Final = frozenset(("NN", "NNP", "JJ", "RB", "VB", "WRB"))
 def lemma(word: str, tag: str) -> str:
     """Return the dictionary form of ``word`` as tagged, in lower case; the word itself when it is one already.
 
+    Letters that nobody sees are none of it.
+
     Source: lemminflect's dictionary; see the module for the exceptions.
     """
-    lower = word.lower()
+    lower = (seen(word) or word).lower()
     if tag in {"NNS", "NNPS"} and lower in _PLURALS:
         return _PLURALS[lower]
     if (lower, tag) in _VERBS:

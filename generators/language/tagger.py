@@ -24,6 +24,7 @@ from pairwright.datasets.one_thread import one_thread
 from pairwright.generators.language.import_spacy import import_spacy
 from pairwright.generators.language.lemmas import is_common_noun, with_lemmas
 from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.language.unseen import Places, has_unseen, seen
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -66,9 +67,9 @@ class SpacyTagger:
 
 
 def _readable(text: str) -> str:
-    """Return a text of the same length as the tagger knows texts: CAPITALS would make it see names everywhere."""
+    """Return what one sees of a text, in the same length, as the tagger knows texts: CAPITALS seem names to it."""
     # Half a surrogate pair, which torn files hold, is no text to spaCy; another sign stands in, at the same place.
-    whole = text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
+    whole = text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", seen(text))
     if whole[1:].islower() or not _shouts(whole):
         return whole
     lower = whole.lower()
@@ -86,9 +87,13 @@ def _tokens(source: str, doc: "Doc") -> list[Token]:
     strings = doc.vocab.strings
     rows = doc.to_array(["IDX", "LENGTH", "TAG", "IS_SPACE"]).tolist()
     found = [row for row in rows if not row[3]]
-    words = [source[at : at + length] for at, length, _, _ in found]
+    spans = [(row[0], row[0] + row[1]) for row in found]
+    if has_unseen(source):
+        places = Places(source)
+        spans = [places.written(*span) for span in spans]
+    words = [source[start:end] for start, end in spans]
     tags = [strings[row[2]] for row in found]
-    return with_lemmas(words, [row[0] for row in found], _without_false_names(words, tags))
+    return with_lemmas(words, [start for start, _ in spans], _without_false_names(words, tags))
 
 
 def _without_false_names(words: Sequence[str], tags: list[str]) -> list[str]:

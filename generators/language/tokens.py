@@ -15,11 +15,11 @@ class Token:
 
     Attributes:
         text: as written, ``source[start:end]``.
-        start: first code point in the source text.
+        start: first code point in the source text. What nobody sees (`language.unseen`) begins and ends no token.
         end: one past the last code point.
         tag: Penn Treebank tag (NN, NNS, JJ, IN, VBG, ...).
         pos: universal tag (NOUN, ADJ, ADP, VERB, ...).
-        lemma: dictionary form, lower case.
+        lemma: dictionary form, lower case, of what one sees.
     """
 
     text: str

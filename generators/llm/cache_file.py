@@ -75,11 +75,13 @@ def open_file(path: Path, *, create: bool) -> sqlite3.Connection:
     """
     if not create and not path.exists():
         raise StorageError(f"{path}: there is no cache. Check the path.")
+    if not create and path.is_file() and not path.stat().st_size:
+        raise StorageError(f"{path}: an empty file, no cache of answers. Check the path; nothing was written to it.")
     with translated(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
-            _check(connection, path)
+            _check(connection, path, create=create)
             _make_ready(connection, path)
         except BaseException:
             connection.close()
@@ -87,11 +89,11 @@ def open_file(path: Path, *, create: bool) -> sqlite3.Connection:
         return connection
 
 
-def _check(connection: sqlite3.Connection, path: Path) -> None:
+def _check(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
     with transaction(connection, "BEGIN"):  # one view of the file: another process may be making it meanwhile
         version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if application != APPLICATION_ID and (application or version or tables):
+    if application != APPLICATION_ID and (application or version or tables or not create):
         raise StorageError(f"{path}: a database, but no cache of answers. Give another path.")
     if version > SCHEMA_VERSION:
         raise StorageError(

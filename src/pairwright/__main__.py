@@ -1,6 +1,20 @@
-"""``python -m pairwright`` is the command ``pairwright``."""
+"""``python -m pairwright`` is the command ``pairwright``, and both begin here.
 
-from pairwright.cli.main import run
+The command line is imported inside, so that Ctrl-C while Python still imports it ends as at any other time.
+"""
+
+import sys
+
+
+def run() -> None:
+    """Run the command line; see `pairwright.cli.main.run`."""
+    try:
+        from pairwright.cli.main import run as command
+    except KeyboardInterrupt:
+        print("pairwright: stopped before anything was done.", file=sys.stderr)  # noqa: T201 - errors go to stderr
+        sys.exit(130)
+    command()
+
 
 if __name__ == "__main__":
     run()

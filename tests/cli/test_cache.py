@@ -1,7 +1,9 @@
 """``pairwright cache``, as a user calls it."""
 
 import json
+import sqlite3
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -144,3 +146,21 @@ def test_a_cache_that_is_not_there_is_an_error_and_none_is_made(run: Run, tmp_pa
     assert done.returncode == 1
     assert "there is no cache" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("verb", [["info"], ["export", "--out", "a.jsonl"], ["prune", "--model", "small"]])
+@pytest.mark.parametrize("tables", [False, True])
+def test_what_is_no_cache_yet_is_told_and_left_as_it_is(
+    run: Run, tmp_path: Path, verb: list[str], *, tables: bool
+) -> None:
+    path = tmp_path / "llm-cache.sqlite"
+    path.touch()
+    if tables:
+        with closing(sqlite3.connect(path)) as database:
+            database.executescript("CREATE TABLE a (b); DROP TABLE a")
+    before = path.read_bytes()
+    done = run("cache", verb[0], path.name, *verb[1:], ok=False)
+    assert done.returncode == 1
+    assert "no cache of answers" in done.stderr
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

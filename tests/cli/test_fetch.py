@@ -51,6 +51,14 @@ def test_nothing_fetched_is_a_failure(run: Run, tmp_path: Path) -> None:
     assert "Nothing was fetched" in done.stderr
 
 
+@needs_img2dataset
+def test_where_nothing_came_there_is_nothing_to_exclude(run: Run, tmp_path: Path) -> None:
+    pairs = table(tmp_path / "pairs.jsonl", ["http://127.0.0.1:1/x.jpg"])
+    (tmp_path / "val.txt").write_text("a dog\n")
+    done = run("fetch", pairs, "--out", "images", "--exclude", "val.txt", "--json", ok=False)
+    assert (done.returncode, json.loads(done.stdout)["rejected"]) == (1, {"refused_address": 1})
+
+
 def test_impossible_options_and_foreign_folders_are_told(run: Run, tmp_path: Path) -> None:
     pairs = table(tmp_path / "pairs.jsonl", ["http://a.example/x.jpg"])
     assert run("fetch", pairs, "--out", "images", "--quality", 400, ok=False).returncode == 2

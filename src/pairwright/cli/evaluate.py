@@ -91,7 +91,9 @@ def embeddings(
     except FileNotFoundError:
         raise InputError("no such file", where=str(file), mend="Check the path.") from None
     except (ValueError, OSError, EOFError) as error:
-        raise InputError(f"cannot be read ({error})", where=str(file), mend="Save it with numpy.save.") from None
+        # NumPy takes whatever is no array for a pickle, and advises to trust it.
+        said = "it holds objects, or no array at all" if "pickle" in str(error) else str(error)
+        raise InputError(f"cannot be read ({said})", where=str(file), mend="Save it with numpy.save.") from None
     if not isinstance(loaded, np.ndarray):
         raise InputError("several arrays in one file", where=str(file), mend="Save one with numpy.save.")
     rows = unit_rows(loaded, str(file))

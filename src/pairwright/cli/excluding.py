@@ -14,14 +14,18 @@ def exclusion_of(paths: Sequence[str], by: "Sequence[By]" = ()) -> "Exclusion | 
         paths: pairs, folders of images, or ``.txt`` lists.
         by: what pairs are known by; the usual when empty.
     """
+    from pairwright.cli.console import note
+    from pairwright.datasets.choices import refuse_unknown
+    from pairwright.indexes.exclusion import ALL, USUAL, read_exclusions
+
+    refuse_unknown("cannot exclude by", by, ALL)
     if not paths:
         return None
-    from pairwright.cli.console import note
-    from pairwright.indexes.exclusion import USUAL, read_exclusions
 
     whole = read_exclusions(paths, by or USUAL)
     assert whole is not None
     counts = ", ".join(f"{count:,} by {name}" for name, count in whole.sizes.items())
+    skipped = f"; passed over {told}" if (told := whole.skipped.told()) else ""
     unread = f"; {whole.unread:,} images could not be read and are not compared" if whole.unread else ""
-    note(f"Leaving out what {' and '.join(paths)} hold{'s' * (len(paths) == 1)}: {counts}{unread}")
+    note(f"Leaving out what {' and '.join(paths)} hold{'s' * (len(paths) == 1)}: {counts}{skipped}{unread}")
     return whole

@@ -94,6 +94,7 @@ def _options(
 
 
 _INTERRUPTED = 130  # what Typer makes of Ctrl-C
+_STOPPED = "stopped. What is done is kept: start the same command again to go on."
 
 
 def run() -> None:
@@ -105,8 +106,10 @@ def run() -> None:
         _fail(str(error), error.exit_code)
     except SystemExit as end:
         if end.code == _INTERRUPTED:
-            _fail("stopped. What is done is kept: start the same command again to go on.", _INTERRUPTED)
+            _fail(_STOPPED, _INTERRUPTED)
         raise
+    except KeyboardInterrupt:  # while Typer itself makes ready
+        _fail(_STOPPED, _INTERRUPTED)
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is wrong. Closing stdout must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

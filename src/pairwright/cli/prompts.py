@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -232,9 +233,10 @@ def _sample(written: str) -> dict[str, Any]:
     from pairwright.generators.prompting.values import values_of
 
     if written != "-" and not written.lstrip().startswith("{"):
-        for batch in batches(text_options(written, "", "", explode=False, on_error="stop")):
-            for pair in batch.pairs[:1]:
-                return values_of(pair)
+        options = replace(text_options(written, "", "", explode=False, on_error="skip"), batch_size=1)
+        pairs = (pair for batch in batches(options) for pair in batch.pairs)
+        for pair in pairs:
+            return values_of(pair)
         raise UsageError(f"{written}: it holds no pair.")
     try:
         given = json.loads(sys.stdin.read() if written == "-" else written)

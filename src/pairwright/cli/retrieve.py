@@ -158,6 +158,8 @@ def _check_endings(out: Path, pairs: Path | None, report: Path | None) -> None:
     for path, endings in ((out, (".parquet", ".jsonl", ".csv")), (pairs, (".parquet",)), (report, (".html",))):
         if path is not None and path.suffix not in endings:
             raise UsageError(f"{path}: write to a file that ends in {', '.join(endings)}.")
+    if pairs is not None and pairs.resolve() == out.resolve():
+        raise UsageError(f"{out}: named by --out and by --pairs; the pairs would replace the hits. Name another file.")
 
 
 def _reader(rerank: str | None, model: str, opened: "IndexFolder", device: str) -> "Reader | None":

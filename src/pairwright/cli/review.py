@@ -11,7 +11,7 @@ import typer
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from pairwright.filters.review.rows import ReviewRows
@@ -87,6 +87,8 @@ def review(
         _report(rows, report, reviewer, as_json=as_json)
     elif apply_ is not None and out is not None:
         refuse_overwriting(out, str(input_), str(apply_))
+        if rows.frame.is_empty():
+            raise InputError("there are no rows", where=str(input_), mend="Give captions with negatives.")
         tell_replaced(out)
         result = _applied(rows, apply_, out, reviewer, only_reviewed=only_reviewed, only_kept=only_kept)
         emit(result, _applied_lines(result), as_json=as_json)

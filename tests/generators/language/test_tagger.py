@@ -13,6 +13,7 @@ from pairwright.datasets.errors import InputError, MissingResource, UsageError
 from pairwright.generators.language import tagger
 from pairwright.generators.language.tagger import CARRIED, load_tagger, tagger_status
 from pairwright.generators.language.treebank import read_treebank
+from pairwright.generators.language.unseen import has_unseen, seen
 from tests.examples import examples
 
 CAPTIONS = {
@@ -45,12 +46,14 @@ def test_tokens_carry_universal_tags_and_lemmas() -> None:
 @settings(max_examples=examples(100))
 @given(st.lists(st.text(max_size=60), max_size=4))
 def test_spans_are_the_text_in_order_without_overlap(texts: list[str]) -> None:
-    """Any text at all: each token is what its span says, spaces apart nothing is lost."""
+    """Any text at all: each token is what its span says, spaces and letters that nobody sees apart nothing is lost."""
     for text, tokens in zip(texts, load_tagger().tag(texts), strict=True):
         assert all(text[token.start : token.end] == token.text for token in tokens)
         assert all(left.end <= right.start for left, right in pairwise(tokens))
         assert not any(token.text.isspace() or not token.tag for token in tokens)
-        assert "".join("".join(token.text for token in tokens).split()) == "".join(text.split())
+        words = "".join(token.text for token in tokens)
+        assert "".join(seen(words).split()) == "".join(seen(text).split())
+        assert has_unseen(text) or "".join(words.split()) == "".join(text.split())
 
 
 def test_lone_surrogates_and_very_long_texts_do_not_stop_it() -> None:

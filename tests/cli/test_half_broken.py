@@ -1,0 +1,188 @@
+"""What newcomers bring: half-broken inputs of the smaller commands are told, and nothing of them is lost unseen."""
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pairwright.datasets.exports.source import from_records
+from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
+from pairwright.datasets.shards import write_shards
+from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+from tests.cli.conftest import Run
+
+MIXED = [{"caption": "a dog on a bed"}, {"caption": {"en": "a cat"}}, {"caption": None}, {"key": "only"}]
+
+
+def lines(path: Path, *rows: object) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def index(run: Run, tmp_path: Path) -> Path:
+    lines(tmp_path / "pool.jsonl", *({"caption": f"a {thing} on a bed"} for thing in ("dog", "cat", "hat")))
+    run("index", "build", "pool.jsonl", "--out", "index")
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    """A build of two parts and two shards, with its manifest."""
+    folder, maker = tmp_path / "build", Origin("trial", 1)
+    pairs = [Pair(pair_key("trial", str(n), f"a dog {n}"), f"a dog {n}", source="trial") for n in range(2)]
+    rows = [
+        Annotation(annotation_id(p.key, "hard_negative", maker, "0", f"a cat {n}"), p.key, "hard_negative", maker,
+                   "replace", "object", f"a cat {n}", p.caption)
+        for n, p in enumerate(pairs)
+    ]  # fmt: skip
+    for number, (pair, row) in enumerate(zip(pairs, rows, strict=True)):
+        PAIRS.write([pair], folder / "pairs" / f"{number:05d}.parquet")
+        ANNOTATIONS.write([row], folder / "annotations" / f"negatives-{number:05d}.parquet")
+    shards = folder / "shards"
+    write_shards(from_records(pairs, rows).samples(), shards, max_samples=1)
+    named = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file()]
+    (folder / "manifest.json").write_text(json.dumps({"files": {name: {} for name in named}}))
+    return folder
+
+
+def test_rows_of_evaluation_data_that_exclude_nothing_are_counted(run: Run, index: Path, tmp_path: Path) -> None:
+    lines(tmp_path / "val.jsonl", *MIXED)
+    (tmp_path / "q.txt").write_text("a dog\n")
+    done = run("retrieve", "--index", index, "--queries", "q.txt", "--out", "h.jsonl", "--exclude", "val.jsonl")
+    assert "passed over 3 rows (empty_caption 1, missing_column 1, wrong_type 1)" in done.stderr
+
+
+@pytest.mark.parametrize("verb", [("retrieve", "--index", "index", "--out", "h.jsonl"), ("index", "check", "index")])
+def test_no_option_is_named_that_the_command_does_not_have(
+    run: Run, index: Path, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    lines(tmp_path / "q.jsonl", *MIXED)
+    done = run(*verb, "--queries", "q.jsonl", ok=False)
+    assert (done.returncode, "q.jsonl:2: wrong_type" in done.stderr) == (1, True)
+    assert "--on-error" not in done.stderr
+
+
+def test_pairs_do_not_replace_the_hits(run: Run, index: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("a dog\n")
+    asked = ("retrieve", "--index", index, "--queries", "q.txt", "--out", "h.parquet")
+    done = run(*asked, "--pairs", "./h.parquet", ok=False)
+    assert (done.returncode, "Name another file" in done.stderr) == (2, True)
+    assert not (tmp_path / "h.parquet").exists()
+    done = run(*asked, "--exclude-by", "foo", ok=False)
+    assert (done.returncode, "cannot exclude by foo" in done.stderr) == (2, True)
+
+
+def test_what_is_no_array_is_told_without_advice_to_trust_it(run: Run, index: Path, tmp_path: Path) -> None:
+    (tmp_path / "q.txt").write_text("a dog\n")
+    lines(tmp_path / "labels.jsonl", {"kind": "a"})
+    searched = ("retrieve", "--index", index, "--queries", "q.txt", "--out", "h.jsonl", "--query-vectors", "q.txt")
+    for arguments in (searched, ("evaluate", "embeddings", "q.txt", "--labels", "labels.jsonl", "--by", "kind")):
+        done = run(*arguments, ok=False)
+        assert done.returncode == 1
+        assert "Save it with numpy.save." in done.stderr
+        assert "pickle" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"images": [{"id": 1}]}, "it has images, but no list annotations"),
+        ({"annotations": [{"image_id": 1, "caption": "a dog"}]}, "it has annotations, but no list images"),
+        ({"info": {}, "rows": []}, "an object with info, rows"),
+        (5, "no list and no object"),
+    ],
+)
+def test_json_of_no_known_kind_is_told_by_what_it_has(run: Run, tmp_path: Path, content: object, said: str) -> None:
+    (tmp_path / "val.json").write_text(json.dumps(content))
+    done = run("index", "build", "val.json", "--out", "index", ok=False)
+    assert (done.returncode, said in done.stderr) == (1, True)
+
+
+def test_a_list_where_sugarcrepe_has_an_object_is_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text(json.dumps([{"caption": "a dog", "negative_caption": "a cat"}]))
+    done = run("validate", "rows.json", "--out", "out.jsonl", ok=False)
+    assert "write a list of rows as .jsonl" in done.stderr
+    lines(tmp_path / "rows.jsonl", {"caption": None, "negative": "a cat"})
+    assert "no caption (caption is empty)" in run("validate", "rows.jsonl", "--out", "out.jsonl", ok=False).stderr
+
+
+@pytest.mark.parametrize(
+    "verb", [("review", "none.jsonl", "--apply", "none.jsonl", "--out", "out.json"),
+             ("export", "none.jsonl", "--to", "llava", "--out", "out.json")]
+)  # fmt: skip
+def test_of_no_rows_nothing_is_written(run: Run, tmp_path: Path, verb: tuple[str, ...]) -> None:
+    (tmp_path / "none.jsonl").touch()
+    (tmp_path / "out.json").write_text("earlier")
+    done = run(*verb, ok=False)
+    assert (done.returncode, "there are no rows" in done.stderr) == (1, True)
+    assert (tmp_path / "out.json").read_text() == "earlier"
+
+
+@pytest.mark.parametrize("part", ["pairs/00001.parquet", "annotations", "shards/00001.tar"])
+def test_a_build_that_lacks_files_is_not_taken_for_whole(run: Run, build: Path, part: str) -> None:
+    assert json.loads(run("export", build, "--to", "sugarcrepe", "--out", "a.json", "--json").stdout)["rows"] == 2
+    gone = build / part
+    if gone.is_dir():
+        shutil.rmtree(gone)
+    else:
+        gone.unlink()
+    for verb in (("export", build, "--to", "sugarcrepe", "--out", "b.json"), ("inspect", build)):
+        done = run(*verb, ok=False)
+        assert (done.returncode, f"missing that manifest.json names, first {part}" in done.stderr) == (1, True)
+
+
+def test_shards_that_lack_some_are_not_taken_for_all(run: Run, build: Path, tmp_path: Path) -> None:
+    shards = tmp_path / "alone"
+    shutil.copytree(build / "shards", shards)
+    (shards / "00001.tar").unlink()
+    done = run("inspect", shards, ok=False)
+    assert (done.returncode, "1 of 2 shards that sizes.json names are missing" in done.stderr) == (1, True)
+    assert run("inspect", f"{shards}/{{00000..00000}}.tar").returncode == 0
+
+
+def test_verify_looks_at_the_shards_that_are_there(run: Run, build: Path) -> None:
+    (build / "shards" / "00001.tar").unlink()
+    (build / "shards" / "00000.tar").write_bytes(b"torn")
+    done = run("verify", build / "shards", ok=False)
+    assert done.returncode == 1
+    assert "sizes.json does not name the shards of the folder" in done.stdout
+    assert "00000.tar" in done.stdout
+
+
+@pytest.mark.parametrize("manifest", [{}, {"files": 5, "stages": {}, "config": {}, "shards": {}, "environment": {}}])
+def test_a_manifest_that_tells_nothing_is_told_by_diff(run: Run, build: Path, manifest: object) -> None:
+    (build / "manifest.json").write_text(json.dumps(manifest))
+    done = run("diff", build, build, ok=False)
+    assert (done.returncode, "manifest.json: tells no files" in done.stderr) == (1, True)
+
+
+def test_scores_that_are_lists_are_rows_without_a_score(run: Run, tmp_path: Path) -> None:
+    columns = {"s_caption": [[1.0], [0.5]], "s_negative": [0.5, 0.1], "type": [["a"], ["b"]]}
+    pl.DataFrame(columns).write_parquet(tmp_path / "scores.parquet")
+    done = run("evaluate", "scores", "scores.parquet", ok=False)
+    assert "2 rows lack s_caption or s_negative" in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_texts_of_a_build_are_exported_when_all_its_shards_are_removed(run: Run, build: Path) -> None:
+    shutil.rmtree(build / "shards")
+    assert json.loads(run("export", build, "--to", "sugarcrepe", "--out", "a.json", "--json").stdout)["rows"] == 2
+
+
+def test_shards_from_elsewhere_are_told_how_to_be_read(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a dog")
+    with tarfile.open(tmp_path / "laion.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+        tar.add(tmp_path / "a.txt", "a.txt")
+    done = run("inspect", "laion.tar", ok=False)
+    assert "sample a has no .json" in done.stderr
+    assert "Shards from elsewhere are read as the input of a build." in done.stderr
+
+
+def test_a_prompt_is_shown_on_the_first_pair_whatever_comes_behind(run: Run, tmp_path: Path) -> None:
+    lines(tmp_path / "mixed.jsonl", *reversed(MIXED), *MIXED)
+    done = run("prompts", "render", "swap-object", "--on", "mixed.jsonl")
+    assert 'Caption: "a dog on a bed"' in done.stdout
