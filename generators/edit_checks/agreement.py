@@ -6,7 +6,7 @@ about which tags leave no doubt: where a subject is joined to others behind a pr
 of"), nothing is said of its verb.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -88,6 +88,12 @@ def mended(source: Sequence[Token], text: Sequence[Token], thesaurus: Thesaurus)
         token = text[slip.at]
         made[slip.at] = Token(slip.word, token.start, token.end, _tag(token, slip.word), token.pos, token.lemma)
     return made
+
+
+def mends_the_source(source: Sequence[Token], places: Iterable[int], thesaurus: Thesaurus) -> bool:
+    """Whether one of the words at these places was wrong in the source already: nobody asked for that to be mended."""
+    found = frozenset(places)
+    return bool(found) and any(slip.at in found for slip in _slips(source, thesaurus))
 
 
 def with_words(text: Sequence[Token], words: dict[int, Token]) -> list[Token]:

@@ -25,7 +25,7 @@ from typing import Final
 
 from pairwright.datasets.records import Edit
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edit_checks.agreement import mended, tagged_as, with_words
+from pairwright.generators.edit_checks.agreement import mended, mends_the_source, tagged_as, with_words
 from pairwright.generators.edit_checks.alignment import Hunk, differences
 from pairwright.generators.edit_checks.kinds import OBJECT, RELATION, Asked, Stretch, denies
 from pairwright.generators.edit_checks.places import (
@@ -197,6 +197,8 @@ class EditChecks:
         reason = self._one_span(caption, asked, source, new, main) or not_agreement(agreeing, main, source)
         if reason:
             return reason
+        if mends_the_source(source, (at for hunk in agreeing for at in range(hunk.start, hunk.end)), self._thesaurus):
+            return "repaired"
         changes = [changes_of_hunk(source, new, hunk, self._is_name) for hunk in (main, *agreeing, *along)]
         agreed = {at for hunk in (main, *agreeing) for _, at in hunk.agreed}
         if grown:

@@ -648,3 +648,16 @@ def test_reasons_go_from_nothing_there_to_nearly() -> None:
 def test_what_others_say_is_no_negative_by_whatever_name(text: str, asked: str, other: str) -> None:
     assert check("A dog on a bed", text, asked).reason == ""
     assert check("A dog on a bed", text, asked, other).reason == "true_of_image"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("The boys is with a dog", "The boys are with a cat"),
+        ("There is two dogs on a bed", "There are two dogs on a couch"),
+    ],
+)
+def test_a_source_that_was_wrong_is_not_mended_along_with_the_edit(source: str, text: str) -> None:
+    assert check(source, text, "replace-object").reason == "repaired"
+    kept = text.replace(" are ", " is ")
+    assert (check(source, kept, "replace-object").reason, check(source, kept, "replace-object").mended) == ("", 0)
