@@ -133,11 +133,7 @@ class ImageWords:
         """
         adjectives, nouns = frozenset(same_concept(adjective)), {noun, plural_of(noun)}
         lines = self.others if elsewhere else (self.own, *self.others)
-        return any(
-            _stands_before(words, adjectives, nouns) or _is_told(words, adjectives, nouns)
-            for words in lines
-            if not adjectives.isdisjoint(words)
-        )
+        return any(_stands_before(words, adjectives, nouns) or _is_told(words, adjectives, nouns) for words in lines)
 
     def is_number(self, noun: str, number: int) -> bool:
         """Whether ``number`` things of that noun may be all there are: no crowd, no caption that hints at another.
@@ -197,8 +193,10 @@ def _plurals(noun: str) -> frozenset[str]:
 
 def _is_told(words: tuple[str, ...], adjectives: frozenset[str], nouns: set[str]) -> bool:
     """Whether one of the nouns is said to be one of the adjectives: "the dog is | black"."""
-    ends = (at for at, word in enumerate(words) if word in _BE and words[at - 1] in nouns and at)
-    return any(not adjectives.isdisjoint(words[at + 1 : at + _REACH]) for at in ends)
+    if adjectives.isdisjoint(words):
+        return False
+    told = (at for at in range(1, len(words)) if words[at] in _BE and words[at - 1] in nouns)
+    return any(not adjectives.isdisjoint(words[at + 1 : at + _REACH]) for at in told)
 
 
 def _holds(words: tuple[str, ...], wording: str) -> bool:
