@@ -8,7 +8,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from pairwright.datasets.contents import EDITED_KINDS
-from pairwright.generators.balance import BINS, Account, word_put_in
+from pairwright.generators.balance import BINS, Account
+from pairwright.generators.new_words import words_put_in
 
 NEGATIVE, POSITIVE = "hard_negative", "hard_positive"
 
@@ -73,10 +74,12 @@ def with_scores(frame: pl.DataFrame, scores: Mapping[str, pl.Series]) -> pl.Data
     return frame.with_columns(scores=pl.concat_list(old, added).list.eval(pl.element().sort_by(name)))
 
 
-def new_words(frame: pl.DataFrame) -> list[str]:
-    """Return the word that the edits of each row put in, as `balance.new_word` does."""
-    afters = frame["edit"].list.eval(pl.element().struct.field("to")).to_list()
-    return [word_put_in(form, each) for form, each in zip(frame["form"].to_list(), afters, strict=True)]
+def new_words(frame: pl.DataFrame) -> list[tuple[str, ...]]:
+    """Return the words that the edits of each row put in, as `generators.new_words` does."""
+    sides = (frame["edit"].list.eval(pl.element().struct.field(side)).to_list() for side in ("from", "to"))
+    edits = ([*zip(*both, strict=True)] for both in zip(*sides, strict=True))
+    forms, targets = frame["form"].to_list(), frame["target"].to_list()
+    return [words_put_in(*row) for row in zip(forms, targets, edits, strict=True)]
 
 
 def numbers_of(frame: pl.DataFrame, name: pl.Expr) -> dict[str, int]:
@@ -93,7 +96,11 @@ def add_to_account(account: Account, frame: pl.DataFrame) -> None:
     account.tally.kept.update(numbers_of(kept, pl.col("tally")))
     for name, reason, number in rejected.group_by("tally", "reason").len().iter_rows():
         account.tally.rejected[name][reason] += number
-    put_in = kept.select("type", word=pl.Series(new_words(kept), dtype=pl.String)).filter(pl.col("word") != "")
+    put_in = (
+        kept.select("type", word=pl.Series(new_words(kept), dtype=pl.List(pl.String)))
+        .explode("word")
+        .drop_nulls("word")
+    )
     for type_, word, number in put_in.group_by("type", "word").len().iter_rows():
         account.words[type_][word] += number
     edits = kept.select("type", "edit", length=pl.col("source_text").str.len_chars()).explode(

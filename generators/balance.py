@@ -3,6 +3,7 @@
 Both are operations over a set, done after the makers in the order of keys, which are hashes: so what is left is a fair
 sample, the same for any order and any number of parts in which rows were made. Of each type as many rows are left as
 quota and cap allow together, and both hold of what is *left*: of n rows of a type no word is in more than share x n.
+(Of rows with two new words, `new_words.py`, a few more might be left: each is counted with all that have one of its words.)
 A word may always be in one row, though: in a set of fewer than 1 / share rows (20, for 0.05) each word stands once.
 What goes is rejected with a reason, `overused_word` or `over_quota`; a hard positive that only rejected negatives named
 goes too, as `without_negative`.
@@ -14,7 +15,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -22,15 +22,15 @@ import polars as pl
 
 from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation
+from pairwright.generators.new_words import new_words
 from pairwright.generators.tally import Tally
-from pairwright.generators.words.claims import claimed
 
 BINS = 10
 LINES: dict[str, pl.DataType] = {
     "key": pl.String(),
     "id": pl.String(),
     "type": pl.Categorical(),
-    "word": pl.Categorical(),
+    "words": pl.List(pl.Categorical()),
 }
 _SHOWN = 20
 _KINDS = {"negatives": "hard_negative", "positives": "hard_positive"}
@@ -71,7 +71,7 @@ class Line:
     key: str
     id: str
     type: str
-    word: str
+    words: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +109,9 @@ class Verdict:
         return {kind: given.as_json() for kind, given in sorted(self.types.items())}
 
 
-def new_word(row: Annotation) -> str:
-    """Return what the edit put in, lower-case without its article or claim; empty for a swap or shuffle, which put in nothing."""
-    return word_put_in(row.form, [edit.after for edit in row.edits])
-
-
-def word_put_in(form: str, afters: Sequence[str]) -> str:
-    """Return `new_word` of a row by its form and what its edits put in."""
-    if form in {"swap", "shuffle"} or not afters:
-        return ""
-    return _word(max(afters, key=len))  # beside it stand articles and verbs that agree with it
-
-
-@lru_cache(maxsize=65_536)
-def _word(longest: str) -> str:
-    words = claimed(longest.lower().strip(" ,")).split()
-    while len(words) > 1 and words[0] in {"a", "an", "with", "and", "near"}:
-        words = words[1:]
-    return " ".join(words)
-
-
 def line_of(row: Annotation) -> Line:
     """Return the line of a kept row."""
-    return Line(row.key, row.id, type_of(row), new_word(row))
+    return Line(row.key, row.id, type_of(row), new_words(row))
 
 
 def judge(lines: Iterable[Line], limits: Limits) -> Verdict:
@@ -139,7 +119,7 @@ def judge(lines: Iterable[Line], limits: Limits) -> Verdict:
 
     The verdict tells of all types that rows or the quotas name.
     """
-    named = [(line.key, line.id, line.type, line.word) for line in lines]
+    named = [(line.key, line.id, line.type, line.words) for line in lines]
     gone, types = judge_lines(pl.DataFrame(named, LINES, orient="row"), limits)
     return Verdict(dict(gone.iter_rows()), types)
 
@@ -157,57 +137,64 @@ def judge_lines(lines: pl.DataFrame, limits: Limits) -> tuple[pl.DataFrame, dict
     gone = [pl.DataFrame(schema={"id": pl.String, "reason": pl.String})]
     types = {kind: Given(quota, 0, 0, None, 0) for kind, quota in limits.quota.items()}
     for kind in lines["type"].unique().cast(pl.String).sort().to_list():
-        rows = lines.filter(pl.col("type") == kind).drop("type")
-        counts = rows.filter(pl.col("word") != "").group_by("word").len()["len"].to_list()
+        rows = _with_places(lines.filter(pl.col("type") == kind).drop("type").sort("key", "id"))
         quota = limits.quota.get(kind)
-        left, most = _size(counts, len(rows), len(rows) if quota is None else min(quota, len(rows)), limits.share)
+        left, most = _size(rows["nth"].to_list(), len(rows) if quota is None else min(quota, len(rows)), limits.share)
         if left == len(rows):
-            types[kind] = Given(quota, len(rows), left, most, max(counts, default=0))
+            types[kind] = Given(quota, len(rows), left, most, _most_used(rows))
             continue
-        judged = _taken(rows.sort("key", "id"), left, most)
+        judged = _taken(rows, left, most, full=left == quota)
         gone.append(judged.filter(pl.col("reason") != "").select("id", "reason"))
-        taken = judged.filter((pl.col("reason") == "") & (pl.col("word") != ""))
-        used = taken.group_by("word").len()["len"].to_list()
-        types[kind] = Given(quota, len(rows), left, most, max(used, default=0))
+        types[kind] = Given(quota, len(rows), left, most, _most_used(judged.filter(pl.col("reason") == "")))
     return pl.concat(gone), types
 
 
-def _taken(rows: pl.DataFrame, left: int, most: int | None) -> pl.DataFrame:
-    """Return rows of one type in their order with the ``reason`` for which each goes, empty for the first ``left`` others."""
-    free = pl.lit(True) if most is None else (pl.col("word") == "") | (pl.col("nth") < most)
-    return (
-        rows.with_columns(nth=pl.int_range(pl.len()).over("word"))
-        .with_columns(free=free)
-        .with_columns(taken=pl.col("free") & (pl.col("free").cum_sum() <= left))
-        .with_columns(used=pl.col("taken").sum().over("word"))
-        .with_columns(
-            reason=pl.when("taken")
-            .then(pl.lit(""))
-            .when(~pl.col("free") & (pl.col("used") == (most or 0)))
-            .then(pl.lit("overused_word"))
-            .otherwise(pl.lit("over_quota"))
-        )
+def _with_places(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with ``nth``: before how many others in their order a row has a word; the most, where it has two."""
+    word = rows.with_row_index("row").select("row", "words").explode("words").drop_nulls()
+    nth = word.with_columns(nth=pl.int_range(pl.len()).over("words")).group_by("row").agg(pl.col("nth").max())
+    return rows.with_row_index("row").join(nth, on="row", how="left", maintain_order="left").drop("row")
+
+
+def _most_used(rows: pl.DataFrame) -> int:
+    """Return in how many rows the word is that most have."""
+    used = rows.select(pl.col("words").explode()).drop_nulls().group_by("words").len()["len"]
+    return max(used.to_list(), default=0)
+
+
+def _taken(rows: pl.DataFrame, left: int, most: int | None, *, full: bool) -> pl.DataFrame:
+    """Return rows of one type in their order with the ``reason`` for which each goes, empty for the first ``left`` others.
+
+    ``full``: that many fill the quota, and what comes after them is over it.
+    """
+    free = pl.lit(True) if most is None else pl.col("nth").is_null() | (pl.col("nth") < most)
+    before = pl.col("free").cum_sum() - pl.col("free")
+    return rows.with_columns(free=free).with_columns(
+        reason=pl.when(pl.lit(full) & (before >= left))
+        .then(pl.lit("over_quota"))
+        .when("free")
+        .then(pl.lit(""))
+        .otherwise(pl.lit("overused_word"))
     )
 
 
-def _size(uses: Sequence[int], rows: int, wanted: int, share: float) -> tuple[int, int | None]:
+def _size(places: Sequence[int | None], wanted: int, share: float) -> tuple[int, int | None]:
     """Return how many rows can be left, ``wanted`` at most, and in how many of them a word may be then.
 
-    A size n is possible when the rows in which no word is beyond the cap *of n* are n or more. The largest such n is
-    found from above: the cap falls with n, so one pass is enough, and a pass in any order then takes exactly n.
+    A size n is possible when the rows that are within the cap *of n* are n or more. The largest such n is found from
+    above: the cap falls with n, so one pass is enough.
 
     Args:
-        uses: of each new word, the rows in which it is.
-        rows: in all.
+        places: of each row, before how many others it has a word; None for one that has none.
         wanted: see above.
         share: of the rows that a word may be in.
     """
     if share >= 1:
         return wanted, None
-    words_with = Counter(uses)  # uses -> words that have as many
-    left_out = accumulate(words_with[times] for times in range(max(uses, default=0) + 1))
-    more = [len(uses) - fewer for fewer in left_out]  # [c]: words with more than c uses
-    within = list(accumulate(more, initial=rows - sum(uses)))  # [c]: rows when no word has more than c
+    at = Counter(0 if place is None else place + 1 for place in places)
+    within = list(
+        accumulate(at[place] for place in range(max(at, default=0) + 1))
+    )  # [c]: rows when no word has more than c
     exact = Fraction(str(share))  # 0.29 of 100 is 29, which the float falls short of
     for size in range(wanted, 0, -1):
         most = max(1, int(exact * size))
@@ -262,9 +249,8 @@ class Account:
                 self._add_kept(kind, row)
 
     def _add_kept(self, kind: str, row: Annotation) -> None:
-        word, places = new_word(row), self.places[kind]
-        if word:
-            self.words[kind][word] += 1
+        places = self.places[kind]
+        self.words[kind].update(new_words(row))
         for edit in row.edits:
             place = edit.before_span[0] / max(len(row.source_text), 1)
             places[min(int(place * BINS), BINS - 1)] += 1

@@ -80,10 +80,10 @@ def _lines_of(files: Sequence[Path], generator: str) -> pl.DataFrame:
     lines = [pl.DataFrame(schema=LINES)]
     for path in files:
         rows = ANNOTATIONS.read_frame(path).filter(limited)
-        word = pl.Series("word", new_words(rows), pl.String)
+        words = pl.Series("words", new_words(rows), pl.List(pl.String))
         lines.append(
-            rows.select("key", "id", type_name().alias("type"), word).cast(
-                {name: LINES[name] for name in ("type", "word")}
+            rows.select("key", "id", type_name().alias("type"), words).cast(
+                {name: LINES[name] for name in ("type", "words")}
             )
         )
     return pl.concat(lines)

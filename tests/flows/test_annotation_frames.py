@@ -19,11 +19,12 @@ from pairwright.flows.annotation_frames import (
     type_name,
     with_scores,
 )
-from pairwright.generators.balance import Account, balanced, new_word
+from pairwright.generators import new_words as words_of
+from pairwright.generators.balance import Account, balanced
 from pairwright.generators.tally import tallied_as
 
 KINDS = ("hard_negative", "hard_negative", "hard_positive", "conversation")
-WORDS = ("dog", "a cat", "Löwe", "with a hat", "")
+WORDS = ("dog", "a cat", "Löwe", "with a hat", "laying next to", "")
 
 
 def annotation(number: int, chance: random.Random) -> Annotation:
@@ -39,7 +40,7 @@ def annotation(number: int, chance: random.Random) -> Annotation:
         kind,
         Origin(chance.choice(["rules-negatives", "llm-positives"]), 1),
         chance.choice(["replace", "swap", "shuffle", ""]),
-        chance.choice(["object", "attribute", ""]),
+        chance.choice(["object", "attribute", "relation", ""]),
         chance.choice(["a cat runs", ""]),
         source,
         tuple(edits),
@@ -64,7 +65,7 @@ def test_types_tallies_and_new_words_are_those_of_records(rows: list[Annotation]
     frame = ANNOTATIONS.frame(rows)
     assert frame.select(type_name().alias("name"))["name"].to_list() == [type_of(row) for row in rows]
     assert frame.select(tally_name().alias("name"))["name"].to_list() == [tallied_as(row) for row in rows]
-    assert new_words(frame) == [new_word(row) for row in rows]
+    assert new_words(frame) == [words_of.new_words(row) for row in rows]
 
 
 @given(rows_of, st.randoms(use_true_random=False))

@@ -16,7 +16,7 @@ from pairwright.datasets.records import Annotation
 from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
-from pairwright.generators.balance import new_word
+from pairwright.generators.new_words import new_words
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.registry import BUILT_IN, BuiltIn, Materials
 
@@ -50,7 +50,7 @@ def built(
 
 
 def most_used(rows: list[Annotation]) -> int:
-    return max(Counter(new_word(row) for row in rows).values())
+    return max(Counter(word for row in rows for word in new_words(row)).values())
 
 
 def test_a_quota_holds_over_all_parts_and_the_counts_add_up(captions: Path) -> None:

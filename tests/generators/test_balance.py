@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.records import Annotation, Edit, Origin
-from pairwright.generators.balance import Account, Limits, Line, balanced, judge, limited_kind, line_of, new_word
+from pairwright.generators.balance import Account, Limits, Line, balanced, judge, limited_kind, line_of
+from pairwright.generators.new_words import new_words, words_put_in
 
 RULES = Origin("rules-negatives", 2)
 
@@ -25,6 +26,10 @@ def row(number: int, word: str, *, positive: str = "", kind: str = "hard_negativ
 
 WORDS = ["cat", "cow", "pig", "hen", "owl", ""]
 entries = st.lists(st.tuples(st.sampled_from(["a", "b"]), st.sampled_from(WORDS)), max_size=60)
+entries_of_two = st.lists(
+    st.tuples(st.sampled_from(["a", "b"]), st.sampled_from([*WORDS, "cat cow", "cow pig", "pig cat", "owl cat"])),
+    max_size=60,
+)
 limits = st.builds(
     Limits,
     st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 70)),
@@ -34,7 +39,7 @@ limits = st.builds(
 
 def lines_of(made: list[tuple[str, str]]) -> list[Line]:
     """Return a line for each type and word, with keys in an order of their own."""
-    return [Line(f"k{at * 7919 % 101}", f"i{at}", kind, word) for at, (kind, word) in enumerate(made)]
+    return [Line(f"k{at * 7919 % 101}", f"i{at}", kind, tuple(word.split())) for at, (kind, word) in enumerate(made)]
 
 
 def most_allowed(share: float, rows: int) -> int:
@@ -42,7 +47,7 @@ def most_allowed(share: float, rows: int) -> int:
     return max(1, int(Fraction(str(share)) * rows)) if share < 1 else rows
 
 
-@given(entries, limits, st.randoms(use_true_random=False))
+@given(entries_of_two, limits, st.randoms(use_true_random=False))
 def test_neither_the_order_of_rows_nor_their_parts_change_anything(
     made: list[tuple[str, str]], limits: Limits, chance: Random
 ) -> None:
@@ -53,7 +58,7 @@ def test_neither_the_order_of_rows_nor_their_parts_change_anything(
     assert judge(rows, limits) == judge(shuffled, limits) == judge(chain(shuffled[cut:], shuffled[:cut]), limits)
 
 
-@given(entries, limits)
+@given(entries_of_two, limits)
 def test_what_is_left_is_within_quota_and_cap_and_the_verdict_says_so(
     made: list[tuple[str, str]], limits: Limits
 ) -> None:
@@ -61,8 +66,8 @@ def test_what_is_left_is_within_quota_and_cap_and_the_verdict_says_so(
     verdict = judge(rows, limits)
     for kind in {row.type for row in rows}:
         came = [row for row in rows if row.type == kind]
-        left = [row.word for row in came if row.id not in verdict.gone]
-        used = max((left.count(word) for word in set(left) - {""}), default=0)
+        left = [row.words for row in came if row.id not in verdict.gone]
+        used = max(Counter(chain.from_iterable(left)).values(), default=0)
         assert len(left) <= limits.quota.get(kind, len(came))
         assert used <= most_allowed(limits.share, len(left))
         told = verdict.types[kind]
@@ -94,7 +99,7 @@ def test_a_row_goes_as_over_quota_only_when_the_quota_is_full(made: list[tuple[s
             assert told.used == told.most
 
 
-@given(entries, limits)
+@given(entries_of_two, limits)
 def test_what_is_within_the_limits_stays_when_it_is_judged_again(made: list[tuple[str, str]], limits: Limits) -> None:
     rows = lines_of(made)
     gone = judge(rows, limits).gone
@@ -146,8 +151,31 @@ def test_rejected_rows_take_their_positives_along() -> None:
 
 
 def test_the_word_of_an_edit_leaves_article_and_joint_out() -> None:
-    assert new_word(row(0, "an orange cat")) == "orange cat"
-    assert new_word(row(0, " with a dog")) == "dog"
+    assert new_words(row(0, "an orange cat")) == ("orange cat",)
+    assert new_words(row(0, " with a dog")) == ("dog",)
+
+
+def test_a_relation_puts_in_a_deed_and_a_place_and_what_the_old_one_had_does_not_count() -> None:
+    def put_in(before: str, after: str) -> tuple[str, ...]:
+        return words_put_in("replace", "relation", [(before, after)])
+
+    assert put_in("on", "next to") == ("next to",)
+    assert put_in("standing in", "Laying next to") == ("laying", "next to")
+    assert put_in("sitting next to", "laying next to") == ("laying",)
+    assert put_in("with two", "without any") == ("without",)
+    assert put_in("has a", "has no") == ("no",)
+    assert put_in("at the", "far from the") == ("far from",)
+
+
+def test_a_cap_holds_of_a_place_whatever_is_done_there() -> None:
+    places = ["next to"] * 10 + ["laying next to"] * 10 + ["running next to"] * 10 + [f"word{at}" for at in range(70)]
+    made = [
+        replace(row(number, words), target="relation", key=f"key{number * 37 % 100}")
+        for number, words in enumerate(places)
+    ]
+    gone = judge(map(line_of, made), Limits(share=0.1)).gone
+    left = [each.edits[0].after for each in made if each.id not in gone]
+    assert sum("next to" in words for words in left) <= 0.1 * len(left)
 
 
 def test_an_account_tells_what_was_made_with_which_words_and_where() -> None:
@@ -176,7 +204,7 @@ def test_nothing_but_negatives_and_positives_is_balanced() -> None:
 def test_the_word_of_an_edit_is_not_the_article_that_was_mended_for_it() -> None:
     given_ = row(0, "owl")
     mended = Edit("a", "an", (0, 1), (0, 2))
-    assert new_word(replace(given_, edits=(mended, *given_.edits))) == "owl"
+    assert new_words(replace(given_, edits=(mended, *given_.edits))) == ("owl",)
 
 
 def test_the_word_of_a_claim_is_what_is_claimed() -> None:
@@ -191,4 +219,4 @@ def test_the_word_of_a_claim_is_what_is_claimed() -> None:
         "a cat",
     ):
         edits = (Edit("", text, (5, 5), (5, 5 + len(text))),)
-        assert new_word(replace(row(0, "x"), form="add", edits=edits)) == "cat"
+        assert new_words(replace(row(0, "x"), form="add", edits=edits)) == ("cat",)
