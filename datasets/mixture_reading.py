@@ -29,6 +29,7 @@ from pairwright.datasets.readers.text import lines_of
 from pairwright.datasets.records import Turn
 from pairwright.datasets.rejects import Refused, Reject, reject
 from pairwright.datasets.shards import read_shard
+from pairwright.datasets.wording import COMMAND_LINE, Wording
 
 TalkFormat = Literal["json", "jsonl", "csv", "tsv", "parquet", "shards", "build"]
 LookAt = Literal["off", "exists", "header", "full"]
@@ -64,6 +65,7 @@ class TalkOptions:
         kinds: taken kinds; empty: all.
         split: taken of rows that say their split; empty: all.
         prompt: set below every question that does not end with it; empty: nothing.
+        wording: how these options are called by whoever gives them, for messages.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -71,6 +73,7 @@ class TalkOptions:
     kinds: tuple[str, ...] = ()
     split: str = "train"
     prompt: str = ""
+    wording: Wording = COMMAND_LINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +113,9 @@ class TalkSource:
                 yield f"{self.path}: sample {sample.pair.key}", partial(talks_of_sample, sample)
             return
         root = str(self.root)
+        read = partial(read_jsonl, wording=self.options.wording) if self.format == "jsonl" else _READERS[self.format]
         for file in self.files:
-            for row in _READERS[self.format](file):
+            for row in read(file):
                 yield (
                     row.place,
                     row if isinstance(row, Reject) else partial(talks_of_row, row.fields, self.options.columns, root),
@@ -151,7 +155,7 @@ def find_source(written: str, format_: str, options: TalkOptions) -> TalkSource:
     """
     check_columns(options.columns)
     path = Path(written)
-    found = format_ or _guessed(path, written)
+    found = format_ or _guessed(path, written, options.wording)
     if found == "build":
         files = tuple(sorted(file for part in ("pairs", "annotations") for file in (path / part).glob("*.parquet")))
         return TalkSource("build", path, files, path, options)
@@ -161,12 +165,12 @@ def find_source(written: str, format_: str, options: TalkOptions) -> TalkSource:
             where=written,
             mend="Mix LLaVA JSON, JSON Lines, Parquet, shards, builds.",
         )
-    located = locate(written, "webdataset" if found == "shards" else found)
+    located = locate(written, "webdataset" if found == "shards" else found, options.wording)
     root = Path(options.image_root).absolute() if options.image_root else located.root
     return TalkSource(found, path, located.files, root, options)  # type: ignore[arg-type] # checked above
 
 
-def _guessed(path: Path, written: str) -> str:
+def _guessed(path: Path, written: str, wording: Wording) -> str:
     if path.is_dir() and is_build(path):
         return "build"
     name = written.lower()
@@ -178,7 +182,7 @@ def _guessed(path: Path, written: str) -> str:
         for ending, kind in endings.items():
             if name.endswith(ending):
                 return kind
-    found = guess_format(path)
+    found = guess_format(path, wording)
     return "shards" if found == "webdataset" else found
 
 

@@ -24,11 +24,13 @@ from pairwright.datasets.readers.boxes import BoxUnit
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import check_mapping
 from pairwright.datasets.readers.formats import FIXED_COLUMNS, READERS, Located, locate
+from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.normalise import Normaliser, Rules, Verify
 from pairwright.datasets.readers.rows import Rows
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import REASONS, Reject, reject
+from pairwright.datasets.rejects import Reject, mend_of, reject
 from pairwright.datasets.seen import SeenKeys
+from pairwright.datasets.wording import COMMAND_LINE, Wording
 
 Policy = Literal["stop", "skip"]
 ABSENT = frozenset({"missing_column", "missing_caption"})
@@ -54,6 +56,7 @@ class ReadOptions:
             why it is the default: a broken image would else fail a build at its last stage. ``full`` decodes every
             pixel. ``off`` is for work on texts alone.
         box_unit: of box coordinates; ``guess`` by the rule in `readers/boxes.py`.
+        wording: how these options are called by whoever gives them, for messages.
     """
 
     input: str | tuple[str, ...]
@@ -67,6 +70,7 @@ class ReadOptions:
     batch_size: int = 4096
     verify_images: Verify = "header"
     box_unit: BoxUnit = "guess"
+    wording: Wording = COMMAND_LINE
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,20 +96,20 @@ def read_pairs(options: ReadOptions) -> Iterator[Batch]:
         UsageError: at once, for options that do not fit.
         InputError: at once for inputs that are not there; while iterating, for flaws (see the module's text).
     """
-    check_mapping(options.columns)
+    check_mapping(options.columns, options.wording)
     for name, value, known in (
-        ("on-error", options.on_error, get_args(Policy)),
-        ("verify-images", options.verify_images, get_args(Verify)),
-        ("box-unit", options.box_unit, get_args(BoxUnit)),
+        ("on_error", options.on_error, get_args(Policy)),
+        ("verify_images", options.verify_images, get_args(Verify)),
+        ("box_unit", options.box_unit, get_args(BoxUnit)),
     ):
         if value not in known:
-            raise UsageError(f"--{name} {value}: not one of {', '.join(known)}.")
+            raise UsageError(f"{options.wording.option(name)} {value}: not one of {', '.join(known)}.")
     if options.batch_size < 1:
         raise UsageError(f"batch size {options.batch_size}: at least 1.")
     inputs = (options.input,) if isinstance(options.input, str) else options.input
     if not inputs:
         raise UsageError("no input to read.")
-    located = [locate(written, options.format) for written in inputs]
+    located = [locate(written, options.format, options.wording) for written in inputs]
     if options.instances and any(one.format != "coco" for one in located):
         raise UsageError("instances go with COCO captions; other formats hold their boxes themselves.")
     return _screened(options, located)
@@ -116,6 +120,7 @@ class _Screen:
     """Collects candidates and closes batches: repeated keys and the policy are dealt with there."""
 
     policy: Policy
+    wording: Wording
     seen: SeenKeys = field(default_factory=SeenKeys)
     waiting: list[tuple[str, Pair] | Reject] = field(default_factory=list)
     kept: int = 0
@@ -140,7 +145,7 @@ class _Screen:
                 batch.pairs.append(item[1])
                 continue
             if self.policy == "stop":
-                raise flaw.error()
+                raise flaw.error(self.wording)
             batch.rejects.append(flaw)
             self.first = self.first or flaw
             self.reasons[flaw.reason] += 1
@@ -155,17 +160,17 @@ def _repetition(place: str, pair: Pair) -> Reject:
     return replace(reject(place, reason, detail, pair.caption), source=pair.source)
 
 
-def _nothing_left(first: Reject, reasons: Counter[str]) -> InputError:
+def _nothing_left(first: Reject, reasons: Counter[str], wording: Wording) -> InputError:
     told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
     return InputError(
         f"no row makes a pair ({told}); the first is {first.reason}: {first.detail}",
         where=first.place,
-        mend=REASONS[first.reason],
+        mend=mend_of(first.reason, wording),
     )
 
 
 def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
-    screen = _Screen(options.on_error)
+    screen = _Screen(options.on_error, options.wording)
     empty = True
     for one in located:
         for place, candidate in _candidates(options, one):
@@ -183,18 +188,19 @@ def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
     if screen.waiting:
         yield screen.close()
     if screen.first and not screen.kept:
-        raise _nothing_left(screen.first, screen.reasons)
+        raise _nothing_left(screen.first, screen.reasons, options.wording)
 
 
 def _candidates(options: ReadOptions, one: Located) -> Iterator[tuple[str, Pair | Reject]]:
     """Yield (place, candidate) of one input; flaws of whole files are raised."""
-    rules = Rules(options.columns, options.explode, options.verify_images, options.box_unit, options.source)
+    wording = options.wording
+    rules = Rules(options.columns, options.explode, options.verify_images, options.box_unit, options.source, wording)
     root = Path(options.image_root).absolute() if options.image_root else one.root
     normaliser = Normaliser(rules, root, one.name)
     fixed = one.format in FIXED_COLUMNS
     name = options.source or one.name
     for file in one.files:
-        watch = _Watch()
+        watch = _Watch(wording)
         for row in _reader(options, one.format)(file):
             for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
                 watch.look(candidate, fixed=fixed)
@@ -209,19 +215,23 @@ def _candidates(options: ReadOptions, one: Located) -> Iterator[tuple[str, Pair 
 
 
 def _reader(options: ReadOptions, format_: str) -> Callable[[Path], Rows]:
-    return partial(read_coco, instances=Path(options.instances)) if options.instances else READERS[format_]
+    if options.instances:
+        return partial(read_coco, instances=Path(options.instances))
+    return partial(read_jsonl, wording=options.wording) if format_ == "jsonl" else READERS[format_]
 
 
 def _check_met(normaliser: Normaliser, file: Path) -> None:
     if normaliser.unmet:
         unmet = ", ".join(sorted(normaliser.unmet))
-        raise InputError(f"no row has a column {unmet}", where=str(file), mend="Correct --columns.")
+        mend = f"Correct {normaliser.rules.wording.option('columns')}."
+        raise InputError(f"no row has a column {unmet}", where=str(file), mend=mend)
 
 
 @dataclass
 class _Watch:
     """Tells a file in which no row at all has a caption from one in which some rows have none."""
 
+    wording: Wording
     first: Reject | None = None
     others: bool = False
 
@@ -229,10 +239,10 @@ class _Watch:
         if isinstance(candidate, Pair) or candidate.reason not in ABSENT:
             self.others = True
         elif fixed:  # all rows have the same columns
-            raise candidate.error(of_file=True)
+            raise candidate.error(self.wording, of_file=True)
         else:
             self.first = self.first or candidate
 
     def end(self) -> None:
         if self.first and not self.others:
-            raise self.first.error(of_file=True)
+            raise self.first.error(self.wording, of_file=True)

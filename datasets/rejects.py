@@ -16,8 +16,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.wording import COMMAND_LINE, Wording
 
 EXCERPT_LENGTH = 400
+
+
+def _name_the_column(wording: Wording) -> str:
+    return f"Name the column: {wording.column('caption', 'NAME')}."
+
 
 REASONS = {
     "bad_box": "Give boxes as label and x1, y1, x2, y2 in 0-1, or in pixels with the image's width and height.",
@@ -40,7 +46,7 @@ REASONS = {
     "image_too_large": "Resize the image first.",
     "low_clip_score": "Lower --min-clip-score, or leave it out: image and caption seem to have little to do with each other.",
     "missing_caption": "Put the caption in a .txt beside the image, or `caption` in a .json.",
-    "missing_column": "Name the column: --columns caption=NAME.",
+    "missing_column": _name_the_column(COMMAND_LINE),
     "missing_image": "Put the image there or set the image root; or switch image checks off when only texts are needed.",
     "missing_sample": "Write the shard again; its table says that the sample is there.",
     "near_duplicate": "Nothing is wrong with it: an earlier caption says nearly the same. A higher --near-duplicates keeps more.",
@@ -75,6 +81,11 @@ REASONS = {
 }
 
 
+def mend_of(reason: str, wording: Wording) -> str:
+    """Return what `REASONS` says to do, in the words of one who asks."""
+    return _name_the_column(wording) if reason == "missing_column" else REASONS[reason]
+
+
 @dataclass(frozen=True, slots=True)
 class Reject:
     """A candidate that was not taken.
@@ -95,18 +106,17 @@ class Reject:
     source: str = ""
     of_caption: bool = field(default=False, compare=False)
 
-    def error(self, *, of_file: bool = False) -> InputError:
+    def error(self, wording: Wording = COMMAND_LINE, *, of_file: bool = False) -> InputError:
         """Return this rejection as the error that stops a run.
 
         Args:
+            wording: of whoever asked for the row.
             of_file: the whole file has this flaw, so that setting rows aside would leave none.
         """
-        skip = "" if of_file else SET_ASIDE
-        return InputError(f"{self.reason}: {self.detail}", where=self.place, mend=REASONS[self.reason] + skip)
-
-
-SET_ASIDE = " To set such rows aside: --on-error skip (in a config, on_error: skip)."
-"""What an error of a row adds; commands that have no such option take it away."""
+        mend = mend_of(self.reason, wording)
+        if wording.may_skip and not of_file:
+            mend += f" To set such rows aside: {wording.setting('on_error', 'skip')}."
+        return InputError(f"{self.reason}: {self.detail}", where=self.place, mend=mend)
 
 
 class Refused(Exception):  # noqa: N818 - a signal between finder and reader; it never reaches a user

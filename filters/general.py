@@ -17,6 +17,7 @@ import polars as pl
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.wording import COMMAND_LINE, Wording
 from pairwright.filters.arena import LEAST_GROUPS, LEAST_ROWS, Arena, Leans
 from pairwright.filters.attacks import Attack, Standing
 from pairwright.filters.balancing import Step
@@ -46,6 +47,7 @@ class GeneralOptions:
         rounds: how many are tried at most.
         without: names of attacks that take no part.
         meaning: a classifier of MiniLM's sentence embeddings takes part, where it is installed.
+        wording: how these options are called by whoever gives them, for the advice.
     """
 
     target: float = 0.52
@@ -56,6 +58,7 @@ class GeneralOptions:
     rounds: int = 12
     without: tuple[str, ...] = ()
     meaning: bool = False
+    wording: Wording = COMMAND_LINE
 
 
 def refine_generally(
@@ -90,7 +93,7 @@ def refine_generally(
     demand = entering.demand(options)
     strata = entering.texts.types if options.by_type else [""] * len(entering.order)
     chosen = select(evidence, entering.texts.groups, strata, demand, options.seed)
-    return _outcome(entering, evidence, chosen, demand, options.seed)
+    return _outcome(entering, evidence, chosen, demand, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +155,7 @@ def _guard(corpus: Corpus | None, positives: Sequence[str], options: GeneralOpti
 
 
 def _outcome(
-    entering: _Entering, evidence: Mapping[str, Evidence], chosen: Selection, demand: Demand, seed: int
+    entering: _Entering, evidence: Mapping[str, Evidence], chosen: Selection, demand: Demand, options: GeneralOptions
 ) -> Refinement:
     """Tell what came of a selection: reasons, bounds, and how the attacks stand before and after."""
     types, ids = entering.rows["type"], entering.rows["id"]
@@ -161,7 +164,7 @@ def _outcome(
     bounds = {name: most_rows({name: gap}, demand.target) for name, gap in gaps.items()}
     offered = entering.offered
     counted = Counter(kind for kind, reason in zip(types, reasons, strict=True) if reason != NOT_CHOSEN)
-    total, by_type = _standings(evidence, entering.texts, chosen, counted, seed)
+    total, by_type = _standings(evidence, entering.texts, chosen, counted, options.seed)
     return Refinement(
         kept=np.array([not reason for reason in reasons], np.bool_),
         reasons=tuple(reasons),
@@ -173,7 +176,7 @@ def _outcome(
         bound=min(most_rows(gaps, demand.target) if gaps else offered, offered),
         holds=chosen.holds and bool(chosen.kept.any()),
         history=chosen.rounds,
-        advice="" if chosen.holds else _advice(bounds, demand, chosen, offered),
+        advice="" if chosen.holds else _advice(bounds, demand, chosen, offered, options.wording),
     )
 
 
@@ -245,22 +248,23 @@ def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[Step, ...]:
     )
 
 
-def _advice(bounds: Mapping[str, int], demand: Demand, chosen: Selection, rows: int) -> str:
+def _advice(bounds: Mapping[str, int], demand: Demand, chosen: Selection, rows: int, wording: Wording) -> str:
     kept = int(chosen.kept.sum())
     tight = min(bounds, key=bounds.__getitem__, default="")
     if tight and bounds[tight] < max(demand.least, rows // 10):
         return (
             f"{tight} alone tells nearly all rows: at most {bounds[tight]:,} of {rows:,} can be kept at {demand.target:.0%},"
             f" whatever else is done. Dropping cannot mend rows that all lean one way;"
-            f" generate negatives with --both-sides, so that the positive is edited too."
+            f" generate negatives with {wording.flag('both_sides', 'under negatives')}, so that the positive is edited too."
         )
     if not chosen.told:
         return (
             f"Whether the set holds cannot be told: on {kept:,} rows no attack can be trained and tried on other images."
             f" It takes {LEAST_ROWS} kept rows of {LEAST_GROUPS} images at least."
         )
+    smaller = wording.option("min_keep") + ("" if wording.section else " or --mend format")  # a config has no such key
     return (
         f"No subset of at least {demand.least:,} rows was found on which every attack is within {demand.target:.1%}."
         f" By chance alone an attack on {kept:,} rows is within {0.5 + Z95 / 2 / max(kept, 1) ** 0.5:.1%} in 19 of 20 sets:"
-        f" with fewer than 2,400 rows ask for a larger --target. A smaller --min-keep or --mend format may help too."
+        f" with fewer than 2,400 rows ask for a larger {wording.option('target')}. A smaller {smaller} may help too."
     )

@@ -12,11 +12,13 @@ from typing import Any
 from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.readers.formats import expand_braces, locate
 from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.wording import Wording
 from pairwright.flows.config import BuildConfig
-from pairwright.flows.config_words import in_config_words
 from pairwright.flows.sections import InputSection
 from pairwright.generators.language.tagger import CARRIED, choose_pipeline, tagger_status
 from pairwright.generators.language.wordnet_table import table_path
+
+UNDER_INPUT = Wording("under input")
 
 
 def read_options(section: InputSection) -> ReadOptions:
@@ -31,6 +33,7 @@ def read_options(section: InputSection) -> ReadOptions:
         instances=section.instances,
         on_error=section.on_error,
         verify_images=section.verify_images,
+        wording=UNDER_INPUT,
     )
 
 
@@ -59,8 +62,7 @@ def with_local_inputs(config: BuildConfig, folder: Path) -> BuildConfig:
 
 def input_state(section: InputSection) -> str:
     """Return the state of the files that a build reads its pairs from; errors as in `readers.formats.locate`."""
-    with in_config_words():
-        files = list(locate(section.path, section.format).files)
+    files = list(locate(section.path, section.format, UNDER_INPUT).files)
     files += [table for file in files if file.suffix == ".tar" and (table := file.with_suffix(".parquet")).exists()]
     return file_state([*files, *([Path(section.instances)] if section.instances else [])])
 

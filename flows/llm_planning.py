@@ -14,7 +14,6 @@ from pairwright.datasets.reading import read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.flows.chosen import chosen_pairs
 from pairwright.flows.config import BuildConfig
-from pairwright.flows.config_words import pairs_of_config
 from pairwright.flows.context import Given
 from pairwright.flows.counting import counted
 from pairwright.flows.generating import Request, materials
@@ -110,7 +109,7 @@ def _pairs_of(config: BuildConfig, out: Path) -> Iterator[Pair]:
         for path in sorted((out / "pairs").glob("*.parquet")):
             yield from chosen_pairs(out, path.stem, choice)
         return
-    for batch in pairs_of_config(replace(read_options(config.input), verify_images="off")):
+    for batch in read_pairs(replace(read_options(config.input), verify_images="off")):
         yield from batch.pairs
 
 

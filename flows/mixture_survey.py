@@ -17,13 +17,14 @@ from pairwright.datasets.mixture_choice import Identities
 from pairwright.datasets.mixture_reading import ImageCheck, Passed, TalkOptions, TalkSource, find_source
 from pairwright.datasets.mixture_talks import Talk
 from pairwright.datasets.rejects import Reject, reject
-from pairwright.flows.config_words import in_config_words
+from pairwright.datasets.wording import Wording
 from pairwright.flows.mixture_config import SourceSection
 
 Watch = Callable[[str, int], None]
 """Called now and then with what is going on and how many rows are done."""
 
 EVERY = 1_000
+OF_SOURCE = Wording("of the source")
 _BESIDE_TEXT = 250  # bytes of a packed row besides its texts
 
 
@@ -96,10 +97,6 @@ class Survey:
         Raises:
             InputError: a file that cannot be read, a broken row where they stop the run, or no row that can be taken.
         """
-        with in_config_words("of the source"):
-            return self._read(section)
-
-    def _read(self, section: SourceSection) -> Surveyed:
         source = find_source(section.path, section.format, options_of(section))
         done = Surveyed(section, source)
         # What stands in shards of ours was looked at when they were written; `verify` looks again.
@@ -134,7 +131,7 @@ class Survey:
 
     def _refuse(self, done: Surveyed, flaw: Reject) -> None:
         if done.section.on_error == "stop":
-            raise flaw.error()
+            raise flaw.error(OF_SOURCE)
         done.refused[flaw.reason] += 1
         self.rejected += 1
         if self.rejects:
@@ -144,7 +141,9 @@ class Survey:
 
 def options_of(section: SourceSection) -> TalkOptions:
     """Return how a source is read."""
-    return TalkOptions(section.columns, section.image_root, section.kinds, section.split, section.prompt_text)
+    return TalkOptions(
+        section.columns, section.image_root, section.kinds, section.split, section.prompt_text, OF_SOURCE
+    )
 
 
 def _nothing_in(done: Surveyed) -> InputError:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pairwright.datasets.reading import read_pairs
 from pairwright.flows.config import BuildConfig
-from pairwright.flows.config_words import pairs_of_config
 from pairwright.flows.inputs import read_options, with_local_inputs
 from pairwright.flows.layout import COPIES
 from pairwright.flows.scope import stage_names
@@ -50,7 +50,7 @@ def plan_work(config: BuildConfig, out: Path) -> Work:
     near = with_local_inputs(config, out / COPIES)
     sizes: list[int] = []
     refused = 0
-    for batch in pairs_of_config(replace(read_options(near.input), verify_images="off")):
+    for batch in read_pairs(replace(read_options(near.input), verify_images="off")):
         sizes += (sample_bytes(pair.image, config.shards) for pair in batch.pairs)
         refused += len(batch.rejects)
     shards = plan_shards([("all", sizes)], config.shards.samples, config.shards.megabytes * 2**20)

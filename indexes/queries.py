@@ -27,7 +27,7 @@ import numpy as np
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import SET_ASIDE
+from pairwright.datasets.wording import Wording
 from pairwright.indexes.encoders import Vectors
 
 SLOT = "{}"
@@ -67,11 +67,9 @@ def read_queries(path: Path) -> list[Query]:
     elif ending == ".json" and not _holds_pairs(parsed := _parsed(content, path)):
         queries = class_queries(parsed, where=str(path))
     else:
-        options = ReadOptions(str(path), verify_images="off")
-        try:
-            queries = queries_from_pairs(batch.pairs for batch in read_pairs(options))
-        except InputError as error:  # of queries none may be missing: what they find would be missing too
-            raise InputError(error.what, where=error.where, mend=error.mend.removesuffix(SET_ASIDE)) from None
+        # Of queries none may be missing: what they find would be missing too.
+        options = ReadOptions(str(path), verify_images="off", wording=Wording(may_skip=False))
+        queries = queries_from_pairs(batch.pairs for batch in read_pairs(options))
     if not queries:
         raise InputError("no queries", where=str(path), mend="Give at least one line, or one class and one template.")
     return queries

@@ -1,6 +1,7 @@
 """The shape of the repository: which rooms there are, and which may import which."""
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -125,6 +126,17 @@ def test_nothing_that_is_read_can_run_code(room: str) -> None:
             if called in NEVER_CALLED or called.endswith(".extractall") or (word and given.get(word) is not value):
                 unsafe.append(f"{name}:{node.lineno}: {called}")
     assert unsafe == []
+
+
+def test_readers_name_no_option_by_hand() -> None:
+    """A config is read by the same code, and its writer knows no options: `datasets.wording` names them for both."""
+    by_hand = []
+    for path in [ROOT / "datasets/reading.py", *sorted((ROOT / "datasets/readers").rglob("*.py"))]:
+        texts = (
+            node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant)
+        )
+        by_hand += [(path.name, text.lineno) for text in texts if re.search("--[a-z]", str(text.value))]
+    assert by_hand == []
 
 
 def test_importing_the_package_imports_no_room() -> None:

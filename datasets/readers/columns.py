@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rejects import Refused
+from pairwright.datasets.wording import COMMAND_LINE, Wording
 
 Ranks = tuple[tuple[str, ...], ...]
 
@@ -30,11 +31,12 @@ FIELDS: dict[str, Ranks] = {
 
 
 class Unclear(Exception):  # noqa: N818 - a signal to the reader, which knows the file
-    """Several columns could be meant; ``mend`` says what to write."""
+    """Several columns could be meant by a part; the first is as good as any."""
 
-    def __init__(self, what: str, mend: str) -> None:
-        super().__init__(what)
-        self.what, self.mend = what, mend
+    def __init__(self, part: str, columns: Sequence[str]) -> None:
+        super().__init__(part, columns)
+        self.what = f"{' and '.join(columns)} could each be the {part}"
+        self.part, self.column = part, columns[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +57,16 @@ class Plan:
     extra: tuple[str, ...] = field(default=())
 
 
-def check_mapping(columns: Mapping[str, str]) -> None:
+def check_mapping(columns: Mapping[str, str], wording: Wording = COMMAND_LINE) -> None:
     """Refuse a mapping that names no part of a pair, or one column twice.
 
     Raises:
         UsageError: with the names that there are.
     """
-    refuse_unknown("--columns: no such name:", columns, FIELDS)
+    option = wording.option("columns")
+    refuse_unknown(f"{option}: no such name:", columns, FIELDS)
     if len(set(columns.values())) < len(columns):
-        raise UsageError("--columns: one column is mapped to two names. Map each column once.")
+        raise UsageError(f"{option}: one column is mapped to two names. Map each column once.")
 
 
 def resolve(names: Sequence[str], columns: Mapping[str, str]) -> Plan:
@@ -97,8 +100,7 @@ def _common(part: str, ranks: Ranks, free: set[str], found: Mapping[str, str]) -
     for rank in ranks:
         candidates = [name for name in rank if name in free]
         if len(candidates) > 1:
-            several = " and ".join(candidates)
-            raise Unclear(f"{several} could each be the {part}", f"Choose one: --columns {part}={candidates[0]}.")
+            raise Unclear(part, candidates)
         if candidates:
             return candidates[0]
     return None

@@ -31,6 +31,7 @@ from pairwright.datasets.readers.text import lines_of, parse_json, read_whole
 from pairwright.datasets.readers.webdataset import read_webdataset
 from pairwright.datasets.rejects import Refused
 from pairwright.datasets.unread_pictures import SUFFIXES as UNREAD
+from pairwright.datasets.wording import COMMAND_LINE, Wording
 
 READERS: Mapping[str, Callable[[Path], Rows]] = {
     "coco": read_coco,
@@ -87,7 +88,7 @@ class Located:
     name: str
 
 
-def guess_format(path: str | Path) -> str:
+def guess_format(path: str | Path, wording: Wording = COMMAND_LINE) -> str:
     """Return the format of a file or folder: a name of `READERS` or of `NOT_PAIRS`.
 
     Raises:
@@ -111,22 +112,22 @@ def guess_format(path: str | Path) -> str:
             mend="Unpack it first. As they are, .jsonl.gz, .csv.gz and .tsv.gz are read.",
         )
     if path.suffix.lower() == ".txt":
-        raise _lines_of_text(path)
+        raise _lines_of_text(path, wording)
     raise InputError(
         "the format cannot be told from the name",
         where=str(path),
-        mend=f"Name it: --format {' | '.join(READERS)}.",
+        mend=f"Name it: {wording.choice('format', READERS)}.",
     )
 
 
-def _lines_of_text(path: Path) -> InputError:
+def _lines_of_text(path: Path, wording: Wording) -> InputError:
     """Return what is said of a .txt: it may be a table under another name (Flickr8k's), or lines without a header."""
     _, line = next(lines_of(path), (0, b""))
     words = line.decode("utf-8", "replace").strip()
     format_ = "csv" if "," in words else "tsv"
     names = [name.strip(' "') for name in words.split("," if format_ == "csv" else "\t")]
     if any(name in rank for rank in FIELDS["caption"] for name in names):
-        mend = f"Name it .{format_}, or give --format {format_} (in a config, format: {format_})."
+        mend = f"Name it .{format_}, or give {wording.setting('format', format_)}."
         return InputError(f"a table under the name .txt ({', '.join(names)})", where=str(path), mend=mend)
     header = "image, a tab, and caption" if "\t" in words else "caption"
     mend = f"Put a header above them, the line: {header}; and name the file .tsv."
@@ -213,19 +214,20 @@ def _has(items: list[Any], name: str) -> bool:
     return any(isinstance(item, dict) and name in item for item in items[:100])
 
 
-def locate(written: str, format_: str = "") -> Located:
+def locate(written: str, format_: str = "", wording: Wording = COMMAND_LINE) -> Located:
     """Find the files of an input.
 
     Args:
         written: path or brace pattern, or a URL of one in a store (`remote.py`), which is copied here first.
         format_: a name of `READERS`; empty to guess.
+        wording: of whoever asks.
 
     Raises:
         UsageError: for a format that does not exist.
         InputError: when files are missing, or the format holds no pairs.
     """
     if format_ and format_ not in NOT_PAIRS:
-        refuse_unknown("--format: no such format:", [format_], READERS)
+        refuse_unknown(f"{wording.option('format')}: no such format:", [format_], READERS)
     written = local_copy(written)
     if is_url(written) or written.startswith("pipe:"):
         raise InputError("not a local path", where=written, mend="Download it first.")
@@ -239,7 +241,7 @@ def locate(written: str, format_: str = "") -> Located:
     else:
         files, name = (Path(written),), _stem(Path(written).absolute())
     _refuse_stand_in(files[0])
-    format_ = format_ or guess_format(files[0])
+    format_ = format_ or guess_format(files[0], wording)
     if format_ in NOT_PAIRS:
         raise InputError(f"not a source of pairs: {NOT_PAIRS[format_]}", where=written, mend="Give captions.")
     root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent

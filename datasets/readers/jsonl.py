@@ -7,11 +7,12 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.rows import Row, Rows
 from pairwright.datasets.readers.text import MAX_LINE, lines_of, parse_object
 from pairwright.datasets.rejects import Refused, reject
+from pairwright.datasets.wording import COMMAND_LINE, Wording
 
 _LIST_OF_ROWS = re.compile(rb"\s*\[\s*(?:\{|$)")
 
 
-def read_jsonl(path: Path) -> Rows:
+def read_jsonl(path: Path, wording: Wording = COMMAND_LINE) -> Rows:
     """Yield the rows of a JSON Lines file; places are ``file:line``.
 
     Raises:
@@ -22,7 +23,7 @@ def read_jsonl(path: Path) -> Rows:
         if line.isspace():
             continue
         if first and _LIST_OF_ROWS.match(line):
-            raise _a_list(path)
+            raise _a_list(path, wording)
         first = False
         place = f"{path}:{number}"
         if len(line) > MAX_LINE:
@@ -34,8 +35,8 @@ def read_jsonl(path: Path) -> Rows:
             yield reject(place, flaw.reason, flaw.detail, line[:2000])
 
 
-def _a_list(path: Path) -> InputError:
-    mend = "Name it .json, or give --format json (in a config, format: json)."
+def _a_list(path: Path, wording: Wording) -> InputError:
+    mend = f"Name it .json, or give {wording.setting('format', 'json')}."
     if path.suffix == ".gz":
         mend = "Unpack it and name it .json, or write one object a line."
     return InputError("a JSON list, where each line is to be an object of its own", where=str(path), mend=mend)

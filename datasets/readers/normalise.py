@@ -30,6 +30,7 @@ from pairwright.datasets.readers.text import parse_json, type_name
 from pairwright.datasets.readers.values import identifier_of, json_of, size_of, text_of
 from pairwright.datasets.records import Pair, compact_json, pair_key
 from pairwright.datasets.rejects import Refused, Reject, reject
+from pairwright.datasets.wording import Wording
 
 Verify = Literal["off", "header", "full"]
 
@@ -48,6 +49,7 @@ class Rules:
     verify: Verify
     box_unit: BoxUnit
     source: str
+    wording: Wording
 
 
 @dataclass
@@ -87,7 +89,7 @@ class Normaliser:
         plan = self._plan(row)
         fields = row.fields
         get = _getter(fields)
-        captions, refused = _captions(plan, row)
+        captions, refused = _captions(plan, row, self.rules.wording)
         if not captions:
             return refused
         source_id = identifier_of(get(plan.key), "key")
@@ -99,7 +101,7 @@ class Normaliser:
             width, height = width or seen[0], height or seen[1]
         source = self.rules.source or text_of(get(plan.source), "source") or self.source
         first = Pair(
-            key=_stored_key(fields, plan) or pair_key(source, source_id or written, captions[0]),
+            key=_stored_key(fields, plan, self.rules.wording) or pair_key(source, source_id or written, captions[0]),
             caption=captions[0],
             source_id=source_id,
             image=image,
@@ -122,7 +124,8 @@ class Normaliser:
             try:
                 plan = resolve(names, self.rules.columns)
             except Unclear as unclear:
-                raise InputError(unclear.what, where=row.place, mend=unclear.mend) from None
+                mend = f"Choose one: {self.rules.wording.column(unclear.part, unclear.column)}."
+                raise InputError(unclear.what, where=row.place, mend=mend) from None
             self.unmet.difference_update(names)
             if self.rules.source and plan.source:  # settled by hand; what the row says is kept beside
                 plan = replace(plan, source=None, extra=(*plan.extra, plan.source))
@@ -155,9 +158,9 @@ def _look(row: Row, image: str, how: Literal["header", "full"]) -> tuple[int, in
     return check_locator(image, how)[:2]
 
 
-def _captions(plan: Plan, row: Row) -> tuple[list[str], list[Pair | Reject]]:
+def _captions(plan: Plan, row: Row, wording: Wording) -> tuple[list[str], list[Pair | Reject]]:
     """Return the row's captions without repetitions, and a rejection for each that is none."""
-    values = [*_listed(row.fields, plan.caption), *_listed(row.fields, plan.captions, from_json=True)]
+    values = [*_listed(row.fields, plan.caption), *_unpacked(row.fields, plan.captions, wording)]
     good: dict[str, None] = {}
     refused: list[Pair | Reject] = []
     for number, value in enumerate(values, 1):
@@ -172,25 +175,29 @@ def _captions(plan: Plan, row: Row) -> tuple[list[str], list[Pair | Reject]]:
     return list(good), refused
 
 
-def _listed(fields: Mapping[str, Any], column: str | None, *, from_json: bool = False) -> list[Any]:
+def _listed(fields: Mapping[str, Any], column: str | None) -> list[Any]:
     if column is None:
         return []
     value = fields[column]
-    if from_json:
-        if value is None or value == "":
-            return []
-        if isinstance(value, str):
-            return _list_in(value, column) if value.lstrip().startswith("[") else [value]
-        if not isinstance(value, list):
-            raise Refused("wrong_type", f"{column} is {type_name(value)}, not a list of texts")
     return value if isinstance(value, list) else [value]
 
 
-def _list_in(text: str, column: str) -> list[Any]:
+def _unpacked(fields: Mapping[str, Any], column: str | None, wording: Wording) -> list[Any]:
+    """Return a list of captions that may be JSON text, or one plain text."""
+    if column is None or (value := fields[column]) is None or value == "":
+        return []
+    if isinstance(value, str):
+        return _list_in(value, column, wording) if value.lstrip().startswith("[") else [value]
+    if not isinstance(value, list):
+        raise Refused("wrong_type", f"{column} is {type_name(value)}, not a list of texts")
+    return value
+
+
+def _list_in(text: str, column: str, wording: Wording) -> list[Any]:
     try:
         return cast("list[Any]", parse_json(text))  # JSON that begins with [ is a list
     except Refused as flaw:
-        one = f"for one caption a row: --columns caption={column}"
+        one = f"for one caption a row: {wording.column('caption', column)}"
         raise Refused(flaw.reason, f"{column} begins with [ and is no JSON list ({flaw.detail}); {one}") from None
 
 
@@ -205,12 +212,13 @@ def _caption(value: Any) -> str:
     return text
 
 
-def _stored_key(fields: Mapping[str, Any], plan: Plan) -> str:
+def _stored_key(fields: Mapping[str, Any], plan: Plan, wording: Wording) -> str:
     if plan.stored_key is None:
         return ""
     key = fields[plan.stored_key]
     if not isinstance(key, str) or not _HEX128.fullmatch(key):
-        raise Refused("wrong_type", "beside source_id, key must be 32 hex digits (or map it: --columns key=NAME)")
+        other = wording.column("key", "NAME")
+        raise Refused("wrong_type", f"beside source_id, key must be 32 hex digits (or map it: {other})")
     return key
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.tables import PAIRS, REJECTS
-from pairwright.flows.config_words import pairs_of_config
 from pairwright.flows.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.stages.pairs import Intake, without_image
@@ -45,7 +44,7 @@ def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> 
     reading = _Reading(_known_pairs(home, known), _known_rejects(home))
     options, part_size = intake.options, intake.part_size
     pictured = _pictured(home, known) if intake.all_pictured else None
-    for batch in pairs_of_config(options):
+    for batch in read_pairs(options):
         other = [pair for pair in batch.pairs if pictured not in (None, bool(pair.image))]
         if other and (options.on_error == "stop" or not pictured):
             raise _mixed(other[0], options)

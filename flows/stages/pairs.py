@@ -12,12 +12,11 @@ from pathlib import Path, PurePosixPath
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import SUFFIXES, is_url
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.recode import EXTENSIONS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
-from pairwright.flows.config_words import pairs_of_config
 from pairwright.flows.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 
@@ -78,7 +77,7 @@ def read_input(root: Path, intake: Intake) -> Outcome:
 def _parts(options: ReadOptions, size: int) -> Iterator[tuple[list[Pair], list[Reject]]]:
     pairs: list[Pair] = []
     rejects: list[Reject] = []
-    for batch in pairs_of_config(options):
+    for batch in read_pairs(options):
         pairs += batch.pairs
         rejects += batch.rejects
         while len(pairs) >= size or len(rejects) >= size:

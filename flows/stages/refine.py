@@ -14,6 +14,7 @@ import polars as pl
 
 from pairwright.datasets.exports.writing import TRAINING_FORMS
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+from pairwright.datasets.wording import Wording
 from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.groups import text_group
 from pairwright.filters.reference import Reference
@@ -125,7 +126,13 @@ def reference_options(section: RefineSection, seed: int) -> RefineOptions:
 
 def general_options(section: RefineSection, seed: int) -> GeneralOptions:
     """Return the options of the general refinement."""
-    return GeneralOptions(target=section.target, min_keep=section.min_keep, by_type=section.by_type, seed=seed)
+    return GeneralOptions(
+        target=section.target,
+        min_keep=section.min_keep,
+        by_type=section.by_type,
+        seed=seed,
+        wording=Wording("under refine"),
+    )
 
 
 def rows_of(

@@ -3,6 +3,8 @@
 import gzip
 import io
 import json
+import pickle
+import re
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +20,7 @@ from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import EXCERPT_LENGTH, REASONS, Reject
 from pairwright.datasets.tables import PAIRS, REJECTS
+from pairwright.datasets.wording import Wording
 
 GOOD = b'{"caption": "good"}\n'
 
@@ -361,6 +364,18 @@ def test_a_flaw_of_the_whole_file_is_an_error_under_both_policies(tmp_path: Path
     with pytest.raises(InputError, match=message) as caught:
         list(read_pairs(ReadOptions(str(make(tmp_path)), on_error=policy)))
     assert str(tmp_path) in caught.value.where
+
+
+@pytest.mark.parametrize("flaw", [*FLAWS, *WHOLE_FILES])
+def test_a_flaw_told_to_a_config_names_no_option_and_comes_whole_out_of_another_process(
+    tmp_path: Path, flaw: str
+) -> None:
+    make = (FLAWS.get(flaw) or WHOLE_FILES[flaw])[0]
+    with pytest.raises(InputError) as caught:
+        list(read_pairs(ReadOptions(str(make(tmp_path)), wording=Wording("under input"))))
+    assert not re.search(r"(^|\s)--[a-z]", str(caught.value))
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own bytes
+    assert (type(again), str(again), again.mend) == (InputError, str(caught.value), caught.value.mend)
 
 
 def test_a_folder_where_a_file_is_expected_and_the_reverse_are_errors(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.wording import COMMAND_LINE, Wording
 from pairwright.filters.attacks import attacks
 from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.refinement import Refinement
@@ -90,6 +91,28 @@ def test_rows_that_all_lean_one_way_cannot_be_balanced_and_the_advice_says_what_
     assert result.bound == 0
     assert "length" in result.advice
     assert "--both-sides" in result.advice
+    advice = refine_generally(rows, options=GeneralOptions(wording=Wording("under refine"))).advice
+    assert advice == result.advice.replace("--both-sides", "`both_sides: true` under negatives")
+
+
+@pytest.mark.parametrize(
+    ("wording", "told"),
+    [
+        (COMMAND_LINE, "ask for a larger --target. A smaller --min-keep or --mend format may help too."),
+        (
+            Wording("under refine"),
+            "ask for a larger `target` under refine. A smaller `min_keep` under refine may help too.",
+        ),
+    ],
+)
+def test_where_no_subset_holds_the_advice_names_options_as_whoever_asks_writes_them(
+    wording: Wording, told: str
+) -> None:
+    result = refine_generally(
+        telling_rows(100, favoured=0.5),
+        options=GeneralOptions(target=0.505, min_keep=0.6, rounds=1, wording=wording),
+    )
+    assert result.advice.endswith(told)
 
 
 def test_a_set_that_betrays_nothing_is_kept_nearly_whole() -> None:

@@ -18,8 +18,10 @@ from PIL import Image
 
 from pairwright.datasets.contact import first_samples
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError
+from pairwright.datasets.tables import REJECTS
 from pairwright.datasets.verify import verify
 from pairwright.flows.build import build as build_with_prefect
+from pairwright.flows.layout import part_name, rejected_path
 from pairwright.flows.lock import exclusive
 from pairwright.flows.planning import plan_work
 from pairwright.flows.truth import truth_table
@@ -236,10 +238,14 @@ def test_broken_rows_stop_the_build_with_one_line_that_names_the_place(tmp_path:
         ({"caption": "a"}, {"columns": {"key": "di"}}, r"no row has a column di\. Correct `columns` under input"),
         ({"caption": "a"}, {"format": "jsn"}, "`format` under input: no such format: jsn"),
         ({"caption": ""}, {}, r"To set such rows aside: `on_error: skip` under input\."),
+        ({"captions": "[a"}, {}, r"for one caption a row: `columns: {caption: captions}` under input\."),
+        ({"my texts": "[a"}, {"columns": {"captions": "my texts"}}, r"`columns: {caption: my texts}` under input\."),
+        ({"caption": "a", "source_id": 1, "key": 2}, {}, r"\(or map it: `columns: {key: NAME}` under input\)"),
+        ([{"caption": "a"}], {}, r"Name it \.json, or give `format: json` under input\."),
     ],
 )
 def test_what_is_wrong_with_the_input_is_told_in_the_words_of_the_config(
-    tmp_path: Path, row: dict[str, str], given: dict[str, Any], told: str
+    tmp_path: Path, row: object, given: dict[str, Any], told: str
 ) -> None:
     (tmp_path / "pool.jsonl").write_text(json.dumps(row) + "\n")
     config = checked({"name": "pool", "input": {"path": str(tmp_path / "pool.jsonl"), **given}})
@@ -248,6 +254,32 @@ def test_what_is_wrong_with_the_input_is_told_in_the_words_of_the_config(
     assert "--" not in str(caught.value)
     with pytest.raises(PairwrightError, match=told):
         plan_work(config, tmp_path / "build")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("pool.txt", "image,caption\na.jpg,a dog\n", "Name it .csv, or give `format: csv` under input."),
+        ("pool.dat", "a dog\n", "Name it: `format` under input, one of coco | "),
+    ],
+)
+def test_an_input_of_an_unknown_format_is_told_in_the_words_of_the_config(
+    tmp_path: Path, name: str, text: str, told: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as caught:
+        build(checked({"name": "pool", "input": {"path": str(tmp_path / name)}}), tmp_path / "build")
+    assert told in str(caught.value)
+    assert "--" not in str(caught.value)
+
+
+def test_a_rejected_row_is_told_in_the_words_of_the_config(tmp_path: Path) -> None:
+    rows = [{"captions": "[a"}, {"captions": "a red circle"}]
+    (tmp_path / "pool.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    given = {"path": str(tmp_path / "pool.jsonl"), "on_error": "skip"}
+    build(checked({"name": "pool", "input": given, "workers": 1}), tmp_path / "build")
+    (flaw,) = REJECTS.read(rejected_path(tmp_path / "build", "pairs", part_name(0)))
+    assert flaw.detail.endswith("for one caption a row: `columns: {caption: captions}` under input")
 
 
 def test_a_second_build_in_the_same_folder_is_refused(corpus: Path, tmp_path: Path) -> None:

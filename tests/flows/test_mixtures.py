@@ -221,6 +221,22 @@ def test_a_broken_row_stops_the_run_and_says_where(folder: Path) -> None:
     assert not (folder / "out.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("listed.jsonl", '[{"id": 1}]', "or give `format: json` of the source."),
+        ("table.txt", "image,caption\n", "or give `format: csv` of the source."),
+    ],
+)
+def test_a_source_of_another_format_is_told_in_the_words_of_the_config(
+    folder: Path, name: str, text: str, told: str
+) -> None:
+    (folder / name).write_text(text)
+    with pytest.raises(InputError) as caught:
+        mixed(folder, [{"path": name}])
+    assert str(caught.value).endswith(told)
+
+
 def test_broken_rows_are_set_aside_with_their_reasons_when_asked(folder: Path) -> None:
     report = mixed(folder, [{**broken(folder), "on_error": "skip"}, TEXTS])
     source = report.sources()[0]

@@ -1,6 +1,7 @@
 """Refinement inside a build: what it is asked of, and what it lets pass."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -73,12 +74,14 @@ def test_a_build_says_that_refinement_left_few_and_what_keeps_more(
     assert "no choice that holds can keep more" in line
 
 
-def test_a_build_says_that_its_refined_set_does_not_hold(generally: tuple[Path, dict[str, Any]]) -> None:
+def test_a_build_says_that_its_refined_set_does_not_hold(corpus: Path, tmp_path: Path) -> None:
     """In the words of its config, which knows no options."""
-    (line,) = told(
-        generally[0], advice="ask for a larger --target. A smaller --min-keep or --mend format may help too."
-    )
-    assert line.endswith("set a larger `target` under refine. A smaller `min_keep` may help too.")
+    stage = refined(corpus, tmp_path / "out", method="general", target=0.505, min_keep=1.0)
+    assert not stage["facts"]["holds"]
+    (line,) = told(tmp_path / "out")
+    assert line.endswith(f"negatives stayed. {stage['facts']['advice']}")
+    assert re.search("`[a-z_]+(: true)?` under (refine|negatives)", line)
+    assert "--" not in line
 
 
 def test_the_general_method_says_whether_what_was_asked_holds(generally: tuple[Path, dict[str, Any]]) -> None:

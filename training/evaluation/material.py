@@ -21,9 +21,9 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images import SUFFIXES, is_url, open_image
-from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
-from pairwright.datasets.rejects import SET_ASIDE
+from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.shards import find_shards, read_members
+from pairwright.datasets.wording import Wording
 from pairwright.filters.candidate_files import read_candidates
 from pairwright.filters.candidates import type_name
 from pairwright.filters.score_files import NO_TYPE, read_table
@@ -167,11 +167,11 @@ def captioned(data: Sequence[str], images: str = "") -> Captioned:
     Raises:
         InputError: an input is missing or broken, an image is missing, or there are fewer than two images.
     """
-    options = ReadOptions(tuple(data), image_root=images)
+    options = ReadOptions(tuple(data), image_root=images, wording=Wording(may_skip=False))
     places: dict[bytes, int] = {}
     found: list[str] = []
     texts: defaultdict[int, dict[str, None]] = defaultdict(dict)
-    for batch in _batches(options):
+    for batch in read_pairs(options):
         for pair in batch.pairs:
             if not pair.image:
                 raise InputError(
@@ -187,13 +187,6 @@ def captioned(data: Sequence[str], images: str = "") -> Captioned:
         raise InputError(f"{len(found)} images", where=", ".join(data), mend="Retrieval takes two at least.")
     owners = [place for place in range(len(found)) for _ in texts[place]]
     return Captioned(found, [text for place in range(len(found)) for text in texts[place]], owners)
-
-
-def _batches(options: ReadOptions) -> Iterator[Batch]:
-    try:
-        yield from read_pairs(options)
-    except InputError as error:
-        raise InputError(error.what, where=error.where, mend=error.mend.removesuffix(SET_ASIDE)) from None
 
 
 def labelled(data: Sequence[str], labels: Path | None, images: str = "") -> Labelled:

@@ -191,9 +191,7 @@ def _refine_lines(manifest: dict[str, Any]) -> list[str]:
         return []
     stayed = f"refine: {facts['kept']:,} of {facts['in']:,} negatives stayed"
     if facts.get("advice"):
-        from pairwright.flows.config_words import advice_of_config
-
-        return ["", f"{stayed}. {advice_of_config(facts['advice'])}"]
+        return ["", f"{stayed}. {facts['advice']}"]
     if 2 * facts["kept"] >= facts["in"]:
         return []
     if "bound" in facts:
