@@ -20,14 +20,16 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.images import in_table
 from pairwright.datasets.readers.boxes import BoxUnit
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import check_mapping
 from pairwright.datasets.readers.formats import FIXED_COLUMNS, READERS, Located, locate
 from pairwright.datasets.readers.normalise import Normaliser, Rules, Verify
 from pairwright.datasets.readers.rows import Rows
-from pairwright.datasets.records import Pair
+from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import REASONS, Reject, reject
+from pairwright.datasets.samples import image_name
 from pairwright.datasets.seen import SeenKeys
 
 Policy = Literal["stop", "skip"]
@@ -129,16 +131,12 @@ class _Screen:
             InputError: under ``stop``, for the first flaw in the order of the rows.
         """
         waiting, self.waiting = self.waiting, []
-        repeated = iter(self.seen.add([item[1].key for item in waiting if isinstance(item, tuple)]))
         batch = Batch([], [])
-        for item in waiting:
-            if isinstance(item, Reject):
-                flaw = item
-            elif next(repeated):
-                flaw = _repetition(*item)
-            else:
-                batch.pairs.append(item[1])
+        for item in self._without_repeats(waiting):
+            if isinstance(item, Pair):
+                batch.pairs.append(item)
                 continue
+            flaw = item
             if self.policy == "stop":
                 raise flaw.error()
             batch.rejects.append(flaw)
@@ -146,6 +144,32 @@ class _Screen:
             self.reasons[flaw.reason] += 1
         self.kept += len(batch.pairs)
         return batch
+
+    def _without_repeats(self, waiting: list[tuple[str, Pair] | Reject]) -> Iterator[Pair | Reject]:
+        placed = [item for item in waiting if isinstance(item, tuple)]
+        repeated = self.seen.add([pair.key for _, pair in placed])
+        again = {at: key for at in repeated.nonzero()[0].tolist() if (key := _key_by_row(placed[at][1]))}
+        apart = {at for at, seen in zip(again, self.seen.add(list(again.values())), strict=True) if not seen}
+        at = -1
+        for item in waiting:
+            if isinstance(item, Reject):
+                yield item
+                continue
+            at += 1
+            if at in apart:
+                yield replace(item[1], key=again[at])
+            else:
+                yield _repetition(*item) if repeated[at] else item[1]
+
+
+def _key_by_row(pair: Pair) -> str:
+    """Return another key for a picture inside a table of which nothing tells but its caption, else nothing.
+
+    Two pictures may well have one caption; which rows they are then tells them apart, all but the first.
+    """
+    if not in_table(pair.image) or pair.key != pair_key(pair.source, "", pair.caption):
+        return ""
+    return pair_key(pair.source, image_name(pair.image), pair.caption)
 
 
 def _repetition(place: str, pair: Pair) -> Reject:

@@ -6,8 +6,9 @@
   refused on its own, and the row goes on with the others.
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
-  stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height. Pictures
-  inside a table are not taken out of it: where images are not looked at, their names stand, else the row is refused.
+  stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height. A picture
+  inside a table stays there, as ``table.parquet::column/row``; its name, if it has one, is its source id where the row tells
+  no other.
 - What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are not kept.
 
 Limits: a caption is at most `MAX_CAPTION` code points.
@@ -18,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, cast
 
 from pairwright.datasets.errors import InputError
@@ -91,17 +92,17 @@ class Normaliser:
         if not captions:
             return refused
         source_id = identifier_of(get(plan.key), "key")
-        written = self._written(get(plan.image))
-        image = self._located(written)
+        written, image = self._image(get(plan.image), get(plan.picture))
+        known_by = source_id or written
         width, height = size_of(get(plan.width), "width"), size_of(get(plan.height), "height")
         if self.rules.verify != "off" and image and not is_url(image):
             seen = _look(row, image, self.rules.verify)
             width, height = width or seen[0], height or seen[1]
         source = self.rules.source or text_of(get(plan.source), "source") or self.source
         first = Pair(
-            key=_stored_key(fields, plan) or pair_key(source, source_id or written, captions[0]),
+            key=_stored_key(fields, plan) or pair_key(source, known_by, captions[0]),
             caption=captions[0],
-            source_id=source_id,
+            source_id=source_id or _name_in_table(get(plan.image)),
             image=image,
             captions=tuple(captions[1:]),
             boxes=read_boxes(get(plan.boxes), width, height, self.rules.box_unit),
@@ -113,14 +114,14 @@ class Normaliser:
         )
         if not self.rules.explode or len(captions) == 1:
             return [first, *refused]
-        return [*_exploded(first, captions, source_id or written), *refused]
+        return [*_exploded(first, captions, known_by), *refused]
 
     def _plan(self, row: Row) -> Plan:
-        names = tuple(row.fields)
+        names = (*row.fields, *row.pictures)
         plan = self._plans.get(names)
         if plan is None:
             try:
-                plan = resolve(names, self.rules.columns)
+                plan = resolve(tuple(row.fields), self.rules.columns, row.pictures)
             except Unclear as unclear:
                 raise InputError(unclear.what, where=row.place, mend=unclear.mend) from None
             self.unmet.difference_update(names)
@@ -131,12 +132,18 @@ class Normaliser:
             self._plans[names] = plan
         return plan
 
-    def _written(self, image: Any) -> str:
-        if not isinstance(image, InTable | bytes):
-            return text_of(image, "image")
-        if self.rules.verify != "off":
-            raise Refused("image_in_table", "the image is bytes, not a text: the pictures stand inside the table")
-        return image.name if isinstance(image, InTable) else ""
+    def _image(self, value: Any, picture: Any) -> tuple[str, str]:
+        """Return what is written of an image, which its key is made of, and its locator."""
+        if isinstance(value, bytes) or (isinstance(value, InTable) and not value.locator):
+            if self.rules.verify != "off":
+                raise Refused("image_in_table", "the image is bytes, not a text: the pictures stand inside the table")
+            value = value.name if isinstance(value, InTable) else ""
+        if isinstance(value, InTable):
+            return value.name, value.locator
+        written = text_of(value, "image")
+        if isinstance(picture, InTable) and picture.locator:
+            return written, picture.locator
+        return written, self._located(written)
 
     def _located(self, written: str) -> str:
         if not written or is_url(written):
@@ -147,6 +154,10 @@ class Normaliser:
 def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:
     # A plan says None for a part that the rows lack, and no row has a column None.
     return cast("Callable[[str | None], Any]", fields.get)
+
+
+def _name_in_table(image: Any) -> str:
+    return PurePath(image.name).name if isinstance(image, InTable) else ""
 
 
 def _look(row: Row, image: str, how: Literal["header", "full"]) -> tuple[int, int]:
