@@ -73,10 +73,14 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Candidates that were judged: pairs in the order of their rows, and what was not taken."""
+    """Candidates that were judged: pairs in the order of their rows, and what was not taken.
+
+    ``formats`` counts those of pictures that were looked at inside tables, where names tell none (``jpeg``, ``png``, ...).
+    """
 
     pairs: list[Pair]
     rejects: list[Reject]
+    formats: Counter[str] = field(default_factory=Counter)
 
     @property
     def candidates(self) -> int:
@@ -120,6 +124,7 @@ class _Screen:
     policy: Policy
     seen: SeenKeys = field(default_factory=SeenKeys)
     waiting: list[tuple[str, Pair] | Reject] = field(default_factory=list)
+    formats: Counter[str] = field(default_factory=Counter)
     kept: int = 0
     first: Reject | None = None
     reasons: Counter[str] = field(default_factory=Counter)
@@ -131,7 +136,8 @@ class _Screen:
             InputError: under ``stop``, for the first flaw in the order of the rows.
         """
         waiting, self.waiting = self.waiting, []
-        batch = Batch([], [])
+        batch = Batch([], [], +self.formats)
+        self.formats.clear()
         for item in self._without_repeats(waiting):
             if isinstance(item, Pair):
                 batch.pairs.append(item)
@@ -192,7 +198,7 @@ def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
     screen = _Screen(options.on_error)
     empty = True
     for one in located:
-        for place, candidate in _candidates(options, one):
+        for place, candidate in _candidates(options, one, screen.formats):
             empty = False
             if isinstance(candidate, Reject):
                 screen.waiting.append(candidate)
@@ -210,11 +216,11 @@ def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
         raise _nothing_left(screen.first, screen.reasons)
 
 
-def _candidates(options: ReadOptions, one: Located) -> Iterator[tuple[str, Pair | Reject]]:
-    """Yield (place, candidate) of one input; flaws of whole files are raised."""
+def _candidates(options: ReadOptions, one: Located, formats: Counter[str]) -> Iterator[tuple[str, Pair | Reject]]:
+    """Yield (place, candidate) of one input and count ``formats``; flaws of whole files are raised."""
     rules = Rules(options.columns, options.explode, options.verify_images, options.box_unit, options.source)
     root = Path(options.image_root).absolute() if options.image_root else one.root
-    normaliser = Normaliser(rules, root, one.name)
+    normaliser = Normaliser(rules, root, one.name, formats)
     fixed = one.format in FIXED_COLUMNS
     name = options.source or one.name
     for file in one.files:

@@ -16,6 +16,7 @@ Limits: a caption is at most `MAX_CAPTION` code points.
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, cast
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import UnusableImage, check_image, check_locator, is_url
+from pairwright.datasets.images import UnusableImage, check_image, check_locator, in_table, is_url
 from pairwright.datasets.readers.boxes import BoxUnit, read_boxes
 from pairwright.datasets.readers.columns import Plan, Unclear, resolve
 from pairwright.datasets.readers.rows import InTable, Row
@@ -59,12 +60,14 @@ class Normaliser:
         rules: the same for all inputs.
         root: absolute folder of relative image paths.
         source: name of the dataset, where neither rules nor row name one.
+        formats: of pictures inside tables that were looked at, counted, since no name tells them.
         unmet: mapped columns that no row has had yet.
     """
 
     rules: Rules
     root: Path
     source: str
+    formats: Counter[str] = field(default_factory=Counter)
     unmet: set[str] = field(init=False)
     _plans: dict[tuple[str, ...], Plan] = field(init=False, default_factory=dict)
 
@@ -98,6 +101,7 @@ class Normaliser:
         if self.rules.verify != "off" and image and not is_url(image):
             seen = _look(row, image, self.rules.verify)
             width, height = width or seen[0], height or seen[1]
+            self.formats[seen[2]] += in_table(image)
         source = self.rules.source or text_of(get(plan.source), "source") or self.source
         first = Pair(
             key=_stored_key(fields, plan) or pair_key(source, known_by, captions[0]),
@@ -160,10 +164,10 @@ def _name_in_table(image: Any) -> str:
     return PurePath(image.name).name if isinstance(image, InTable) else ""
 
 
-def _look(row: Row, image: str, how: Literal["header", "full"]) -> tuple[int, int]:
+def _look(row: Row, image: str, how: Literal["header", "full"]) -> tuple[int, int, str]:
     if row.load is not None:
-        return check_image(row.load(), how, image)[:2]
-    return check_locator(image, how)[:2]
+        return check_image(row.load(), how, image)
+    return check_locator(image, how)
 
 
 def _captions(plan: Plan, row: Row) -> tuple[list[str], list[Pair | Reject]]:
