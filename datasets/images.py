@@ -1,6 +1,6 @@
 """Image bytes by locator, and whether they are an image.
 
-A *locator* is what `Pair.image` holds: a path, ``shard.tar::member``, ``table.parquet::column/row`` (`table_pictures.py`),
+A *locator* is what `Pair.image` holds: a path, ``shard.tar::member``, ``table.parquet::column/row-N`` (`table_pictures.py`),
 or a URL. `open_image` gives the bytes of all but the last; URLs are fetched elsewhere, before. `check_image` says width,
 height and format, `decode_image` gives the pixels.
 

@@ -1,5 +1,6 @@
-"""Pictures inside Parquet tables: ``table.parquet::image/00000017`` is the 17th row of the column ``image``.
+"""Pictures inside Parquet tables: ``table.parquet::image/row-00000017`` is the 17th row of the column ``image``.
 
+A name that the table has for the picture may follow, ``image/row-00000017/dog.jpg``; it tells people, and opens nothing.
 The column holds bytes, or Hugging Face's ``{bytes, path}``. Of the table only that column is read, and of it a window of
 `WINDOW` bytes at a time within one row group. Rows in order cost one reading of the table. A row before the windows that are
 kept begins its row group anew: rows in any order are quick where groups are small, as `datasets` writes them.
@@ -7,6 +8,7 @@ kept begins its row group anew: rows in any order are quick where groups are sma
 Memory: two windows, and what one page of the file unpacks to, for each of the `TABLES_OPEN` columns used last.
 """
 
+import re
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
@@ -22,11 +24,12 @@ TABLES_OPEN = 2
 WINDOW = 8 * 2**20
 _MOST_ROWS = 1024  # of a window: what is stored once for many rows takes little in the file, and much in memory
 _BUFFER = 2**18
+_MEMBER = re.compile(r"(.+?)/row-([0-9]{1,18})(?:/[^/]*)?", re.DOTALL)
 
 
-def member_of(column: str, row: int) -> str:
+def member_of(column: str, row: int, name: str = "") -> str:
     """Return how a locator names a row (from 1) of a column; names sort as the rows do."""
-    return f"{column}/{row:08}"
+    return f"{column}/row-{row:08}{name and '/'}{name}"
 
 
 def read_picture(path: Path, member: str) -> bytes:
@@ -48,13 +51,13 @@ def picture_size(path: Path, member: str) -> int:
 
 def _column(path: Path, member: str) -> "tuple[_Column, int]":
     status = path.stat()
-    name, _, digits = member.rpartition("/")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 19):
-        raise Refused("missing_image", "the table has no such row; pictures are named COLUMN/ROW")
-    column = _open(str(path), name, status.st_mtime_ns, status.st_size)
-    if not 0 < int(digits) <= column.rows:
+    found = _MEMBER.fullmatch(member)
+    if found is None:
+        raise Refused("missing_image", "pictures in a table are named COLUMN/row-NUMBER")
+    column = _open(str(path), found[1], status.st_mtime_ns, status.st_size)
+    if not 0 < int(found[2]) <= column.rows:
         raise Refused("missing_image", f"the table has no such row, but {column.rows:,}")
-    return column, int(digits) - 1
+    return column, int(found[2]) - 1
 
 
 @lru_cache(maxsize=TABLES_OPEN)

@@ -2,7 +2,7 @@
 
 An image is named as a consumer will look for it: a URL stays whole; with ``images`` its bytes are written there as
 ``{key}.{ext}`` and the row says that name; with ``image_root`` the row says the path below it (`name_below`); else the row
-says the file name. A picture inside a table is no file: its row says ``table.parquet::column/row``, which pairwright opens.
+says the file name. A picture inside a table is no file: its row says ``table.parquet::column/row-N``, which pairwright opens.
 Two images that would get one name are an error, never a silent mix-up.
 """
 

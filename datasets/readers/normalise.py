@@ -7,8 +7,7 @@
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
   stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height. A picture
-  inside a table stays there, as ``table.parquet::column/row``; its name, if it has one, is its source id where the row tells
-  no other.
+  inside a table stays there, as ``table.parquet::column/row-N``.
 - What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are not kept.
 
 Limits: a caption is at most `MAX_CAPTION` code points.
@@ -20,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from pairwright.datasets.errors import InputError
@@ -96,7 +95,6 @@ class Normaliser:
             return refused
         source_id = identifier_of(get(plan.key), "key")
         written, image = self._image(get(plan.image), get(plan.picture))
-        known_by = source_id or written
         width, height = size_of(get(plan.width), "width"), size_of(get(plan.height), "height")
         if self.rules.verify != "off" and image and not is_url(image):
             seen = _look(row, image, self.rules.verify)
@@ -104,9 +102,9 @@ class Normaliser:
             self.formats[seen[2]] += in_table(image)
         source = self.rules.source or text_of(get(plan.source), "source") or self.source
         first = Pair(
-            key=_stored_key(fields, plan) or pair_key(source, known_by, captions[0]),
+            key=_stored_key(fields, plan) or pair_key(source, source_id or written, captions[0]),
             caption=captions[0],
-            source_id=source_id or _name_in_table(get(plan.image)),
+            source_id=source_id,
             image=image,
             captions=tuple(captions[1:]),
             boxes=read_boxes(get(plan.boxes), width, height, self.rules.box_unit),
@@ -118,7 +116,7 @@ class Normaliser:
         )
         if not self.rules.explode or len(captions) == 1:
             return [first, *refused]
-        return [*_exploded(first, captions, known_by), *refused]
+        return [*_exploded(first, captions, source_id or written), *refused]
 
     def _plan(self, row: Row) -> Plan:
         names = (*row.fields, *row.pictures)
@@ -158,10 +156,6 @@ class Normaliser:
 def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:
     # A plan says None for a part that the rows lack, and no row has a column None.
     return cast("Callable[[str | None], Any]", fields.get)
-
-
-def _name_in_table(image: Any) -> str:
-    return PurePath(image.name).name if isinstance(image, InTable) else ""
 
 
 def _look(row: Row, image: str, how: Literal["header", "full"]) -> tuple[int, int, str]:

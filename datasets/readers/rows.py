@@ -6,6 +6,7 @@ decided in one place for all formats, `normalise.py`.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, TypeAlias
 
 from pairwright.datasets.rejects import Reject
@@ -48,7 +49,9 @@ class InTable:
     @property
     def locator(self) -> str:
         """What opens it, see `datasets.images`; empty for a table that no locator can name."""
-        return "" if not self.table.endswith(ENDING) else f"{self.table}::{member_of(self.column, self.row)}"
+        if not self.table.endswith(ENDING):
+            return ""
+        return f"{self.table}::{member_of(self.column, self.row, PurePath(self.name).name)}"
 
     def __str__(self) -> str:
         return "<bytes>"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import SUFFIXES, is_url
+from pairwright.datasets.images import SUFFIXES, in_table, is_url
 from pairwright.datasets.reading import ReadOptions
 from pairwright.datasets.recode import EXTENSIONS
 from pairwright.datasets.records import Pair
@@ -105,9 +105,9 @@ def _mixed(bare: int, pairs: int, where: str) -> InputError:
 
 
 def _format_of(image: str) -> str:
-    """Return what an image's name says of its format; nothing for names that say nothing."""
+    """Return what an image's name says of its format; nothing for names that say nothing, or are not the file's."""
     suffix = PurePosixPath(image).suffix.lower()
-    return _SAME.get(suffix[1:], suffix[1:]) if suffix in SUFFIXES and not is_url(image) else ""
+    return _SAME.get(suffix[1:], suffix[1:]) if suffix in SUFFIXES and not (is_url(image) or in_table(image)) else ""
 
 
 def _several(formats: Counter[str], where: str) -> InputError:

@@ -93,7 +93,7 @@ def part_state(root: Path, part: str, packing: Packing) -> str:
     if not packing.section.images:
         return ""
     frame = chosen_frame(root, part, packing.choice)
-    files = frame.select(pl.col("image").str.replace(f"{INSIDE}.*$", "${1}").unique(maintain_order=True))["image"]
+    files = frame.select(pl.col("image").str.replace(f"(?s){INSIDE}.*$", "${1}").unique(maintain_order=True))["image"]
     return hash_of(file_state([path for file in files if file and (path := Path(file)).is_file()]))
 
 

@@ -64,8 +64,8 @@ def test_pictures_of_hugging_faces_tables_are_read_row_by_row_over_row_groups(tm
     assert not rejects
     assert [open_image(pair.image) for pair in pairs] == pictures
     assert [(pair.width, pair.height) for pair in pairs] == [(number + 1, 3) for number in range(7)]
-    assert pairs[6].image == f"{table}::image/00000007"
-    assert split_locator(pairs[6].image) == (str(table), "image/00000007")
+    assert pairs[6].image == f"{table}::image/row-00000007"
+    assert split_locator(pairs[6].image) == (str(table), "image/row-00000007")
     assert check_locator(pairs[6].image, "full") == (7, 3, "jpeg")
 
 
@@ -76,7 +76,7 @@ def test_rows_may_be_asked_for_in_any_order_and_a_window_is_all_that_is_held(
     pictures = [picture(number) for number in range(20)]
     table = write(tmp_path / "t.parquet", 10, image=pictures, text=["a"] * 20)
     for row in (20, 1, 12, 2, 11, 11, 19, 3, 10, 9, 8):
-        assert open_image(f"{table}::image/{row}") == pictures[row - 1]
+        assert open_image(f"{table}::image/row-{row}") == pictures[row - 1]
 
 
 def test_the_columns_of_pictures_are_not_read_where_images_are_not_looked_at(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_key_is_made_of_id_or_name_and_caption_whether_images_are_looked_at_or
             pair_key("t", "birds/a.jpg", "a red bird"),
             pair_key("t", "", "a cat"),
         ]
-        assert [pair.source_id for pair in pairs] == ["a.jpg", ""]
+        assert [pair.image.partition("::")[2] for pair in pairs] == ["image/row-00000001/a.jpg", "image/row-00000002"]
     with_ids = write(tmp_path / "t.parquet", image=rows, text=["a red bird", "a cat"], id=[7, 8])
     pairs, _ = read(with_ids)
     assert [(pair.key, pair.source_id) for pair in pairs] == [
@@ -148,7 +148,7 @@ def test_a_column_of_pictures_by_any_name_can_be_named(tmp_path: Path) -> None:
     table = write(tmp_path / "t.parquet", image=["https://x.org/1.jpg"], scan=[picture(5)], caption=["a"])
     assert [pair.image for pair in read(table)[0]] == ["https://x.org/1.jpg"]
     (pair,), _ = read(table, columns={"image": "scan"})
-    assert (pair.image, pair.width, pair.meta) == (f"{table}::scan/00000001", 6, '{"image":"https://x.org/1.jpg"}')
+    assert (pair.image, pair.width, pair.meta) == (f"{table}::scan/row-00000001", 6, '{"image":"https://x.org/1.jpg"}')
 
 
 def test_where_a_url_stands_beside_the_picture_the_picture_is_taken_and_the_key_stays_that_of_the_url(
@@ -158,7 +158,7 @@ def test_where_a_url_stands_beside_the_picture_the_picture_is_taken_and_the_key_
     urls = ["https://x.org/1.jpg", "https://x.org/2.jpg"]
     table = write(tmp_path / "00000.parquet", url=urls, jpg=[picture(5), None], caption=["a", "b"], width=[None, 9])
     (pair,), (reject,) = read(table)
-    assert (pair.image, pair.width, pair.meta) == (f"{table}::jpg/00000001", 6, '{"url":"https://x.org/1.jpg"}')
+    assert (pair.image, pair.width, pair.meta) == (f"{table}::jpg/row-00000001", 6, '{"url":"https://x.org/1.jpg"}')
     assert pair.key == pair_key("00000", "https://x.org/1.jpg", "a")
     assert (reject.place, reject.reason) == (f"{table}:row 2", "missing_image")
 
@@ -188,7 +188,7 @@ def test_a_row_without_a_good_picture_is_a_broken_picture_like_any_other(
     pairs, (reject,) = read(table)
     assert [pair.caption for pair in pairs] == ["a", "c"]
     assert (reject.place, reject.reason) == (f"{table}:row 2", reason)
-    assert f"{table}::image/00000002: " in reject.detail
+    assert f"{table}::image/row-00000002{'/1.jpg' if named else ''}: " in reject.detail
     with pytest.raises(InputError, match=rf"row 2: {reason}"):
         list(read_pairs(ReadOptions(str(table))))
 
@@ -206,12 +206,14 @@ def test_a_row_group_of_paths_without_bytes_names_files(tmp_path: Path) -> None:
     pairs, (reject,) = read(table)
     assert [(pair.image, pair.width) for pair in pairs] == [
         (str(tmp_path / "a.jpg"), 10),
-        (f"{table}::image/00000003", 2),
+        (f"{table}::image/row-00000003/b.jpg", 2),
     ]
     assert (reject.reason, reject.place) == ("missing_image", f"{table}:row 2")
 
 
-@pytest.mark.parametrize("member", ["image/0", "image/3", "image/x", "image", "text/1", "other/1", "/1"])
+@pytest.mark.parametrize(
+    "member", ["image/row-0", "image/row-3", "image/1", "image", "text/row-1", "other/row-1", "/row-1"]
+)
 def test_a_locator_of_no_picture_in_the_table_is_a_missing_image(tmp_path: Path, member: str) -> None:
     table = write(tmp_path / "t.parquet", image=[picture(), picture()], text=["a", "b"])
     with pytest.raises(UnusableImage) as caught:
@@ -223,16 +225,16 @@ def test_a_table_that_is_gone_or_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "none.parquet").write_bytes(b"no table")
     for name, reason in (("gone", "missing_image"), ("none", "bad_image")):
         with pytest.raises(UnusableImage) as caught:
-            open_image(f"{tmp_path}/{name}.parquet::image/1")
+            open_image(f"{tmp_path}/{name}.parquet::image/row-1")
         assert caught.value.reason == reason
-        assert stored_size(f"{tmp_path}/{name}.parquet::image/1") == 0
+        assert stored_size(f"{tmp_path}/{name}.parquet::image/row-1") == 0
 
 
 def test_a_table_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
     table = tmp_path / "t.parquet"
     for number in (1, 20):
         write(table, image=[picture(number)], text=["a"])
-        assert check_locator(f"{table}::image/1")[0] == number + 1
+        assert check_locator(f"{table}::image/row-1")[0] == number + 1
 
 
 def test_of_a_damaged_row_group_the_others_are_read(tmp_path: Path) -> None:
@@ -242,10 +244,10 @@ def test_of_a_damaged_row_group_the_others_are_read(tmp_path: Path) -> None:
     parquet.write_table(pa.table(columns), path, row_group_size=2, compression="snappy", use_dictionary=False)
     damaged(path, 1, "image")
     for row in (1, 2, 5, 6, 1):
-        assert open_image(f"{path}::image/{row}") == pictures[row - 1]
+        assert open_image(f"{path}::image/row-{row}") == pictures[row - 1]
     for row in (3, 4, 3):
         with pytest.raises(UnusableImage, match="the table is damaged here"):
-            open_image(f"{path}::image/{row}")
+            open_image(f"{path}::image/row-{row}")
 
 
 def test_what_no_locator_can_name_is_refused_and_still_read_for_its_texts(tmp_path: Path) -> None:
@@ -265,10 +267,10 @@ def test_several_captions_of_a_picture_are_pairs_of_it(tmp_path: Path) -> None:
     (pair,), _ = read(table)
     assert (pair.caption, pair.captions) == ("a dog", ("a cat",))
     pairs, _ = read(table, explode=True)
-    assert [pair.image for pair in pairs] == [f"{table}::image/00000001"] * 2
+    assert [pair.image for pair in pairs] == [f"{table}::image/row-00000001"] * 2
 
 
 def test_the_size_of_a_picture_is_told_about_without_reading_it(tmp_path: Path) -> None:
     table = write(tmp_path / "t.parquet", 2, image=[bytes(range(100)) * 10] * 2 + [b"1234567890"] * 2)
-    assert stored_size(f"{table}::image/1") > 400
-    assert 5 < stored_size(f"{table}::image/4") < 200
+    assert stored_size(f"{table}::image/row-1") > 400
+    assert 5 < stored_size(f"{table}::image/row-4") < 200

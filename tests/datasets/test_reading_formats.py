@@ -414,7 +414,7 @@ def test_image_bytes_inside_parquet_are_refused_not_lost(tmp_path: Path) -> None
     pl.DataFrame({"caption": ["a"], "image": [{"bytes": b"123", "path": "a.jpg"}]}).write_parquet(
         tmp_path / "a.parquet"
     )
-    with pytest.raises(InputError, match=r"row 1: bad_image: .*a\.parquet::image/00000001: not an image"):
+    with pytest.raises(InputError, match=r"row 1: bad_image: .*a\.parquet::image/row-00000001/a\.jpg: not an image"):
         read(tmp_path / "a.parquet")
 
 
@@ -424,13 +424,13 @@ def test_captions_beside_pictures_inside_parquet_are_read_where_images_are_not_l
     table = {"caption": ["a", "b", "c"], "image": images, "thumb": [b"1", b"2", b"3"], "other": images}
     pl.DataFrame(table).write_parquet(tmp_path / "a.parquet")
     pairs = read(tmp_path / "a.parquet", verify_images="off")
-    found = [f"{tmp_path}/a.parquet::image/{row:08}" for row in (1, 2)]
+    found = [f"{tmp_path}/a.parquet::image/{row}" for row in ("row-00000001/a.jpg", "row-00000002")]
     assert [(pair.caption, pair.image) for pair in pairs] == [("a", found[0]), ("b", found[1]), ("c", "")]
     assert [pair.key for pair in pairs] == [pair_key("a", *of) for of in (("a.jpg", "a"), ("", "b"), ("", "c"))]
     assert json.loads(pairs[0].meta) == {"other": "<bytes>", "thumb": "<bytes>"}
     pl.DataFrame({"caption": ["a"], "image": [b"1"]}).write_parquet(tmp_path / "b.parquet")
     (bare,) = read(tmp_path / "b.parquet", verify_images="off")
-    assert (bare.image, bare.key) == (f"{tmp_path}/b.parquet::image/00000001", pair_key("b", "", "a"))
+    assert (bare.image, bare.key) == (f"{tmp_path}/b.parquet::image/row-00000001", pair_key("b", "", "a"))
 
 
 def test_batches_are_bounded_and_not_empty(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_build_packs_the_very_bytes_that_the_tables_hold(tmp_path: Path) -> No
     assert (work.pairs, work.shards) == (8, 3)
     build(config(given, negatives={}), out)
     assert packed(out) == {
-        f"train-{number:05}-of-00002.parquet::image/{row + 1:08}": picture(4 * number + row)
+        f"train-{number:05}-of-00002.parquet::image/row-{row + 1:08}": picture(4 * number + row)
         for number in range(2)
         for row in range(4)
     }

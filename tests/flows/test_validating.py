@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -90,6 +91,33 @@ def test_images_lie_beside_the_input_unless_a_folder_is_named(tmp_path: Path) ->
     assert elsewhere.image == str(tmp_path / "other" / "ä ö.png")
     written(rows, [ROWS[0] | {"image": "of the working folder.png"}])
     assert Validation(request).standing()[0].image == "of the working folder.png"
+
+
+def test_images_inside_a_table_beside_the_input_are_found_and_their_other_captions_heard(tmp_path: Path) -> None:
+    """Rows of one number in two tables are two pictures."""
+    captions = [["a red dog on a bed", "a blue dog on a bed"], ["a red dog on a bed", "an animal"]]
+    for name in ("a", "b"):
+        images = [{"bytes": b"not looked at", "path": None}] * 2
+        pl.DataFrame({"image": images, "captions": captions[:: 1 if name == "a" else -1]}).write_parquet(
+            tmp_path / f"{name}.parquet"
+        )
+    rows = [
+        {"id": f"{name}{row}", "image": f"{tmp_path}/{name}.parquet::image/row-{row:08}"}
+        | {"caption": "a red dog on a bed", "negative": "a blue dog on a bed", "form": "replace", "target": "attribute"}
+        for name in ("a", "b")
+        for row in (1, 2)
+    ]
+    path = written(tmp_path / "rows.jsonl", rows)
+    called(path, "--captions", f"{tmp_path}/{{a,b}}.parquet", "--out", tmp_path / "o.jsonl")
+    assert {name: row["status"] for name, row in rows_of(tmp_path / "o.jsonl").items()} == {
+        "a1": "rejected",
+        "a2": "kept",
+        "b1": "kept",
+        "b2": "rejected",
+    }
+    written(path, [rows[0] | {"image": "a.parquet::image/row-00000001"}])
+    found = Validation(ValidationRequest(path, tmp_path / "o.jsonl")).standing()[0]
+    assert found.image == rows[0]["image"]
 
 
 def test_options_that_would_do_nothing_are_refused(tmp_path: Path) -> None:
