@@ -7,7 +7,7 @@ Limits: a file whose footer or pages are damaged is an error as a whole, whateve
 are lost cannot be known.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +28,8 @@ def read_parquet(path: Path) -> Rows:
     try:
         with parquet.ParquetFile(path) as file:
             columns = columns_of(path, file)
-            for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=columns.read):
-                for values in _values(_plain(batch)):
+            for batch in _batches(file, columns.read):
+                for values in batch:
                     number += 1
                     place = f"{path}:row {number}"
                     if values is None:
@@ -41,6 +41,14 @@ def read_parquet(path: Path) -> Rows:
         raise InputError(
             f"not a whole Parquet file ({what})", where=f"{path}:row {number + 1}", mend="Copy or write it again."
         ) from None
+
+
+def _batches(file: Any, read: list[str]) -> Iterator[Iterable[dict[str, Any] | None]]:
+    if not read:  # pictures, and nothing beside them: no batch would come
+        yield ({} for _ in range(file.metadata.num_rows))
+        return
+    for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=read):
+        yield _values(_plain(batch))
 
 
 def _plain(batch: Any) -> Any:
@@ -72,8 +80,6 @@ def _values(batch: Any) -> Iterator[dict[str, Any] | None]:
         for index in range(batch.num_rows):
             yield _one(batch, index)
         return
-    if not columns:  # pictures, and nothing beside them
-        yield from ({} for _ in range(batch.num_rows))
     for values in zip(*columns, strict=True):
         yield dict(zip(names, values, strict=True))
 

@@ -1,6 +1,6 @@
 """Which columns of a Parquet file hold pictures, and what stands in a row for one: never its bytes, which are not read.
 
-A picture is a column of bytes, or Hugging Face's ``{bytes, path}``. In a row it is where it lies (`InTable`), with the name
+A picture is a column of bytes, Hugging Face's ``{bytes, path}``, or bytes under that name beside others. In a row it is where it lies (`InTable`), with the name
 that its path tells; where a row group holds paths and no bytes at all, it is the path. Other columns of bytes, such as
 lists of pictures, are empty bytes in every row, which no part of a pair accepts.
 """
@@ -22,7 +22,7 @@ class Columns:
         table: absolute path.
         read: what is read: of pictures with a path that, of other columns of bytes nothing.
         unread: empty bytes for each column of bytes that holds no pictures.
-        bare: columns of pictures that are bytes alone.
+        bare: columns of pictures without a path.
         named: columns of pictures with a path, each with the row groups that hold no bytes, as first and last row.
     """
 
@@ -64,7 +64,7 @@ def columns_of(path: Path, file: Any) -> Columns:
     if len(set(schema.names)) < len(schema.names):
         raise InputError("two columns have the same name", where=str(path), mend="Rename one of them.")
     named = [field.name for field in schema if _is_named_picture(field.type)]
-    bare = [field.name for field in schema if _is_bytes(field.type)]
+    bare = [field.name for field in schema if field.name not in named and _is_picture(field.type)]
     others = [field.name for field in schema if field.name not in (*named, *bare) and _holds_bytes(field.type)]
     return Columns(
         table=os.path.abspath(path),  # noqa: PTH100 - a locator is text, and this does not follow links
@@ -75,14 +75,22 @@ def columns_of(path: Path, file: Any) -> Columns:
     )
 
 
+def _is_picture(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if not pa.types.is_struct(kind):
+        return _is_bytes(kind)
+    return any(kind.field(at).name == "bytes" and _is_bytes(kind.field(at).type) for at in range(kind.num_fields))
+
+
 def _is_named_picture(kind: Any) -> bool:
     import pyarrow as pa
 
-    if not pa.types.is_struct(kind) or {kind.field(at).name for at in range(kind.num_fields)} != {"bytes", "path"}:
+    if not _is_picture(kind) or {kind.field(at).name for at in range(kind.num_fields)} != {"bytes", "path"}:
         return False
     # A path is null all through where pyarrow was given none.
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
-    return _is_bytes(kind.field("bytes").type) and any(is_text(kind.field("path").type) for is_text in texts)
+    return any(is_text(kind.field("path").type) for is_text in texts)
 
 
 def _is_bytes(kind: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import Reject
 
 HF = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+
+MORE = pa.struct([("bytes", pa.binary()), ("size", pa.int64())])
 
 
 def picture(number: int = 0, kind: str = "JPEG") -> bytes:
@@ -79,6 +82,17 @@ def test_rows_may_be_asked_for_in_any_order_and_a_window_is_all_that_is_held(
         assert open_image(f"{table}::image/row-{row}") == pictures[row - 1]
 
 
+def test_threads_that_read_one_table_get_each_their_own_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_pictures, "WINDOW", 2_000)
+    pictures = [picture(number) for number in range(60)]
+    table = write(tmp_path / "t.parquet", 25, image=pictures, text=["a"] * 60)
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda row: open_image(f"{table}::image/row-{row + 1}"), range(60)))
+    assert found == pictures
+
+
 def test_the_columns_of_pictures_are_not_read_where_images_are_not_looked_at(tmp_path: Path) -> None:
     """Of bytes that cannot be unpacked nothing is noticed, and keys are the same."""
     path = tmp_path / "t.parquet"
@@ -132,12 +146,12 @@ def test_rows_of_one_name_or_id_and_one_caption_are_told_as_repeated(tmp_path: P
 
 
 @pytest.mark.parametrize("column", ["image", "jpg", "png", "webp", "image_bytes"])
-@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), HF])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), HF, MORE])
 def test_pictures_are_found_in_columns_of_bytes_by_the_names_in_common_use(
     tmp_path: Path, column: str, kind: pa.DataType
 ) -> None:
     data = [picture(1), picture(2)]
-    values = pa.array([{"bytes": one, "path": None} for one in data] if kind == HF else data, kind)
+    values = pa.array([{"bytes": one} for one in data] if kind in (HF, MORE) else data, kind)
     pairs, rejects = read(write(tmp_path / "t.parquet", 1, **{column: values, "caption": ["a", "b"]}))
     assert not rejects
     assert [open_image(pair.image) for pair in pairs] == data
@@ -161,6 +175,11 @@ def test_where_a_url_stands_beside_the_picture_the_picture_is_taken_and_the_key_
     assert (pair.image, pair.width, pair.meta) == (f"{table}::jpg/row-00000001", 6, '{"url":"https://x.org/1.jpg"}')
     assert pair.key == pair_key("00000", "https://x.org/1.jpg", "a")
     assert (reject.place, reject.reason) == (f"{table}:row 2", "missing_image")
+
+
+def test_a_table_of_pictures_alone_lacks_a_caption(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="missing_column: no column 'caption'; there are: image"):
+        read(write(tmp_path / "t.parquet", image=[picture()]))
 
 
 def test_a_column_of_texts_named_like_one_of_pictures_is_none(tmp_path: Path) -> None:
