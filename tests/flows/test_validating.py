@@ -14,6 +14,7 @@ from pairwright.cli.main import app
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
 from pairwright.datasets.colorshape.oracle import Verdict, judge
 from pairwright.datasets.colorshape.scenes import Scene
+from pairwright.datasets.images import open_image
 from pairwright.flows.validating import Validation, ValidationRequest
 from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.app import App
@@ -193,6 +194,24 @@ def test_a_model_that_sees_finds_the_negatives_that_are_true(
     again = called(*call)
     assert again["by"]["llm"]["requests"] == 0
     assert again["rejected"] == told["rejected"]
+
+
+def test_a_model_is_shown_the_pictures_inside_a_table(
+    scenes: tuple[Path, dict[str, Scene], list[dict[str, Any]]], seer: Server, tmp_path: Path
+) -> None:
+    folder, _, rows = scenes
+    pictures = [open_image(f"{folder}/{row['image']}") for row in rows]
+    pl.DataFrame({"jpg": [*pictures[:-1], b"none"]}).write_parquet(tmp_path / "t.parquet", row_group_size=5)
+    named = [row | {"image": f"t.parquet::jpg/row-{at:08}"} for at, row in enumerate(rows, 1)]
+    asking = ["--model", "m", "--base-url", seer.url, "--price", "1/1"]
+    found = []
+    for given, root in ((rows, folder), (named, tmp_path)):
+        path = written(tmp_path / "rows.jsonl", given)
+        called(path, "--out", tmp_path / "out.jsonl", "--by", "llm", "--image-root", root, *asking)
+        found.append({name: row["reason"] for name, row in rows_of(tmp_path / "out.jsonl").items()})
+    last = rows[-1]["id"]
+    assert found[1].pop(last) == "no_image"
+    assert found[1].items() <= found[0].items()
 
 
 def test_a_judge_without_images_judges_nothing(seer: Server, tmp_path: Path) -> None:
