@@ -120,3 +120,16 @@ def test_pictures_that_changed_in_a_table_are_packed_anew(tmp_path: Path) -> Non
     tables(tmp_path / "data", 1, "PNG")
     build(config(given), out)
     assert manifest_of(out)["contents"]["image_exts"] == {"png": 4}
+
+
+def test_rows_of_pictures_in_tables_name_no_files_and_those_of_the_shards_do(tmp_path: Path) -> None:
+    objects = [[{"category": "dog", "bbox": [0.1, 0.1, 0.5, 0.5]}]] * 4
+    rows = [(picture(row), None) for row in range(4)]
+    table = write(tmp_path / "t.parquet", 2, image=rows, text=CAPTIONS, instances=objects)
+    build(config({"path": str(table)}, conversations={}), tmp_path / "build")
+    told = export(tmp_path / "build", "llava", tmp_path / "build.json").told
+    names = [row["image"] for row in json.loads((tmp_path / "build.json").read_text())]
+    assert told["missing_images"] == len(set(names)) == 4
+    export(tmp_path / "build" / "shards", "llava", tmp_path / "shards.json")
+    packed_names = {f"{sample.pair.key}.jpg" for sample in open_source(tmp_path / "build" / "shards").samples()}
+    assert {row["image"] for row in json.loads((tmp_path / "shards.json").read_text())} == packed_names
