@@ -1,8 +1,8 @@
 """Image bytes by locator, and whether they are an image.
 
-A *locator* is what `Pair.image` holds: a path, ``shard.tar::member``, or a URL. `open_image` gives the
-bytes of the first two; URLs are fetched elsewhere, before. `check_image` says width, height and format,
-`decode_image` gives the pixels.
+A *locator* is what `Pair.image` holds: a path, ``shard.tar::member``, ``table.parquet::column/row-N`` (`table_pictures.py`),
+or a URL. `open_image` gives the bytes of all but the last; URLs are fetched elsewhere, before. `check_image` says width,
+height and format, `decode_image` gives the pixels.
 
 How much is checked:
 - ``header``: the header parses, the size is sane, and the file ends as its format ends; only a file that
@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.rejects import REASONS
+from pairwright.datasets.rejects import REASONS, Refused
+from pairwright.datasets.table_pictures import ENDING, picture_size, read_picture
 from pairwright.datasets.tars import find_member
 from pairwright.datasets.unread_pictures import HEAD, unread_kind
 
@@ -37,6 +38,9 @@ TAIL = 65_536  # cameras append previews after the end mark
 SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
+INSIDE = rf"(\.tar|{re.escape(ENDING)})::"  # what stands between a file of pictures and the picture, as a pattern
+
+_INSIDE = re.compile(INSIDE)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
@@ -57,9 +61,15 @@ def is_url(locator: str) -> bool:
 
 
 def split_locator(locator: str) -> tuple[str, str]:
-    """Return file and member of a locator; the member is empty for a plain path."""
-    head, mark, member = locator.partition(".tar::")
-    return (head + ".tar", member) if mark else (locator, "")
+    """Return file (a tar or a table) and member of a locator; the member is empty for a plain path."""
+    found = _INSIDE.search(locator)
+    return (locator[: found.end(1)], locator[found.end() :]) if found else (locator, "")
+
+
+def in_table(locator: str) -> bool:
+    """Say whether a locator names a picture inside a table."""
+    name, member = split_locator(locator)
+    return bool(member) and name.endswith(ENDING)
 
 
 def open_image(locator: str) -> bytes:
@@ -91,6 +101,21 @@ def check_locator(locator: str, how: Check = "header") -> tuple[int, int, str]:
         return _measured(stream, size, how, locator)
 
 
+def stored_size(locator: str) -> int:
+    """Return how many bytes an image has as it is stored, of one in a table about; 0 where that cannot be told."""
+    name, member = split_locator(locator)
+    path = Path(name)
+    try:
+        if not member:
+            return path.stat().st_size
+        if name.endswith(ENDING):
+            return picture_size(path, member)
+        found = find_member(path, member)
+    except (OSError, InputError, Refused):
+        return 0
+    return found.size if found else 0
+
+
 def _stream(locator: str) -> BinaryIO:
     if is_url(locator):
         raise InputError("a URL, not a file", where=locator, mend="Fetch the images first and read the local copy.")
@@ -100,7 +125,7 @@ def _stream(locator: str) -> BinaryIO:
     path = Path(name)
     try:
         if member:
-            return io.BytesIO(_read_member(path, member, locator))
+            return io.BytesIO((_read_row if in_table(locator) else _read_member)(path, member, locator))
         if path.stat().st_size > MAX_BYTES:
             raise UnusableImage("image_too_large", f"more than {MAX_BYTES} bytes", locator)
         return path.open("rb")
@@ -120,6 +145,16 @@ def _read_member(path: Path, name: str, locator: str) -> bytes:
     with path.open("rb") as handle:
         handle.seek(member.offset)
         return handle.read(member.size)
+
+
+def _read_row(path: Path, member: str, locator: str) -> bytes:
+    try:
+        data = read_picture(path, member)
+    except Refused as flaw:
+        raise UnusableImage(flaw.reason, flaw.detail, locator) from None
+    if len(data) > MAX_BYTES:
+        raise UnusableImage("image_too_large", f"more than {MAX_BYTES} bytes", locator)
+    return data
 
 
 # What Pillow's parsers raise on damaged bytes; they promise no narrower set.

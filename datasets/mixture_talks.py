@@ -19,11 +19,12 @@ from typing import Any, Literal
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.exports.rationales import STUDENT_ROWS
 from pairwright.datasets.images import is_url
+from pairwright.datasets.readers.rows import InTable
 from pairwright.datasets.readers.text import type_name
 from pairwright.datasets.readers.values import identifier_of, text_of
 from pairwright.datasets.records import Annotation, Example, Origin, Role, Turn
 from pairwright.datasets.rejects import Refused
-from pairwright.datasets.samples import Sample
+from pairwright.datasets.samples import Sample, image_name
 
 MARK = "<image>"
 Side = Literal["", "before", "after"]
@@ -189,11 +190,11 @@ class _Row:
 
     def about(self) -> Talk:
         """Return a conversation without turns: what the row says of it."""
-        image = self._text("image")
+        image, written = self._image()
         return Talk(
             turns=(),
-            image=_located(image, self.root),
-            written=image,
+            image=image,
+            written=written,
             key=self._text("key") if image else "",
             kind=self._text("kind"),
             split=self._text("split"),
@@ -201,6 +202,14 @@ class _Row:
             caption=self._text("caption"),
             source_id=identifier_of(self.value("id"), "id"),
         )
+
+    def _image(self) -> tuple[str, str]:
+        """Return locator and written place of the image; the place of one inside a table without a name is its row."""
+        value = self.value("image")
+        if isinstance(value, InTable) and value.locator:
+            return value.locator, value.name or image_name(value.locator)
+        written = text_of(value, "image")
+        return _located(written, self.root), written
 
     def _text(self, part: str) -> str:
         return text_of(self.value(part), part)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.images import in_table
 from pairwright.datasets.readers.boxes import BoxUnit
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import check_mapping
@@ -27,8 +28,9 @@ from pairwright.datasets.readers.formats import FIXED_COLUMNS, READERS, Located,
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.normalise import Normaliser, Rules, Verify
 from pairwright.datasets.readers.rows import Rows
-from pairwright.datasets.records import Pair
+from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import Reject, mend_of, reject
+from pairwright.datasets.samples import image_name
 from pairwright.datasets.seen import SeenKeys
 from pairwright.datasets.wording import COMMAND_LINE, Wording
 
@@ -75,10 +77,14 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Candidates that were judged: pairs in the order of their rows, and what was not taken."""
+    """Candidates that were judged: pairs in the order of their rows, and what was not taken.
+
+    ``formats`` counts those of pictures that were looked at inside tables, where names tell none (``jpeg``, ``png``, ...).
+    """
 
     pairs: list[Pair]
     rejects: list[Reject]
+    formats: Counter[str] = field(default_factory=Counter)
 
     @property
     def candidates(self) -> int:
@@ -123,6 +129,7 @@ class _Screen:
     wording: Wording
     seen: SeenKeys = field(default_factory=SeenKeys)
     waiting: list[tuple[str, Pair] | Reject] = field(default_factory=list)
+    formats: Counter[str] = field(default_factory=Counter)
     kept: int = 0
     first: Reject | None = None
     reasons: Counter[str] = field(default_factory=Counter)
@@ -134,16 +141,13 @@ class _Screen:
             InputError: under ``stop``, for the first flaw in the order of the rows.
         """
         waiting, self.waiting = self.waiting, []
-        repeated = iter(self.seen.add([item[1].key for item in waiting if isinstance(item, tuple)]))
-        batch = Batch([], [])
-        for item in waiting:
-            if isinstance(item, Reject):
-                flaw = item
-            elif next(repeated):
-                flaw = _repetition(*item)
-            else:
-                batch.pairs.append(item[1])
+        batch = Batch([], [], +self.formats)
+        self.formats.clear()
+        for item in self._without_repeats(waiting):
+            if isinstance(item, Pair):
+                batch.pairs.append(item)
                 continue
+            flaw = item
             if self.policy == "stop":
                 raise flaw.error(self.wording)
             batch.rejects.append(flaw)
@@ -151,6 +155,32 @@ class _Screen:
             self.reasons[flaw.reason] += 1
         self.kept += len(batch.pairs)
         return batch
+
+    def _without_repeats(self, waiting: list[tuple[str, Pair] | Reject]) -> Iterator[Pair | Reject]:
+        placed = [item for item in waiting if isinstance(item, tuple)]
+        repeated = self.seen.add([pair.key for _, pair in placed])
+        again = {at: key for at in repeated.nonzero()[0].tolist() if (key := _key_by_row(placed[at][1]))}
+        apart = {at for at, seen in zip(again, self.seen.add(list(again.values())), strict=True) if not seen}
+        at = -1
+        for item in waiting:
+            if isinstance(item, Reject):
+                yield item
+                continue
+            at += 1
+            if at in apart:
+                yield replace(item[1], key=again[at])
+            else:
+                yield _repetition(*item) if repeated[at] else item[1]
+
+
+def _key_by_row(pair: Pair) -> str:
+    """Return another key for a picture inside a table of which nothing tells but its caption, else nothing.
+
+    Two pictures may well have one caption; which rows they are then tells them apart, all but the first.
+    """
+    if not in_table(pair.image) or pair.key != pair_key(pair.source, "", pair.caption):
+        return ""
+    return pair_key(pair.source, image_name(pair.image), pair.caption)
 
 
 def _repetition(place: str, pair: Pair) -> Reject:
@@ -173,7 +203,7 @@ def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
     screen = _Screen(options.on_error, options.wording)
     empty = True
     for one in located:
-        for place, candidate in _candidates(options, one):
+        for place, candidate in _candidates(options, one, screen.formats):
             empty = False
             if isinstance(candidate, Reject):
                 screen.waiting.append(candidate)
@@ -191,12 +221,12 @@ def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
         raise _nothing_left(screen.first, screen.reasons, options.wording)
 
 
-def _candidates(options: ReadOptions, one: Located) -> Iterator[tuple[str, Pair | Reject]]:
-    """Yield (place, candidate) of one input; flaws of whole files are raised."""
+def _candidates(options: ReadOptions, one: Located, formats: Counter[str]) -> Iterator[tuple[str, Pair | Reject]]:
+    """Yield (place, candidate) of one input and count ``formats``; flaws of whole files are raised."""
     wording = options.wording
     rules = Rules(options.columns, options.explode, options.verify_images, options.box_unit, options.source, wording)
     root = Path(options.image_root).absolute() if options.image_root else one.root
-    normaliser = Normaliser(rules, root, one.name)
+    normaliser = Normaliser(rules, root, one.name, formats)
     fixed = one.format in FIXED_COLUMNS
     name = options.source or one.name
     for file in one.files:

@@ -38,7 +38,7 @@ class Pair:
     Attributes:
         key: 32 hex digits, see `pair_key`; fixed when the row is first read.
         source_id: the user's own id of the image or row; may be empty.
-        image: a path, a URL, or ``shard.tar::member``; empty for a text-only pair.
+        image: a path, a URL, ``shard.tar::member``, or ``table.parquet::column/row-N``, rows from 1; empty for a text-only pair.
         caption: the caption; never empty.
         captions: the other captions of the same image, without ``caption``.
         boxes: labelled boxes of the image.

@@ -101,6 +101,7 @@ class MixtureReport:
             "duplicates": self.distinct[name].duplicates,
             "distinct": len(self.distinct[name].places),
             "images_in_tars": one.in_tars,
+            "images_in_tables": one.in_tables,
             "asked": self.asked[name],
             "taken": self.take[name],
             "share": round(self.take[name] / self.rows, 6) if self.rows else 0.0,

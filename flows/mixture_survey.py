@@ -12,7 +12,7 @@ from pathlib import Path
 import orjson
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import is_url, split_locator
+from pairwright.datasets.images import in_table, is_url, split_locator
 from pairwright.datasets.mixture_choice import Identities
 from pairwright.datasets.mixture_reading import ImageCheck, Passed, TalkOptions, TalkSource, find_source
 from pairwright.datasets.mixture_talks import Talk
@@ -55,6 +55,7 @@ class Surveyed:
         left_out: those that its own filters leave out, by reason.
         kinds: of the conversations that the filters leave out.
         in_tars: conversations whose images lie in tars.
+        in_tables: conversations whose images lie in Parquet tables.
         size: bytes of the rows that can be taken, about.
     """
 
@@ -66,6 +67,7 @@ class Surveyed:
     left_out: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     in_tars: int = 0
+    in_tables: int = 0
     size: int = 0
 
     @property
@@ -122,7 +124,8 @@ class Survey:
             self._refuse(done, reject(place, reason, detail))
         elif talk.image and not is_url(talk.image):
             path, member = split_locator(talk.image)
-            done.in_tars += bool(member)
+            done.in_tables += in_table(talk.image)
+            done.in_tars += bool(member) and not in_table(talk.image)
             folder = str(done.source.root)
             inside = not member and done.source.format != "build" and path.startswith(folder + os.sep)
             self.folder.add(folder if inside else os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - a hot path

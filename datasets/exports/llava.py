@@ -19,7 +19,7 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.exports.source import Source
 from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, conversations, write_json_list
-from pairwright.datasets.images import split_locator
+from pairwright.datasets.images import in_table, split_locator
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.samples import Sample
 
@@ -59,9 +59,11 @@ class _Rows:
                 yield row
 
     def _is_missing(self, sample: Sample) -> bool:
-        """Whether the image is a file that is not there; what a URL leads to is not looked at."""
+        """Whether the image is no file, or one that is not there; what a URL leads to is not looked at."""
         if sample.image is not None or self.options.images is not None or "://" in sample.pair.image:
             return False
+        if in_table(sample.pair.image):
+            return True
         path, _ = split_locator(sample.pair.image)
         return not (self.options.image_root or Path()).joinpath(path).is_file()
 

@@ -2,7 +2,8 @@
 
 An image is named as a consumer will look for it: a URL stays whole; with ``images`` its bytes are written there as
 ``{key}.{ext}`` and the row says that name; with ``image_root`` the row says the path below it (`name_below`); else the row
-says the file name. Two images that would get one name are an error, never a silent mix-up.
+says the file name. A picture inside a table is no file: its row says ``table.parquet::column/row-N``, which pairwright opens.
+Two images that would get one name are an error, never a silent mix-up.
 """
 
 import os
@@ -16,7 +17,7 @@ import orjson
 from pairwright.datasets.atomic import replacing, write_bytes
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import Source, with_image
-from pairwright.datasets.images import split_locator
+from pairwright.datasets.images import in_table, split_locator
 from pairwright.datasets.recode import AS_THEY_ARE, Recoding
 from pairwright.datasets.records import Annotation, Turn
 from pairwright.datasets.samples import Sample, image_name
@@ -102,6 +103,8 @@ class ImageNames:
     def _relative(self, locator: str) -> str:
         if self.options.image_root is not None:
             return name_below(locator, self.options.image_root)
+        if in_table(locator):
+            return image_name(locator)
         path, _, inside = locator.partition("::")
         return image_name(inside or path)
 
@@ -109,10 +112,14 @@ class ImageNames:
 def name_below(locator: str, root: Path) -> str:
     """Return an image's name below a folder; a member of ``shard.tar`` is one of a folder ``shard`` beside it.
 
+    One inside a table is named by the table below the folder, and its column and row.
+
     Raises:
         InputError: when the image lies outside ``root``.
     """
     path, member = split_locator(locator)
+    if in_table(locator):
+        return f"{name_below(path, root)}::{member}"
     path = f"{path.removesuffix('.tar')}/{member}" if member else path
     # As written first: image folders are often links to where there is room.
     below = Path(os.path.relpath(path, root))

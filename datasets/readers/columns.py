@@ -4,6 +4,8 @@ A pair's parts have names of their own (`FIELDS`); the user maps them (``key=ima
 where ``key`` fills `source_id`), and what is not mapped is found by the names in common use. Those stand
 in ranks: a name of an earlier rank wins (``caption`` over ``text``), two names of the same rank in one row are
 unclear and an error that shows what to write. What no part claims goes into `meta`.
+
+A picture inside a table goes before a path or URL that stands beside it, which still gives the key.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,6 +31,9 @@ FIELDS: dict[str, Ranks] = {
     "meta": (("meta",),),
 }
 
+PICTURES = ("jpg", "jpeg", "png", "webp", "image_bytes", "image_data", "img", "picture")
+"""Columns that are the image where they hold pictures and no column ``image`` is there or named; best first."""
+
 
 class Unclear(Exception):  # noqa: N818 - a signal to the reader, which knows the file
     """Several columns could be meant by a part; the first is as good as any."""
@@ -41,7 +46,10 @@ class Unclear(Exception):  # noqa: N818 - a signal to the reader, which knows th
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The column of each part (None where the rows have none), and the columns that no part claims."""
+    """The column of each part (None where the rows have none), and the columns that no part claims.
+
+    ``picture`` is the column of the image itself, where ``image`` is none or tells no more than where that came from.
+    """
 
     key: str | None = None
     image: str | None = None
@@ -54,6 +62,7 @@ class Plan:
     source: str | None = None
     meta: str | None = None
     stored_key: str | None = None
+    picture: str | None = None
     extra: tuple[str, ...] = field(default=())
 
 
@@ -69,12 +78,13 @@ def check_mapping(columns: Mapping[str, str], wording: Wording = COMMAND_LINE) -
         raise UsageError(f"{option}: one column is mapped to two names. Map each column once.")
 
 
-def resolve(names: Sequence[str], columns: Mapping[str, str]) -> Plan:
+def resolve(names: Sequence[str], columns: Mapping[str, str], pictures: Sequence[str] = ()) -> Plan:
     """Return which of a row's columns is which part of a pair.
 
     Args:
         names: the row's columns.
         columns: the user's mapping, part to column; it goes before the common names.
+        pictures: those of ``names`` that hold pictures and not texts.
 
     Raises:
         Refused: missing_column, when there is no caption.
@@ -90,8 +100,19 @@ def resolve(names: Sequence[str], columns: Mapping[str, str]) -> Plan:
         raise Refused("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}")
     # A row that pairwright wrote has both; its key was fixed when the row was first read.
     stored = "key" if found.get("key") == "source_id" and "key" in free else None
-    claimed = {*found.values(), stored}
-    return Plan(**found, stored_key=stored, extra=tuple(name for name in names if name not in claimed))
+    picture = _picture(found, columns, pictures)
+    claimed = {*found.values(), stored, picture}
+    if picture and found.get("image"):
+        claimed.remove(found["image"])
+    extra = tuple(name for name in names if name not in claimed)
+    return Plan(**found, stored_key=stored, picture=picture, extra=extra)
+
+
+def _picture(found: Mapping[str, str], columns: Mapping[str, str], pictures: Sequence[str]) -> str | None:
+    """Return the column of the image itself, if it is another than that of its name."""
+    if not pictures or "image" in columns or found.get("image") == "image":
+        return None
+    return next((name for name in PICTURES if name in pictures and name not in found.values()), None)
 
 
 def _common(part: str, ranks: Ranks, free: set[str], found: Mapping[str, str]) -> str | None:

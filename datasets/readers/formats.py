@@ -50,7 +50,7 @@ ABOUT: Mapping[str, str] = {
     "jsonl": "one JSON object a line",
     "csv": "comma-separated columns",
     "tsv": "tab-separated columns",
-    "parquet": "Parquet files, LAION's among them",
+    "parquet": "Parquet files, LAION's and Hugging Face's among them",
     "images": "a folder of images with .txt beside them",
     "webdataset": "tars of jpg, txt and json, as img2dataset writes them",
     "clip-retrieval": "a folder of embeddings and metadata",

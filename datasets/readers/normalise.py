@@ -6,8 +6,8 @@
   refused on its own, and the row goes on with the others.
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
-  stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height. Pictures
-  inside a table are not taken out of it: where images are not looked at, their names stand, else the row is refused.
+  stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height. A picture
+  inside a table stays there, as ``table.parquet::column/row-N``.
 - What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are not kept.
 
 Limits: a caption is at most `MAX_CAPTION` code points.
@@ -15,6 +15,7 @@ Limits: a caption is at most `MAX_CAPTION` code points.
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import UnusableImage, check_image, check_locator, is_url
+from pairwright.datasets.images import UnusableImage, check_image, check_locator, in_table, is_url
 from pairwright.datasets.readers.boxes import BoxUnit, read_boxes
 from pairwright.datasets.readers.columns import Plan, Unclear, resolve
 from pairwright.datasets.readers.rows import InTable, Row
@@ -60,12 +61,14 @@ class Normaliser:
         rules: the same for all inputs.
         root: absolute folder of relative image paths.
         source: name of the dataset, where neither rules nor row name one.
+        formats: of pictures inside tables that were looked at, counted, since no name tells them.
         unmet: mapped columns that no row has had yet.
     """
 
     rules: Rules
     root: Path
     source: str
+    formats: Counter[str] = field(default_factory=Counter)
     unmet: set[str] = field(init=False)
     _plans: dict[tuple[str, ...], Plan] = field(init=False, default_factory=dict)
 
@@ -93,12 +96,12 @@ class Normaliser:
         if not captions:
             return refused
         source_id = identifier_of(get(plan.key), "key")
-        written = self._written(get(plan.image))
-        image = self._located(written)
+        written, image = self._image(get(plan.image), get(plan.picture))
         width, height = size_of(get(plan.width), "width"), size_of(get(plan.height), "height")
         if self.rules.verify != "off" and image and not is_url(image):
             seen = _look(row, image, self.rules.verify)
             width, height = width or seen[0], height or seen[1]
+            self.formats[seen[2]] += in_table(image)
         source = self.rules.source or text_of(get(plan.source), "source") or self.source
         first = Pair(
             key=_stored_key(fields, plan, self.rules.wording) or pair_key(source, source_id or written, captions[0]),
@@ -118,11 +121,11 @@ class Normaliser:
         return [*_exploded(first, captions, source_id or written), *refused]
 
     def _plan(self, row: Row) -> Plan:
-        names = tuple(row.fields)
+        names = (*row.fields, *row.pictures)
         plan = self._plans.get(names)
         if plan is None:
             try:
-                plan = resolve(names, self.rules.columns)
+                plan = resolve(tuple(row.fields), self.rules.columns, row.pictures)
             except Unclear as unclear:
                 mend = f"Choose one: {self.rules.wording.column(unclear.part, unclear.column)}."
                 raise InputError(unclear.what, where=row.place, mend=mend) from None
@@ -134,12 +137,18 @@ class Normaliser:
             self._plans[names] = plan
         return plan
 
-    def _written(self, image: Any) -> str:
-        if not isinstance(image, InTable | bytes):
-            return text_of(image, "image")
-        if self.rules.verify != "off":
-            raise Refused("image_in_table", "the image is bytes, not a text: the pictures stand inside the table")
-        return image.name if isinstance(image, InTable) else ""
+    def _image(self, value: Any, picture: Any) -> tuple[str, str]:
+        """Return what is written of an image, which its key is made of, and its locator."""
+        if isinstance(value, bytes) or (isinstance(value, InTable) and not value.locator):
+            if self.rules.verify != "off":
+                raise Refused("image_in_table", "the image is bytes, not a text: the pictures stand inside the table")
+            value = value.name if isinstance(value, InTable) else ""
+        if isinstance(value, InTable):
+            return value.name, value.locator
+        written = text_of(value, "image")
+        if isinstance(picture, InTable) and picture.locator:
+            return written, picture.locator
+        return written, self._located(written)
 
     def _located(self, written: str) -> str:
         if not written or is_url(written):
@@ -152,10 +161,10 @@ def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:
     return cast("Callable[[str | None], Any]", fields.get)
 
 
-def _look(row: Row, image: str, how: Literal["header", "full"]) -> tuple[int, int]:
+def _look(row: Row, image: str, how: Literal["header", "full"]) -> tuple[int, int, str]:
     if row.load is not None:
-        return check_image(row.load(), how, image)[:2]
-    return check_locator(image, how)[:2]
+        return check_image(row.load(), how, image)
+    return check_locator(image, how)
 
 
 def _captions(plan: Plan, row: Row, wording: Wording) -> tuple[list[str], list[Pair | Reject]]:

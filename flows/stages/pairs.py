@@ -1,8 +1,8 @@
 """Stage ``pairs``: the user's data becomes checked pairs, in parts; what is broken becomes rejected rows.
 
 Every sample of a dataset has the same members. So where images are packed, the pairs without one, among others that
-have one, are told here and not behind all work; so are pictures whose names tell of several formats that shards
-hold, or of none, unless they are recoded. What a picture is in truth only its bytes tell, when it is packed.
+have one, are told here and not behind all work; so are pictures whose names (inside a table, whose bytes) tell of several
+formats that shards hold, or of none, unless they are recoded. What a picture is in truth its bytes tell, when it is packed.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import SUFFIXES, is_url
+from pairwright.datasets.images import SUFFIXES, in_table, is_url
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.recode import EXTENSIONS
 from pairwright.datasets.records import Pair
@@ -21,7 +21,7 @@ from pairwright.flows.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 
 BARE = "missing_image"
-_SAME = {".jpeg": "jpg", ".tiff": "tif"}
+_SAME = {"jpeg": "jpg", "tiff": "tif"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def read_input(root: Path, intake: Intake) -> Outcome:
     reasons: Counter[str] = Counter()
     formats: Counter[str] = Counter()
     kept = bare = 0
-    for number, (pairs, rejects) in enumerate(_parts(options, intake.part_size)):
+    for number, (pairs, rejects) in enumerate(_parts(options, intake.part_size, formats)):
         part = part_name(number)
         PAIRS.write(pairs, pairs_path(root, part))
         REJECTS.write(rejects, rejected_path(root, "pairs", part))
@@ -74,12 +74,14 @@ def read_input(root: Path, intake: Intake) -> Outcome:
     return Outcome(outputs, counts, {"parts": len(outputs) // 2})
 
 
-def _parts(options: ReadOptions, size: int) -> Iterator[tuple[list[Pair], list[Reject]]]:
+def _parts(options: ReadOptions, size: int, formats: Counter[str]) -> Iterator[tuple[list[Pair], list[Reject]]]:
     pairs: list[Pair] = []
     rejects: list[Reject] = []
     for batch in read_pairs(options):
         pairs += batch.pairs
         rejects += batch.rejects
+        for name, count in batch.formats.items():
+            formats[_SAME.get(name, name)] += count
         while len(pairs) >= size or len(rejects) >= size:
             yield pairs[:size], rejects
             pairs, rejects = pairs[size:], []
@@ -102,9 +104,9 @@ def _mixed(bare: int, pairs: int, where: str) -> InputError:
 
 
 def _format_of(image: str) -> str:
-    """Return what an image's name says of its format; nothing for names that say nothing."""
+    """Return what an image's name says of its format; nothing for names that say nothing, or are not the file's."""
     suffix = PurePosixPath(image).suffix.lower()
-    return (_SAME.get(suffix) or suffix[1:]) if suffix in SUFFIXES and not is_url(image) else ""
+    return _SAME.get(suffix[1:], suffix[1:]) if suffix in SUFFIXES and not (is_url(image) or in_table(image)) else ""
 
 
 def _several(formats: Counter[str], where: str) -> InputError:

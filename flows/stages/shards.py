@@ -14,14 +14,13 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import with_image
-from pairwright.datasets.images import UnusableImage, is_url, split_locator
+from pairwright.datasets.images import INSIDE, UnusableImage, is_url, stored_size
 from pairwright.datasets.recode import Recoding
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import MAX_BYTES, finish_shards, shard_name, shard_summary, write_shard
 from pairwright.datasets.tables import EXAMPLES, REJECTS
-from pairwright.datasets.tars import find_member
 from pairwright.flows.chosen import Choice, chosen_frame, chosen_pairs
 from pairwright.flows.inputs import file_state
 from pairwright.flows.layout import kept_annotations, rationales_path, rejected_path
@@ -94,7 +93,7 @@ def part_state(root: Path, part: str, packing: Packing) -> str:
     if not packing.section.images:
         return ""
     frame = chosen_frame(root, part, packing.choice)
-    files = frame.select(pl.col("image").str.replace(r"(\.tar)::.*$", "${1}").unique(maintain_order=True))["image"]
+    files = frame.select(pl.col("image").str.replace(f"(?s){INSIDE}.*$", "${1}").unique(maintain_order=True))["image"]
     return hash_of(file_state([path for file in files if file and (path := Path(file)).is_file()]))
 
 
@@ -107,14 +106,7 @@ def sample_bytes(image: str, section: ShardsSection) -> int:
     """Return how many bytes a sample with this image takes, about; see `TEXTS`."""
     if not (image and section.images) or is_url(image):
         return TEXTS
-    path, name = split_locator(image)
-    try:
-        if not name:
-            return TEXTS + Path(path).stat().st_size
-        member = find_member(Path(path), name)
-    except (OSError, InputError):
-        return TEXTS
-    return TEXTS + (member.size if member else 0)
+    return TEXTS + stored_size(image)
 
 
 def finish(root: Path) -> Outcome:

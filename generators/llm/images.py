@@ -49,7 +49,7 @@ class Images:
         self._encoded = _Kept(memory)
 
     def read(self, locator: str) -> Image:
-        """Return the image that a path or ``shard.tar::member`` names.
+        """Return the image that a locator names (`datasets.images`); URLs are none.
 
         Raises:
             UnusableImage: when it is missing, no image, or too large.

@@ -21,7 +21,6 @@ from pairwright.datasets.rejects import Reject
 from pairwright.datasets.samples import Sample
 from pairwright.datasets.shards import write_shards
 from pairwright.datasets.tables import PAIRS
-from tests.datasets.pictures_out import write_out
 
 
 def picture(width: int = 4, height: int = 3, kind: str = "JPEG") -> bytes:
@@ -415,7 +414,7 @@ def test_image_bytes_inside_parquet_are_refused_not_lost(tmp_path: Path) -> None
     pl.DataFrame({"caption": ["a"], "image": [{"bytes": b"123", "path": "a.jpg"}]}).write_parquet(
         tmp_path / "a.parquet"
     )
-    with pytest.raises(InputError, match="the image is bytes, not a text"):
+    with pytest.raises(InputError, match=r"row 1: bad_image: .*a\.parquet::image/row-00000001/a\.jpg: not an image"):
         read(tmp_path / "a.parquet")
 
 
@@ -425,23 +424,13 @@ def test_captions_beside_pictures_inside_parquet_are_read_where_images_are_not_l
     table = {"caption": ["a", "b", "c"], "image": images, "thumb": [b"1", b"2", b"3"], "other": images}
     pl.DataFrame(table).write_parquet(tmp_path / "a.parquet")
     pairs = read(tmp_path / "a.parquet", verify_images="off")
-    assert [(pair.caption, pair.image) for pair in pairs] == [("a", str(tmp_path / "a.jpg")), ("b", ""), ("c", "")]
+    found = [f"{tmp_path}/a.parquet::image/{row}" for row in ("row-00000001/a.jpg", "row-00000002")]
+    assert [(pair.caption, pair.image) for pair in pairs] == [("a", found[0]), ("b", found[1]), ("c", "")]
+    assert [pair.key for pair in pairs] == [pair_key("a", *of) for of in (("a.jpg", "a"), ("", "b"), ("", "c"))]
     assert json.loads(pairs[0].meta) == {"other": "<bytes>", "thumb": "<bytes>"}
-    _, rejects = read_all(tmp_path / "a.parquet")
-    assert [(reject.reason, "inside the table" in reject.detail) for reject in rejects] == [
-        ("image_in_table", True)
-    ] * 2
-    with pytest.raises(InputError, match="Write the pictures out as files"):
-        read(tmp_path / "a.parquet")
     pl.DataFrame({"caption": ["a"], "image": [b"1"]}).write_parquet(tmp_path / "b.parquet")
-    assert [pair.image for pair in read(tmp_path / "b.parquet", verify_images="off")] == [""]
-
-
-def test_pictures_are_written_out_of_a_table_as_the_documentation_shows(tmp_path: Path) -> None:
-    rows = {"image": [{"bytes": picture(7, 5), "path": None}] * 2, "caption": ["a dog", "a cat"]}
-    pl.DataFrame(rows).write_parquet(tmp_path / "train.parquet")
-    assert write_out(tmp_path / "train.parquet", tmp_path / "pool") == 2
-    assert [(pair.caption, pair.width) for pair in read(tmp_path / "pool")] == [("a dog", 7), ("a cat", 7)]
+    (bare,) = read(tmp_path / "b.parquet", verify_images="off")
+    assert (bare.image, bare.key) == (f"{tmp_path}/b.parquet::image/row-00000001", pair_key("b", "", "a"))
 
 
 def test_batches_are_bounded_and_not_empty(tmp_path: Path) -> None:

@@ -161,6 +161,8 @@ def test_the_two_scorers_are_named_grammar_and_plausibility() -> None:
         ("val2017/000000549674.jpg", "549674"),
         ("549674", "549674"),
         ("00000.tar::000000012.jpg", "12"),
+        ("train.parquet::image/row-00000012", "train.parquet::image/row-00000012"),
+        ("train.parquet::image/row-00000012/COCO_val2014_000000549674.jpg", "549674"),
         ("photos/img_3_of_9.jpg", "photos/img_3_of_9.jpg"),
         ("", ""),
     ],

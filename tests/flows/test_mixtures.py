@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 from PIL import Image
@@ -13,6 +14,7 @@ from PIL import Image
 from pairwright.datasets.errors import ConfigError, InputError, UsageError
 from pairwright.datasets.exports.llava import check_llava
 from pairwright.datasets.records import Annotation, Origin, Turn
+from pairwright.datasets.shards import find_shards, read_shard
 from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.datasets.verify import verify
 from pairwright.flows import mixture_survey
@@ -289,6 +291,26 @@ def test_every_layout_holds_the_same_rows_and_can_be_mixed_again(folder: Path, o
         names = {row["image"] for row in read(folder / "again.json")}
         assert len(names) == 70
         assert all(name.startswith("00000/") for name in names)  # as if the tar were unpacked beside itself
+
+
+def test_conversations_beside_pictures_inside_a_table_are_mixed_and_packed_with_their_bytes(folder: Path) -> None:
+    """Of two that ask the same about two pictures without names neither is a duplicate."""
+    pictures = [(folder / "coco" / "train" / f"{number}.jpg").read_bytes() for number in range(3)]
+    images = [{"bytes": data, "path": None} for data in [*pictures, b"none"]]
+    rows = {"image": images, "conversations": [llava(1, "x")["conversations"]] * 4}
+    table = folder / "talks.parquet"
+    pl.DataFrame(rows).write_parquet(table, row_group_size=2)
+    source = {"path": "talks.parquet", "on_error": "skip"}
+    report = mixed(folder, [source], "shards")
+    assert report.rows == 3
+    assert report.sources()[0]["refused"] == {"bad_image": 1}
+    assert report.sources()[0]["images_in_tables"] == 3
+    packed = [sample.image or b"" for tar in find_shards(folder / "shards") for sample in read_shard(tar)]
+    assert sorted(packed) == sorted(pictures)
+    mixed(folder, [source])
+    assert {row["image"] for row in read(folder / "out.json")} == {
+        f"talks.parquet::image/row-{row:08}" for row in (1, 2, 3)
+    }
 
 
 def test_shards_do_not_mix_pictures_and_none(folder: Path) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -13,6 +14,7 @@ from pairwright.cli.main import app
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
 from pairwright.datasets.colorshape.oracle import Verdict, judge
 from pairwright.datasets.colorshape.scenes import Scene
+from pairwright.datasets.images import open_image
 from pairwright.flows.validating import Validation, ValidationRequest
 from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.app import App
@@ -92,6 +94,33 @@ def test_images_lie_beside_the_input_unless_a_folder_is_named(tmp_path: Path) ->
     assert Validation(request).standing()[0].image == "of the working folder.png"
 
 
+def test_images_inside_a_table_beside_the_input_are_found_and_their_other_captions_heard(tmp_path: Path) -> None:
+    """Rows of one number in two tables are two pictures."""
+    captions = [["a red dog on a bed", "a blue dog on a bed"], ["a red dog on a bed", "an animal"]]
+    for name in ("a", "b"):
+        images = [{"bytes": b"not looked at", "path": None}] * 2
+        pl.DataFrame({"image": images, "captions": captions[:: 1 if name == "a" else -1]}).write_parquet(
+            tmp_path / f"{name}.parquet"
+        )
+    rows = [
+        {"id": f"{name}{row}", "image": f"{tmp_path}/{name}.parquet::image/row-{row:08}"}
+        | {"caption": "a red dog on a bed", "negative": "a blue dog on a bed", "form": "replace", "target": "attribute"}
+        for name in ("a", "b")
+        for row in (1, 2)
+    ]
+    path = written(tmp_path / "rows.jsonl", rows)
+    called(path, "--captions", f"{tmp_path}/{{a,b}}.parquet", "--out", tmp_path / "o.jsonl")
+    assert {name: row["status"] for name, row in rows_of(tmp_path / "o.jsonl").items()} == {
+        "a1": "rejected",
+        "a2": "kept",
+        "b1": "kept",
+        "b2": "rejected",
+    }
+    written(path, [rows[0] | {"image": "a.parquet::image/row-00000001"}])
+    found = Validation(ValidationRequest(path, tmp_path / "o.jsonl")).standing()[0]
+    assert found.image == rows[0]["image"]
+
+
 def test_options_that_would_do_nothing_are_refused(tmp_path: Path) -> None:
     rows = written(tmp_path / "rows.jsonl", ROWS)
     for options in (
@@ -165,6 +194,24 @@ def test_a_model_that_sees_finds_the_negatives_that_are_true(
     again = called(*call)
     assert again["by"]["llm"]["requests"] == 0
     assert again["rejected"] == told["rejected"]
+
+
+def test_a_model_is_shown_the_pictures_inside_a_table(
+    scenes: tuple[Path, dict[str, Scene], list[dict[str, Any]]], seer: Server, tmp_path: Path
+) -> None:
+    folder, _, rows = scenes
+    pictures = [open_image(f"{folder}/{row['image']}") for row in rows]
+    pl.DataFrame({"jpg": [*pictures[:-1], b"none"]}).write_parquet(tmp_path / "t.parquet", row_group_size=5)
+    named = [row | {"image": f"t.parquet::jpg/row-{at:08}"} for at, row in enumerate(rows, 1)]
+    asking = ["--model", "m", "--base-url", seer.url, "--price", "1/1"]
+    found = []
+    for given, root in ((rows, folder), (named, tmp_path)):
+        path = written(tmp_path / "rows.jsonl", given)
+        called(path, "--out", tmp_path / "out.jsonl", "--by", "llm", "--image-root", root, *asking)
+        found.append({name: row["reason"] for name, row in rows_of(tmp_path / "out.jsonl").items()})
+    last = rows[-1]["id"]
+    assert found[1].pop(last) == "no_image"
+    assert found[1].items() <= found[0].items()
 
 
 def test_a_judge_without_images_judges_nothing(seer: Server, tmp_path: Path) -> None:

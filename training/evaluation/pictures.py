@@ -1,6 +1,6 @@
 """Images under evaluation: checked before a model is opened, and made ready for its tower.
 
-An image is a locator (a path, or ``shard.tar::member``). It is prepared as CLIP does: the shorter side brought to the
+An image is a locator (`datasets.images`). It is prepared as CLIP does: the shorter side brought to the
 tower's size, the square in the middle cut out; or, for a LLaVA that reads tiles, whole and in tiles. Some are decoded
 side by side. Memory: one batch.
 """

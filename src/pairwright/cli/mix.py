@@ -86,6 +86,8 @@ def _lines(report: "MixtureReport", *, dry_run: bool) -> Iterator[str]:
         yield f"images are named below {report.image_root}"
         if tars := [source["name"] for source in sources if source["images_in_tars"]]:
             yield f"{', '.join(tars)}: images lie in tars; unpack each NAME.tar into NAME/ beside it"
+        if tables := [source["name"] for source in sources if source["images_in_tables"]]:
+            yield f"{', '.join(tables)}: images lie inside tables, where trainers do not find them; a folder as --out packs them"
     if not dry_run:
         yield f"{report.rows:,} rows -> {report.out}, {report.path.name}"
 

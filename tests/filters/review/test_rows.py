@@ -1,8 +1,10 @@
 """Which rows are reviewed, what else is said of their images, and where those lie."""
 
+import io
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 from PIL import Image
 
@@ -155,6 +157,16 @@ def test_a_link_out_of_the_folder_leads_nowhere(tmp_path: Path) -> None:
     Image.new("RGB", (8, 8)).save(tmp_path / "secret.png")
     (tmp_path / "in" / "link.png").symlink_to(tmp_path / "secret.png")
     assert Folders([tmp_path / "in"]).locate("", "link.png") == ""
+
+
+def test_a_picture_inside_a_table_is_found_below_the_folder_and_shown(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(data, "PNG")
+    pl.DataFrame({"image": [data.getvalue()]}).write_parquet(tmp_path / "t.parquet")
+    found = Folders([tmp_path]).locate("", "t.parquet::image/row-00000001")
+    assert found == f"{tmp_path}/t.parquet::image/row-00000001"
+    assert show(found).data == data.getvalue()
+    assert Folders([tmp_path / "in"]).locate("", "../t.parquet::image/row-00000001") == ""
 
 
 def test_what_is_no_image_is_not_shown(tmp_path: Path) -> None:
