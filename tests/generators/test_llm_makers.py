@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -142,6 +143,71 @@ def test_a_type_may_be_named_in_other_letters(named: str) -> None:
     options = LLMNegativeOptions(types=("replace-object",))
     [found], asked = annotated(negatives(options), SOURCE, at_once([(named, GOOD["replace-object"])]))
     assert (found.text, found.reason, len(asked)) == (GOOD["replace-object"], "", 1)
+
+
+BAD = [
+    (
+        {"type": "replace-colour", "from": "red", "to": "green", "caption": "A green car."},
+        "wrong_value",
+        "A green car.",
+    ),
+    ({"type": "replace-attribute", "from": "red", "to": "green"}, "missing_field", ""),
+    ({"type": "replace-attribute", "from": "", "to": "", "caption": ["A green car."]}, "wrong_type", ""),
+    (
+        {"type": "replace-attribute", "from": "", "to": "", "caption": "I'm sorry, but I can't do that."},
+        "refused",
+        "I'm sorry, but I can't do that.",
+    ),
+    ("no attribute", "wrong_type", ""),
+]
+
+
+@pytest.mark.parametrize(("bad", "reason", "text"), BAD)
+def test_a_bad_entry_costs_itself_alone(bad: object, reason: str, text: str) -> None:
+    """Its siblings are kept, it is a rejected row with its reason, and nothing is asked once more."""
+    good = [{"type": kind, "from": "", "to": "", "caption": GOOD[kind]} for kind in GOOD if kind != "replace-attribute"]
+    found, asked = annotated(negatives(), SOURCE, lambda _: said({"negatives": [*good[:1], bad, *good[1:]]}))
+    assert {kind for kind, why in reasons(found).items() if not why} == set(GOOD) - {"replace-attribute"}
+    [rejected] = [row for row in found if row.reason]
+    assert (rejected.form, rejected.target, rejected.reason) == ("replace", "attribute", reason)
+    assert (rejected.text, rejected.origin.request, len(asked)) == (text, "k", 1)
+
+
+def test_a_bad_entry_beside_all_that_was_asked_for_is_counted_too() -> None:
+    """Under a type of its form, or as one that was not asked for."""
+    options = LLMNegativeOptions(types=("swap-object", "add-object"))
+    entries = [{"type": kind, "from": "", "to": "", "caption": GOOD[kind]} for kind in options.types]
+    for bad, told in (
+        ({"type": "add-colour", "caption": "A red red car."}, ("add", "object", "wrong_value")),
+        ({"type": "replace-object"}, ("replace", "object", "not_asked")),
+        (7, ("swap", "object", "wrong_type")),
+    ):
+        answer = said({"negatives": [*entries, bad]})
+        found, _ = annotated(negatives(options), SOURCE, lambda _, answer=answer: answer)  # type: ignore[misc]
+        assert [(row.form, row.target, row.reason) for row in found if row.reason] == [told]
+        assert len(found) == 3
+
+
+def test_what_goes_and_what_comes_may_be_left_out_and_no_caption_is_no_edit() -> None:
+    """The caption alone tells the edit; null in its place says that there is none."""
+    options = LLMNegativeOptions(types=("replace-object", "swap-object"))
+    entries = [
+        {"type": "replace-object", "from": None, "caption": GOOD["replace-object"]},
+        {"type": "swap-object", "from": None, "to": None, "caption": None},
+    ]
+    found, asked = annotated(negatives(options), SOURCE, lambda _: said({"negatives": entries}))
+    assert (reasons(found), len(asked)) == ({"replace-object": "", "swap-object": "no_edit"}, 1)
+
+
+def test_an_answer_that_is_cut_off_keeps_the_negatives_before_the_cut() -> None:
+    """What the cut took is truncated, not left out by the model."""
+    text = at_once(GOOD.items())(Request((), "m"))
+    assert isinstance(text, Reply)
+    cut = replace(text, text=text.text[: text.text.index("parked in front")], finish_reason="length")
+    found, asked = annotated(negatives(), SOURCE, lambda _: cut)
+    kept = {"replace-object", "replace-attribute"}
+    assert reasons(found) == {kind: "" if kind in kept else "truncated" for kind in TYPES}
+    assert len(asked) == 1
 
 
 def test_several_of_a_type_are_several_answers() -> None:
