@@ -290,4 +290,9 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
     if bill["model"].startswith("local:"):
         return [f"{bill['model']}: {bill['requests']:,} answers written, {tokens}"]
     cost = "price unknown" if bill["cost"] is None else usd(bill["cost"])
-    return [f"{bill['model']}: {bill['requests']:,} answers paid, {tokens}, {cost}"]
+    lines = [f"{bill['model']}: {bill['requests']:,} answers paid, {tokens}, {cost}"]
+    if bill.get("estimated"):
+        lines.append(
+            f"The server did not count the tokens of {bill['estimated']:,} of these answers: they are estimated."
+        )
+    return lines
