@@ -361,6 +361,52 @@ def test_a_caption_without_such_concepts_is_not_asked_further() -> None:
     assert len(asked) == 2
 
 
+def steps(
+    caption: str, concepts: list[str], proposed: list[str], per_type: int = 1
+) -> tuple[list[Annotation], list[Request]]:
+    """Hold the talk about replaced objects, whose compositions are all the same."""
+    options = LLMNegativeOptions(types=("replace-object",), per_type=per_type, variant="workflow")
+    waiting = list(proposed)
+
+    def model(request: Request) -> Reply:
+        if step_of(request) == "find":
+            return said({"concepts": concepts})
+        return said(
+            {"concept": waiting.pop(0)} if step_of(request) == "propose" else {"caption": GOOD["replace-object"]}
+        )
+
+    return annotated(negatives(options), caption, model)
+
+
+@pytest.mark.parametrize("concept", ["street", " street ", '"street"', "street.", "STREET"])
+def test_a_concept_is_found_however_it_is_written(concept: str) -> None:
+    """Blanks, quotes and marks around it are not its own."""
+    found, asked = steps(SOURCE, [concept], ["beach."])
+    assert (reasons(found), [step_of(each) for each in asked]) == (
+        {"replace-object": ""},
+        ["find", "propose", "compose"],
+    )
+    assert '"beach"' in asked[-1].messages[-1].text
+
+
+def test_the_end_of_another_word_is_no_concept_of_the_caption() -> None:
+    found, asked = steps("A woman in a cart.", ["man", "art"], [])
+    assert (reasons(found), len(asked)) == ({"replace-object": "no_edit"}, 1)
+
+
+def test_nothing_is_composed_of_the_concept_itself() -> None:
+    found, asked = steps(SOURCE, ["street"], ["Street"])
+    assert (reasons(found), len(asked)) == ({"replace-object": "identical"}, 2)
+
+
+def test_the_same_concepts_are_composed_by_the_same_request() -> None:
+    """Which is sent once; asked as another sample it would be paid twice for the same text."""
+    found, asked = steps(SOURCE, ["street"], ["beach", "beach"], per_type=2)
+    composed = [each.key("") for each in asked if step_of(each) == "compose"]
+    assert (len(composed), len(set(composed))) == (2, 1)
+    assert [row.reason for row in found] == ["", "duplicate"]
+
+
 def test_a_plan_reckons_with_every_step() -> None:
     """A plan's typical answers are about other captions, and lead to as many requests as a caption's own."""
 
