@@ -29,7 +29,7 @@ from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.answers import asked
 from pairwright.generators.llm.listed import Entry, ListShape
 from pairwright.generators.llm.talks import Talk
-from pairwright.generators.llm_edits import Asking, Candidate, Wanted
+from pairwright.generators.llm_edits import Asking, Candidate, Wanted, Words
 from pairwright.generators.llm_workflow import Workflow
 from pairwright.generators.prompting.files import Prompt, PromptBook
 
@@ -52,23 +52,17 @@ _BROKEN = frozenset({"malformed", "truncated"})
 
 
 class Negative(BaseModel):
-    """One of the negatives of an answer. What goes and what comes is asked for, so that the model thinks of it first."""
+    """One of the negatives of an answer."""
 
     type: Type
-    old: str = Field("", alias="from")
-    new: str = Field("", alias="to")
+    old: Words = Field("", alias="from")
+    new: Words = Field("", alias="to")
     caption: str
 
     @field_validator("type", mode="before")
     @classmethod
     def _as_it_is_named(cls, value: object) -> object:
         return named(value) if isinstance(value, str) else value
-
-    @field_validator("old", "new", mode="before")
-    @classmethod
-    def _of_no_weight(cls, value: object) -> object:
-        """Return a text for whatever stands there: what the edit is, the caption tells."""
-        return value if isinstance(value, str) else ""
 
     @field_validator("caption", mode="before")
     @classmethod

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from pairwright.datasets.chance import stream
 from pairwright.generators.llm.answers import PLANNED, Answer, asked
@@ -31,6 +31,14 @@ class Concepts(BaseModel):
     """What a caption tells of, of one kind."""
 
     concepts: list[str]
+
+    @field_validator("concepts", mode="before")
+    @classmethod
+    def _as_they_are_named(cls, value: object) -> object:
+        """Return the texts of a list, also where each stands in an object; null is none."""
+        named = [_named(each) for each in value] if isinstance(value, list) else []
+        texts = [each for each in named if isinstance(each, str)]
+        return texts if texts or value is None else value
 
 
 class Concept(BaseModel):
@@ -145,6 +153,11 @@ class Workflow:
     def _request(asking: Asking, plan: _Plan, prompts: dict[str, Prompt], shape: type[BaseModel]) -> Request:
         values: dict[str, object] = {"concept": plan.concept, "new_concept": plan.new}
         return asking.request(prompts[plan.type], values, shape, plan.ordinal)
+
+
+def _named(value: object) -> object:
+    """Return the only value of an object."""
+    return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
 
 
 def _stands_in(caption: str, concept: str) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +27,7 @@ from pairwright.generators.llm.server.script import Script
 from pairwright.generators.llm.server.serving import in_thread
 from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.talks import Outcome, drive
+from pairwright.generators.llm.troubles import WORDS
 from pairwright.generators.llm_negatives import TYPES, LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.prompting.files import PromptBook
@@ -362,7 +364,7 @@ def test_a_caption_without_such_concepts_is_not_asked_further() -> None:
 
 
 def steps(
-    caption: str, concepts: list[str], proposed: list[str], per_type: int = 1
+    caption: str, concepts: Any, proposed: list[str], per_type: int = 1
 ) -> tuple[list[Annotation], list[Request]]:
     """Hold the talk about replaced objects, whose compositions are all the same."""
     options = LLMNegativeOptions(types=("replace-object",), per_type=per_type, variant="workflow")
@@ -376,6 +378,15 @@ def steps(
         )
 
     return annotated(negatives(options), caption, model)
+
+
+@pytest.mark.parametrize(
+    ("said_of", "count"), [(None, 1), (["street", None, 5], 3), ([{"concept": "street"}], 3), ([5], 2), ("street", 2)]
+)
+def test_a_bad_concept_costs_itself_alone(said_of: Any, count: int) -> None:
+    """Null is no concept; a list of nothing good is asked for once more."""
+    _, asked = steps(SOURCE, said_of, ["beach"])
+    assert len(asked) == count
 
 
 @pytest.mark.parametrize("concept", ["street", " street ", '"street"', "street.", "STREET"])
@@ -452,6 +463,26 @@ def test_a_swap_around_and_keeps_each_thing_its_words() -> None:
     bad, _ = annotated(positives(options), source, reworded("A blue car and a red truck on a street."))
     impossible, _ = annotated(positives(options), source, reworded("", possible=False))
     assert [row.reason for row in (*good, *bad, *impossible)] == ["", "may_be_false", "no_edit"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"possible": False}, "no_edit"),
+        ({"possible": "false", "from": None, "to": None, "caption": None}, "no_edit"),
+        ({"possible": True, "from": ["sofa"], "to": None, "caption": "A couch near a wall."}, ""),
+        ({"caption": "A couch near a wall."}, ""),
+        ({"possible": True}, "missing_field"),
+        ({"possible": True, "caption": ["A couch near a wall."]}, "wrong_type"),
+        ({"result": "A couch near a wall."}, "missing_field"),
+    ],
+)
+def test_what_a_model_leaves_out_counts_only_where_it_tells_something(answer: object, reason: str) -> None:
+    """What is impossible needs no caption, and a caption is possible; only else the model is asked once more."""
+    options = LLMPositiveOptions(types=("replace-object",))
+    found, asked = annotated(positives(options), "A sofa near a wall.", lambda _: said(answer))
+    assert reasons(found) == {"replace-object": reason}
+    assert len(asked) == (2 if reason in WORDS else 1)
 
 
 # Recorded answers of a real model
