@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from pairwright.cli.main import app
 from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.chat_request import ChatRequest
 from pairwright.generators.llm.server.script import Script
 from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.prompting.files import BUILT_IN
 from tests.cli.test_generate import call
 
 NEGATIVES = {"negatives": [{"type": "replace-object", "from": "bed", "to": "bench", "caption": "A dog on a bench."}]}
@@ -47,3 +50,17 @@ def test_tokens_that_the_server_does_not_count_are_estimated_in_every_bill(
             name: first[name] for name in ("prompt_tokens", "completion_tokens")
         }
         assert told["cost"] == pytest.approx(first["cost"])
+
+
+def test_a_prompt_whose_name_is_nearly_one_of_ours_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It replaces nothing, and the run would be paid for with ours. Other prompts in the folder are nobody's concern."""
+    monkeypatch.chdir(tmp_path)
+    Path("captions.csv").write_text("caption\nA dog on a bed.\n")
+    Path("mine").mkdir()
+    ours = (BUILT_IN / "negatives-at-once.yaml").read_text()
+    for name in ("negative-at-once", "negatives-at-once", "zzz"):
+        Path("mine", f"{name}.yaml").write_text(ours)
+    asked = ("--method", "llm", "--model", "m", "--price", "0/0", "--prompts", "mine", "--dry-run", "--out", "n.jsonl")
+    said = CliRunner().invoke(app, ["generate", "negatives", "captions.csv", *asked], catch_exceptions=False).stderr
+    told = [line for line in said.splitlines() if "replaces no prompt" in line]
+    assert told == ["mine/negative-at-once.yaml replaces no prompt of ours. Did you mean 'negatives-at-once'?"]
