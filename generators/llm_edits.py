@@ -7,8 +7,9 @@ rejected annotation with its reason, and so is a place for which nothing was wri
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.generators.captions.caption import Caption
@@ -21,14 +22,27 @@ from pairwright.generators.llm.schemas import schema_of
 from pairwright.generators.prompting.files import Prompt
 from pairwright.generators.prompting.values import values_of
 
+# What goes and what comes is asked for so that the model thinks of it first; what the edit is, the caption tells.
+Words = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
+
 
 class Rewritten(BaseModel):
     """An edit that may be impossible: the words that go, those that come, and the caption after it."""
 
     possible: bool
-    old: str = Field(alias="from")
-    new: str = Field(alias="to")
+    old: Words = Field("", alias="from")
+    new: Words = Field("", alias="to")
     caption: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_it_is_meant(cls, value: object) -> object:
+        """Return what is not possible with no caption, whatever stands there, and a caption as possible."""
+        if not isinstance(value, dict):
+            return value
+        if str(value.get("possible")).lower() in {"false", "no"}:
+            return {**value, "caption": ""}
+        return {"possible": True, **value} if value.get("caption") else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ does each asked type and number for which there is none; see `llm_edits`.
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,13 +27,14 @@ from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.answers import asked
+from pairwright.generators.llm.listed import Entry, ListShape
 from pairwright.generators.llm.talks import Talk
-from pairwright.generators.llm_edits import Asking, Candidate, Wanted
+from pairwright.generators.llm_edits import Asking, Candidate, Wanted, Words
 from pairwright.generators.llm_workflow import Workflow
 from pairwright.generators.prompting.files import Prompt, PromptBook
 
 NAME = "llm-negatives"
-VERSION = 7
+VERSION = 8
 AT_ONCE = "negatives-at-once"
 
 Type = Literal[
@@ -47,27 +48,41 @@ Type = Literal[
 ]
 TYPES: tuple[str, ...] = Type.__args__  # type: ignore[attr-defined]
 VARIANTS = ("one-call", "workflow")
+_BROKEN = frozenset({"malformed", "truncated"})
 
 
 class Negative(BaseModel):
     """One of the negatives of an answer."""
 
     type: Type
-    old: str = Field(alias="from")
-    new: str = Field(alias="to")
+    old: Words = Field("", alias="from")
+    new: Words = Field("", alias="to")
     caption: str
 
     @field_validator("type", mode="before")
     @classmethod
     def _as_it_is_named(cls, value: object) -> object:
-        """Return "REPLACE_OBJECT" and "Replace object" as the type that they mean."""
-        return "-".join(re.split(r"[\s_-]+", value.strip().lower())) if isinstance(value, str) else value
+        return named(value) if isinstance(value, str) else value
+
+    @field_validator("caption", mode="before")
+    @classmethod
+    def _or_nothing(cls, value: object) -> object:
+        """Return no text for null: the model says that there is none."""
+        return "" if value is None else value
 
 
 class Negatives(BaseModel):
     """The answer of the one-call variant."""
 
     negatives: list[Negative]
+
+
+LIST = ListShape(Negatives, Negative)
+
+
+def named(kind: str) -> str:
+    """Return "REPLACE_OBJECT" and "Replace object" as the type that they mean."""
+    return "-".join(re.split(r"[\s_-]+", kind.strip().lower()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,19 +162,52 @@ class LLMNegatives:
         requests = [
             asking.request(prompt, {"types": only}, Negatives, ordinal) for ordinal in range(self.options.per_type)
         ]
-        answers = yield from asked(requests, Negatives)
+        answers = yield from asked(requests, LIST)
         found: list[Candidate] = []
         for answer in answers:
             if answer.value is None:
                 found += [Candidate(kind, "", prompt.id, answer.key, answer.reason) for kind in self.options.types]
-                continue
-            written = answer.value.negatives
-            found += [
-                Candidate(each.type, each.caption, prompt.id, answer.key, self._unasked(each.type)) for each in written
-            ]
-            left_out = set(self.options.types) - {each.type for each in written}
-            found += [Candidate(kind, "", prompt.id, answer.key, "no_edit") for kind in TYPES if kind in left_out]
+            else:
+                found += [
+                    Candidate(kind, text, prompt.id, answer.key, reason)
+                    for kind, text, reason in self._written(answer.value)
+                ]
         return found
+
+    def _written(self, entries: Sequence[Entry[Negative]]) -> Iterator[tuple[str, str, str]]:
+        """Yield type, text and reason of each entry of an answer, and of each type that it leaves out."""
+        kinds = [entry.value.type if entry.value is not None else _type_of(entry) for entry in entries]
+        left_out = [kind for kind in TYPES if kind in self.options.types and kind not in kinds]
+        because = "no_edit"
+        for entry, kind in zip(entries, kinds, strict=True):
+            word = entry.trouble.word if entry.trouble is not None else ""
+            if entry.value is not None:
+                yield entry.value.type, entry.value.caption, self._unasked(entry.value.type)
+                continue
+            if word == "truncated" or (word == "malformed" and not kind):
+                because = word  # those that are missing may have been lost with it
+            if kind or word not in _BROKEN:
+                own = kind or self._meant(entry, left_out)
+                left_out = [each for each in left_out if each != own]
+                yield own, _text_of(entry), self._unasked(own) or word
+        yield from ((kind, "", because) for kind in left_out)
+
+    def _meant(self, entry: Entry[Negative], left_out: Sequence[str]) -> str:
+        """Return the type under which an entry is counted that names none: one of its form, and one that is missing."""
+        form = named(str(entry.said.get("type"))).partition("-")[0]
+        free = [*left_out, *self.options.types]
+        return next((kind for kind in free if kind.startswith(f"{form}-")), free[0])
 
     def _unasked(self, kind: str) -> str:
         return "" if kind in self.options.types else "not_asked"
+
+
+def _type_of(entry: Entry[Negative]) -> str:
+    """Return the type that a bad entry names; empty where it names none that there is."""
+    kind = named(str(entry.said.get("type")))
+    return kind if kind in TYPES else ""
+
+
+def _text_of(entry: Entry[Negative]) -> str:
+    text = entry.said.get("caption")
+    return text if isinstance(text, str) else ""

@@ -10,10 +10,11 @@ Every step of all types is asked in the same round, so a caption takes three rou
 Source: SugarCrepe, appendix C.3.2.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pydantic import BaseModel
+from pydantic import BaseModel, field_validator
 
 from pairwright.datasets.chance import stream
 from pairwright.generators.llm.answers import PLANNED, Answer, asked
@@ -23,11 +24,21 @@ from pairwright.generators.llm.talks import Talk
 from pairwright.generators.llm_edits import Asking, Candidate, Rewritten, of_rewritten
 from pairwright.generators.prompting.files import Prompt, PromptBook
 
+_AROUND = " \t.,;:\"'`*“”"  # what models put around a concept
+
 
 class Concepts(BaseModel):
     """What a caption tells of, of one kind."""
 
     concepts: list[str]
+
+    @field_validator("concepts", mode="before")
+    @classmethod
+    def _as_they_are_named(cls, value: object) -> object:
+        """Return the texts of a list, also where each stands in an object; null is none."""
+        named = [_named(each) for each in value] if isinstance(value, list) else []
+        texts = [each for each in named if isinstance(each, str)]
+        return texts if texts or value is None else value
 
 
 class Concept(BaseModel):
@@ -109,10 +120,10 @@ class Workflow:
         answer = answers[prompt.name]
         if answer.value is None:
             return [Candidate(kind, "", prompt.id, answer.key, answer.reason)] * self._per_type
-        caption = asking.pair.caption.lower()
-        concepts = [each for each in dict.fromkeys(answer.value.concepts) if each.strip()]
+        plain = (" ".join(each.split()).strip(_AROUND) for each in answer.value.concepts)
+        concepts = [each for each in dict.fromkeys(plain) if each]
         if not any(reply.finish_reason == PLANNED for reply in answer.replies):  # a plan's are of another caption
-            concepts = [each for each in concepts if each.lower() in caption]
+            concepts = [each for each in concepts if _stands_in(asking.pair.caption, each)]
         if not concepts:
             return [Candidate(kind, "", prompt.id, answer.key, "no_edit")] * self._per_type
         rng = stream(seed, kind)
@@ -124,11 +135,14 @@ class Workflow:
         found: list[Candidate] = []
         going: list[_Plan] = []
         for plan, answer in zip(plans, proposals, strict=True):
-            if answer.value is None or not answer.value.concept.strip():
-                reason = answer.reason or "empty_answer"
+            new = " ".join(answer.value.concept.split()).strip(_AROUND) if answer.value is not None else ""
+            reason = answer.reason or ("" if new else "empty_answer")
+            if new.lower() == plan.concept.lower():
+                reason = reason or "identical"  # composing it would be paid for, and give the caption
+            if reason:
                 found.append(Candidate(plan.type, "", self._propose[plan.type].id, answer.key, reason))
             else:
-                going.append(_Plan(plan.type, plan.ordinal, plan.concept, answer.value.concept))
+                going.append(_Plan(plan.type, 0, plan.concept, new))  # the same concepts are composed once
         composed = yield from asked([self._request(asking, plan, self._compose, Composed) for plan in going], Composed)
         for plan, said in zip(going, composed, strict=True):
             text = said.value.caption if said.value is not None else ""
@@ -139,6 +153,17 @@ class Workflow:
     def _request(asking: Asking, plan: _Plan, prompts: dict[str, Prompt], shape: type[BaseModel]) -> Request:
         values: dict[str, object] = {"concept": plan.concept, "new_concept": plan.new}
         return asking.request(prompts[plan.type], values, shape, plan.ordinal)
+
+
+def _named(value: object) -> object:
+    """Return the only value of an object."""
+    return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+
+
+def _stands_in(caption: str, concept: str) -> bool:
+    """Whether a caption has a concept: its words, or those that they begin ("dog" of "dogs", but not "man" of "woman")."""
+    words = r"\s+".join(map(re.escape, concept.split()))
+    return re.search(rf"(?<![a-z]){words}", caption, re.IGNORECASE) is not None
 
 
 def _finder(kind: str) -> str:

@@ -18,10 +18,20 @@ from pairwright.generators.llm.parsing import without_controls, without_thoughts
 from pairwright.generators.llm.texts import TextShape, read_text
 from pairwright.generators.words.wordlists import word_set
 
+_LAYERS: Final = 4  # labels and remarks around one sentence
+_SIGNS: Final = frozenset({"Cf", "So"})  # what is not seen; pictures and ticks
 _NEXT_CAPTION: Final = re.compile(
     r"\n[ \t>*#_]*(?:caption|sentence)[*_]*[ \t]*:", re.IGNORECASE
 )  # as our prompts begin
-_ASIDE: Final = re.compile(r"\s(\([^()]+\))[ .]*\Z")
+_ASIDE: Final = re.compile(
+    r"\s(?:[(\[](?P<said>[^()\[\]]{1,300})[)\]]|(?:-{2,}|[—–|])\s*(?P<dashed>[^()\[\]—–|]{1,300}))[ .]*\Z"
+)
+_NOTE: Final = re.compile(
+    r"(?:was|were|changed|replaced|swapped|exchanged|added|modified|edited|replace|swap|add|originally|formerly|instead|"
+    r"rather than|not)\b|.*(?:->|=>|→)",
+    re.IGNORECASE,
+)
+_LABEL: Final = re.compile(r"\A[*_]{0,2}\w[\w'-]*(?: [\w'-]+){0,4}[*_]{0,2}:[*_]{0,2}\s+(?=\S)")
 _POINTING: Final = re.compile(r"\A(?:[>#]+|[-=]+>|[→⇒])\s+")
 _BEFORE_AND_AFTER: Final = re.compile(r"\s*(?:[-=]+>|[→⇒]|\n)\s*")
 _TYPES: Final = tuple(
@@ -44,8 +54,10 @@ _MARKS: Final = (
     ("*", re.compile(r"(\*{1,3})(?=\S)([^*\n]+)(?<=\S)\1"), r"\2"),
     ("_", re.compile(r"(?<!\w)(_{1,3})(?=\S)([^_\n]+)(?<=\S)\1(?!\w)"), r"\2"),
     ("`", re.compile(r"(`+)([^`\n]+)\1"), r"\2"),
+    ("~~", re.compile(r"~~[^~\n]+~~\s?"), ""),
     ("[", re.compile(r"\[([^\[\]]+)\]"), r"\1"),
-    ("<", re.compile(r"</?(?:b|i|u|em|strong|mark|span|br)\s*/?>", re.IGNORECASE), ""),
+    ("(", re.compile(r"\(([^()]+)\)"), r"\1"),
+    ("<", re.compile(r"</?[a-z][a-z_-]{0,20}\s*/?>", re.IGNORECASE), ""),
     ('"', re.compile(r'(?<!\d)"'), ""),
     ("'", re.compile(r"(?<![\w'])'([^'\n]+)'(?![\w'])"), r"\1"),
 )
@@ -87,14 +99,14 @@ def unwrapped(text: str, source: str, is_word: Callable[[str], bool]) -> str:
     """
     text = _spelled_as(without_controls(without_thoughts(text)[0])[0].strip(), source)
     if not read_text(source, _ONE_LINE).forgiven:
-        text = _sentence(_behind_source(text, source))
+        text = _sentence(_behind_source(text, source), source)
     text = _unshouted(_unmarked(text, source), source, is_word)
     said = text.lower().strip(" .!")
     return "" if said in _NOTHING and said != source.lower().strip(" .!") else text
 
 
 def _spelled_as(text: str, source: str) -> str:
-    """Return a text with letters, quotes and hyphens of the sort that the source has, and nothing that is not seen."""
+    """Return a text with letters, quotes and hyphens of the sort that the source has, and no signs that it has not."""
     if "&" in text and "&" not in source:
         text = unescape(text)
     composed = "NFC" if unicodedata.is_normalized("NFC", source) else "NFD"
@@ -103,7 +115,7 @@ def _spelled_as(text: str, source: str) -> str:
         for plain, others in (("'", "‘’ʼ"), ('"', "“”„‟"), ("-", "‐‑")):
             if not any(mark in source for mark in others):
                 text = re.sub(f"[{others}]", plain, text)
-        text = "".join(c for c in text if unicodedata.category(c) != "Cf" or c in source)
+        text = "".join(c for c in text if unicodedata.category(c) not in _SIGNS or c in source).strip()
     if "’" in source and "'" not in source:
         text = re.sub(r"(?<=\w)'(?=\w)", "’", text)
     return text
@@ -112,18 +124,45 @@ def _spelled_as(text: str, source: str) -> str:
 def _behind_source(text: str, source: str) -> str:
     """Return what is given as the new one where the source itself comes first: "a dog -> a cat"."""
     parts = _BEFORE_AND_AFTER.split(text)
-    return parts[1] if len(parts) == 2 and sameness(_sentence(parts[0])) == sameness(source) else text
+    return parts[1] if len(parts) == 2 and sameness(_sentence(parts[0], source)) == sameness(source) else text
 
 
-def _sentence(text: str) -> str:
+def _sentence(text: str, source: str) -> str:
     """Return a text without quotes, label, opening or afterword around it, and no next caption."""
-    text = _POINTING.sub("", text)
+    for _ in range(_LAYERS):
+        found = _uncovered(_POINTING.sub("", text))
+        inner = _without_aside(_without_label(found, source), source)
+        if inner == found:
+            return found
+        text = inner
+    return text
+
+
+def _uncovered(text: str) -> str:
     for tried in (text, _NEXT_CAPTION.split(text, maxsplit=1)[0]):
         read = read_text(tried, _ONE_LINE)
         if read.value is not None:
-            aside = _ASIDE.search(read.value)
-            return _sentence(read.value[: aside.start()]) if aside and begins_afterword(aside[1]) else read.value
+            return read.value
     return text
+
+
+def _without_label(text: str, source: str) -> str:
+    """Return a text without the few words up to a colon, where the source has no colon: "Hard negative caption: a cat"."""
+    label = None if ":" in source else _LABEL.match(text)
+    return text[label.end() :] if label else text
+
+
+def _without_aside(text: str, source: str) -> str:
+    """Return a text without a remark on it at its end, in brackets or behind a dash; what it adds to its source is none."""
+    aside = _ASIDE.search(text)
+    if aside is None:
+        return text
+    before, said = text[: aside.start()].rstrip(), aside["said"] or aside["dashed"]
+    if begins_afterword(said):
+        return before
+    own = aside[0].strip()[0] in source or sameness(before) == sameness(source)
+    ended = aside["said"] is not None and before.endswith((".", "!", "?"))
+    return before if (ended or _NOTE.match(said)) and not own else text
 
 
 def _unmarked(text: str, source: str) -> str:

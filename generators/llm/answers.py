@@ -10,12 +10,13 @@
 A value is there, or a reason why not; never both. With a reason the raw answer is kept.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, overload
 
 from pydantic import BaseModel
 
+from pairwright.generators.llm.listed import Entry, ListShape, entries_of, judged, read_list
 from pairwright.generators.llm.manners import echoes, refuses
 from pairwright.generators.llm.messages import Message, Reply, Request
 from pairwright.generators.llm.parsing import texts_of, without_controls, without_thoughts
@@ -40,6 +41,7 @@ _WANTED: Mapping[str, str] = {
 }
 
 Check = Callable[[T], Trouble | None]
+Shape = type[BaseModel] | ListShape[Any] | TextShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,15 @@ def asked(
 ) -> Talk[list[Answer[M]]]: ...
 @overload
 def asked(
+    requests: Sequence[Request], shape: ListShape[M], *, check: Check[list[Entry[M]]] | None = None, repair: bool = True
+) -> Talk[list[Answer[list[Entry[M]]]]]: ...
+@overload
+def asked(
     requests: Sequence[Request], shape: TextShape, *, check: Check[str] | None = None, repair: bool = True
 ) -> Talk[list[Answer[str]]]: ...
 def asked(
     requests: Sequence[Request],
-    shape: type[BaseModel] | TextShape,
+    shape: Shape,
     *,
     check: Check[Any] | None = None,
     repair: bool = True,
@@ -84,7 +90,7 @@ def asked(
 
     Args:
         requests: what to ask; for a model shape, with its `schemas.schema_of` where the server is to hold to it.
-        shape: of the value: a pydantic model, or a text.
+        shape: of the value: a pydantic model, a list whose entries are read one by one, or a text.
         check: says what is wrong with a value of the right shape, None when nothing is.
         repair: whether to ask once more.
 
@@ -112,20 +118,18 @@ def _joined(first: Answer[Any], second: Answer[Any]) -> Answer[Any]:
     return replace(second, replies=first.replies + second.replies)
 
 
-def _repair(request: Request, raw: str, told: str, shape: type[BaseModel] | TextShape) -> Request:
+def _repair(request: Request, raw: str, told: str, shape: Shape) -> Request:
     """Return the request with the model's answer behind it, and what is wrong with that."""
     said, _ = without_thoughts(raw[:MOST_SHOWN])
     turns = (Message("assistant", said.strip() or NOTHING), Message("user", f"{told} {_WANTED[_form(shape)]}"))
     return replace(request, messages=request.messages + turns)
 
 
-def _form(shape: type[BaseModel] | TextShape) -> str:
+def _form(shape: Shape) -> str:
     return shape.kind if isinstance(shape, TextShape) else "json"
 
 
-def _read(
-    request: Request, outcome: Outcome, shape: type[BaseModel] | TextShape, check: Check[Any] | None
-) -> tuple[Answer[Any], str]:
+def _read(request: Request, outcome: Outcome, shape: Shape, check: Check[Any] | None) -> tuple[Answer[Any], str]:
     """Return the answer, and what to tell the model about it; nothing where that is of no use."""
     if not isinstance(outcome, Reply):
         return Answer(None, outcome.word, outcome.detail), ""
@@ -134,21 +138,24 @@ def _read(
     if outcome.finish_reason == PLANNED:
         reason = "planned" if read.trouble else ""
         return Answer(read.value, reason, "", raw, (outcome,), outcome.key), ""
+    if isinstance(shape, ListShape) and read.trouble is None:
+        read = _with_judged(request, read)
     trouble = read.trouble or _unfit(request, read.value, check)
     if trouble is None:
         return Answer(read.value, "", "", raw, (outcome,), outcome.key, read.forgiven), ""
     return Answer(None, trouble.word, trouble.detail, raw, (outcome,), outcome.key, read.forgiven), trouble.told
 
 
-def _value(reply: Reply, shape: type[BaseModel] | TextShape) -> ReadShape:
+def _value(reply: Reply, shape: Shape) -> ReadShape:
     if reply.refusal:
         return ReadShape(None, Trouble("refused"))
     if reply.finish_reason == "content_filter":
         return ReadShape(None, Trouble("filtered"))
     if not isinstance(shape, TextShape):
-        value = read_strict(reply.text, shape)
+        whole = shape.whole if isinstance(shape, ListShape) else shape
+        value = read_strict(reply.text, whole)
         if value is not None:
-            return ReadShape(value)
+            return ReadShape(value if whole is shape else entries_of(value))
     cut = reply.finish_reason == "length"
     text, thinking = without_thoughts(reply.text)
     text, control = without_controls(text)
@@ -161,7 +168,9 @@ def _value(reply: Reply, shape: type[BaseModel] | TextShape) -> ReadShape:
     return replace(read, forgiven=(*forgiven, *read.forgiven)) if forgiven else read
 
 
-def _shaped(text: str, shape: type[BaseModel] | TextShape, *, cut: bool) -> ReadShape:
+def _shaped(text: str, shape: Shape, *, cut: bool) -> ReadShape:
+    if isinstance(shape, ListShape):
+        return read_list(text, shape, cut=cut)
     if not isinstance(shape, TextShape):
         return read_shape(text, shape, cut=cut)
     if refuses(text.strip()):
@@ -170,11 +179,24 @@ def _shaped(text: str, shape: type[BaseModel] | TextShape, *, cut: bool) -> Read
     return ReadShape(read.value, read.trouble, read.forgiven)
 
 
+def _with_judged(request: Request, read: ReadShape) -> ReadShape:
+    """Return a list with the entries bad that say what no answer may; trouble where no good one is left of some."""
+    entries = judged(read.value, lambda value: _untold(request, texts_of(value)))
+    troubles = [entry.trouble for entry in entries if entry.trouble is not None]
+    if troubles and len(troubles) == len(entries):
+        return ReadShape(None, troubles[0], read.forgiven)
+    return replace(read, value=entries)
+
+
 def _unfit(request: Request, value: Any, check: Check[Any] | None) -> Trouble | None:
     """Return what is wrong with a value of the right shape."""
-    texts = [value] if isinstance(value, str) else list(texts_of(value))
-    if any(refuses(text) for text in texts):
+    texts = [value] if isinstance(value, str) else texts_of(value)
+    return _untold(request, texts) or (check(value) if check is not None else None)
+
+
+def _untold(request: Request, texts: Iterable[str]) -> Trouble | None:
+    """Return what is wrong with texts wherever they stand."""
+    said = list(texts)
+    if any(refuses(text) for text in said):
         return Trouble("refused")
-    if echoes(texts, request):
-        return Trouble("echoed")
-    return check(value) if check is not None else None
+    return Trouble("echoed") if echoes(said, request) else None

@@ -32,7 +32,7 @@ A server that does not count tokens is billed by estimate (`Bill.estimated`).
 
 import asyncio
 from collections import deque
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
 
 from pairwright.datasets.errors import UsageError
@@ -158,7 +158,7 @@ class Budget:
         try:
             reply = await self._model.ask(request)
             if not reply.cached:
-                self._settle(request, reply, price)
+                reply = self._settled(request, reply, price)
         except Failure:
             self.bill.failed += 1
             raise
@@ -188,7 +188,8 @@ class Budget:
     def _expected(request: Request, price: Price) -> float:
         return price.cost(Usage(prompt_tokens(request, price.image), answer_tokens(request)))
 
-    def _settle(self, request: Request, reply: Reply, price: Price | None) -> None:
+    def _settled(self, request: Request, reply: Reply, price: Price | None) -> Reply:
+        """Put an answer on the bill, and return it with the tokens that it is billed for: later runs tell them, too."""
         rule = price.image if price is not None else _PLAIN
         usage, estimated = usage_of(request, reply, rule)
         self.bill.add(usage, price)
@@ -199,6 +200,7 @@ class Budget:
         if self._by_estimate and price is not None:
             self._foretold += self._expected(request, price)
             self._cost += price.cost(usage)
+        return replace(reply, usage=usage) if estimated else reply
 
     def _fits(self, hold: float) -> bool:
         if self._max_requests is not None and self.bill.requests + self._under_way >= self._max_requests:

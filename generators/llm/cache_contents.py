@@ -25,7 +25,7 @@ class ModelShare:
         endpoint: scheme, host and port, or the user's name for it.
         model: as it was asked for.
         answers: how many.
-        prompt_tokens: that the answers cost, as the server counted.
+        prompt_tokens: that the answers cost, as the server counted; estimated where it does not.
         completion_tokens: likewise.
         bytes: of texts and raw bodies.
         first: when the oldest came, in seconds since 1970.

@@ -51,8 +51,13 @@ _AFTERWORD = re.compile(
 )
 
 _THING = r"(?:captions?|sentences?|versions?|answers?|rewrites?|rewording|descriptions?|questions?|results?|text|lists?|outputs?|edits?|negatives?|positives?|paraphrases?|options?|responses?|examples?)"
+# Up to a colon an opening says what follows; up to another mark only what is said for politeness is one, since
+# "Great horned owl. It sits." is not.
+_EAGER = r"(?:sure(?:\ thing)?|certainly|of\ course|okay|ok|absolutely|great|alright|no\ problem|happy\ to\ help)"
+_POLITE = r"(?:i\ can|i(?:\ wi|')ll|i(?:'d|\ would)\ be|i(?:'m|\ am)\ happy|i(?:'ve|\ have)|let\ me|here\ you\ go|happy\ to|glad\ to)"
 _OPENING = re.compile(
-    rf"""(?: (?:sure|certainly|of\ course|okay|ok|absolutely|great|alright|no\ problem|happy\ to\ help)\b[^\n:]{{0,120}}[:!.]
+    rf"""(?: {_EAGER}\b[!.,]?[^\n:.!?(\[]{{0,120}}:(?!\d)
+      | {_EAGER}(?:[,!.]?\ {_POLITE}\b[^\n:.!]{{0,100}})?[!.](?=\s)
       | (?:here\ (?:is|are)|here's|below\ (?:is|are)|this\ is|the\ following\ (?:is|are))\b[^\n:.]{{0,100}}\b{_THING}\b[^\n:.]{{0,60}}:
       | the\ (?:\w+\ ){{0,3}}{_THING}(?:\ \w+){{0,4}}(?:\ (?:is|are|would\ be|could\ be))?:
       )\s*""",

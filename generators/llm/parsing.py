@@ -11,7 +11,7 @@ values, make values out of prose, and overflow the stack on a thousand brackets.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +44,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_MEMBER = re.compile(
+    r'\s*+"(?P<name>\w{1,40})"\s*+:\s*+"(?P<text>[^"\\\n]{0,1000})"\s*+,'
+)  # the comma says that it is whole
 _BROKEN = re.compile(r"[\"'“”„/]|-?[\w.]*+\Z")  # a token that would go on, were there more text
 _WORDS = {
     "true": b"true",
@@ -134,6 +137,48 @@ def find_values(text: str) -> Findings:
             found.append(Found(read[0], start, end, read[1]))
         at = end if end > 0 else start + 1
     return Findings(tuple(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A JSON object in a text, or the beginning of one.
+
+    Attributes:
+        value: as Python has it; None where it is broken.
+        begun: of a broken one, what it says up to the break, as far as these are names with plain texts.
+        ends: whether the text goes on behind it; a broken one that does not, breaks off with the text.
+    """
+
+    value: dict[str, Any] | None
+    begun: Mapping[str, str]
+    ends: bool = True
+
+
+def find_pieces(text: str) -> tuple[Piece, ...]:
+    """Find the objects of a text, and within one that is broken, those that are whole; at most `MOST_VALUES`.
+
+    Never raises; bounded in time.
+    """
+    found: list[Piece] = []
+    scan = _Scan(text[:LONGEST])
+    at = 0
+    while len(found) < MOST_VALUES and (start := scan.text.find("{", at)) >= 0:
+        end = scan.value(start)
+        if end == _STOP:
+            break
+        read = _loaded(scan, text[start:end]) if end > 0 else None
+        if read is not None:
+            found.append(Piece(read[0], {}))
+        elif (begun := dict(_begun(scan.text, start + 1))) or end == _MORE:
+            found.append(Piece(None, begun, end != _MORE))
+        at = end if read is not None else start + 1
+    return tuple(found)
+
+
+def _begun(text: str, at: int) -> Iterator[tuple[str, str]]:
+    while member := _MEMBER.match(text, at):
+        yield member["name"], member["text"]
+        at = member.end()
 
 
 def _loaded(scan: "_Scan", text: str) -> tuple[Any, bool] | None:

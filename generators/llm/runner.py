@@ -56,7 +56,7 @@ class Spent:
 
     Attributes:
         requests: that were answered and paid for.
-        cached: that the cache answered, or an equal request of the same moment.
+        cached: that the cache answered, or an equal request of another row at the same moment.
         prompt_tokens, completion_tokens: of the paid ones.
         cached_tokens: of those prompt tokens that the server bills for less.
         kept_prompt_tokens, kept_completion_tokens: of the answers that the cache gave, paid for some time before.
@@ -423,8 +423,10 @@ class _Tally:
                     raise outcome
 
     def _answered(self, reply: Reply) -> None:
-        self.keys.append(reply.key)
         self.said = (reply.text or reply.refusal)[:SAID]
+        if reply.cached and reply.key and reply.key in self.keys:
+            return  # the row asked so before: it rests on one answer, which was paid once
+        self.keys.append(reply.key)
         usage = reply.usage
         if reply.cached:
             self.cached += 1

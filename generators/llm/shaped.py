@@ -25,6 +25,7 @@ FORGIVEN: Mapping[str, str] = {
     "syntax": "JSON that is not quite JSON",
     "wrapped": "an object or list around it, or one missing, or JSON in a string",
     "repeated": "the same answer several times",
+    "entries": "entries of a list that are no good, beside others that are",
     "retyped": "values of another type that say the same, such as numbers in quotes",
     "extra_field": "fields that were not asked for",
     "label": "an opening or a label before it",
@@ -63,7 +64,7 @@ def read_shape(text: str, shape: type[BaseModel], *, cut: bool = False) -> ReadS
         shape: what was asked for.
         cut: whether the server says that the answer broke off.
     """
-    text, unwrapped = _decoded(text)
+    text, unwrapped = decoded(text)
     findings = find_values(text)
     read = _read(text, shape, findings, cut=cut)
     return ReadShape(read.value, read.trouble, (*unwrapped, *read.forgiven))
@@ -71,25 +72,25 @@ def read_shape(text: str, shape: type[BaseModel], *, cut: bool = False) -> ReadS
 
 def _read(text: str, shape: type[BaseModel], findings: Findings, *, cut: bool) -> ReadShape:
     found = findings.values
-    tried = [(each, _fit(each.value, shape)) for each in found]
-    good = [(each, fit) for each, fit in tried if fit.trouble is None]
+    tried = [(each, fit(each.value, shape)) for each in found]
+    good = [(each, its) for each, its in tried if its.trouble is None]
     if not good and len(found) > 1:
-        together = _fit([each.value for each in found], shape)
+        together = fit([each.value for each in found], shape)
         if together.trouble is None and findings.broken_off < 0:
             return ReadShape(together.value, None, ("wrapped", *together.forgiven))
     if not good:
-        return ReadShape(None, _trouble(text, findings, [fit for _, fit in tried], cut=cut))
-    first, fit = good[0]
-    forgiven = [*fit.forgiven, *_around(text, first, findings)]
-    others = [other for other, its in good[1:] if its.value != fit.value]
+        return ReadShape(None, _trouble(text, findings, [its for _, its in tried], cut=cut))
+    first, best = good[0]
+    forgiven = [*best.forgiven, *_around(text, first, findings)]
+    others = [other for other, its in good[1:] if its.value != best.value]
     if others and not _turns_between(text, first, others[0]):
         return ReadShape(None, Trouble("several_answers"))
     if len(good) > 1 and not others:
         forgiven.append("repeated")
-    return ReadShape(fit.value, None, tuple(dict.fromkeys(forgiven)))
+    return ReadShape(best.value, None, tuple(dict.fromkeys(forgiven)))
 
 
-def _decoded(text: str) -> tuple[str, tuple[str, ...]]:
+def decoded(text: str) -> tuple[str, tuple[str, ...]]:
     """Return the text that a JSON string holds, where the whole answer is one."""
     stripped = text.strip()
     if stripped.startswith('"') and stripped.endswith('"'):
@@ -131,8 +132,8 @@ def _trouble(text: str, findings: Findings, tried: list[ReadShape], *, cut: bool
     return Trouble("refused") if refuses(text.strip()) else Trouble("malformed")
 
 
-def _fit(value: Any, shape: type[BaseModel]) -> ReadShape:
-    """Return the value as the shape has it, the usual mistakes taken back one by one."""
+def fit(value: Any, shape: type[BaseModel]) -> ReadShape:
+    """Return a value as the shape has it, the usual mistakes taken back one by one."""
     read = _validated(value, shape)
     if read.trouble is None:
         return read
@@ -155,11 +156,11 @@ def _disguises(value: Any, shape: type[BaseModel]) -> list[Any]:
     elif isinstance(value, dict):
         if len(value) == 1 and not fields & set(value):
             inner = next(iter(value.values()))
-            inner = _unstrung(inner)
+            inner = unstrung(inner)
             disguises.append(inner)
             if isinstance(inner, list):
                 disguises += _disguises(inner, shape)
-        disguises.append({name: _unstrung(inner) for name, inner in value.items()})
+        disguises.append({name: unstrung(inner) for name, inner in value.items()})
     return disguises
 
 
@@ -172,7 +173,7 @@ def _is_list(shape: type[BaseModel]) -> bool:
     return get_origin(field.annotation) is list
 
 
-def _unstrung(value: Any) -> Any:
+def unstrung(value: Any) -> Any:
     """Return what a string holds that is itself JSON's object or list."""
     if isinstance(value, str) and value[:1] in "{[" and value:
         try:

@@ -95,7 +95,7 @@ def _one(lines: list[str], shape: TextShape, forgiven: list[str]) -> ReadText:
     if len(lines) > 1 and shape.kind == "line":
         return ReadText(None, _too_much(shape), tuple(forgiven))
     text = " ".join(lines)
-    if text.startswith(("1.", "1)", "- ", "* ", "• ")):
+    if text.startswith(("1.", "1)", "(1)", "- ", "* ", "• ")):
         text = without_number(text)
         forgiven.append("number")
     text = _bare(text, shape, forgiven)

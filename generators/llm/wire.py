@@ -14,6 +14,7 @@ from typing import Any
 
 import orjson
 
+from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images import UnusableImage
 from pairwright.generators.llm.failures import Failure
@@ -31,7 +32,7 @@ _FILTER = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyVio
 
 
 def payload_of(request: Request) -> dict[str, Any]:
-    """Return the body of a request, ready to be written as JSON.
+    """Return the body of a request, ready to be written as JSON. Where it has a seed, each sample has another one.
 
     Raises:
         UsageError: when a parameter would change what the client relies on.
@@ -42,6 +43,9 @@ def payload_of(request: Request) -> dict[str, Any]:
         raise UsageError(f"parameters: {wrong} cannot be set here. Use the request's own fields and `sample`.")
     payload: dict[str, Any] = {"model": request.model, "messages": [_message(each) for each in request.messages]}
     payload.update(request.parameters)
+    if request.sample and isinstance(payload.get("seed"), int):
+        # With one seed a server that heeds it gives the same answer again, and every sample but the first is paid in vain.
+        payload["seed"] = stream(payload["seed"], "sample", request.sample).getrandbits(31)
     if request.schema is not None:
         named = {"name": request.schema.name, "schema": request.schema.schema, "strict": request.schema.strict}
         payload["response_format"] = {"type": "json_schema", "json_schema": named}

@@ -72,6 +72,11 @@ class PromptBook:
             self._read[name] = _ours(self._files[name])
         return self._read[name]
 
+    def misnamed(self) -> dict[str, str]:
+        """Return the user's prompts that replace none of ours and have nearly the name of one; each with that question."""
+        hints = {name: suggestion(name, self._files).strip() for name in self._read if name not in self._files}
+        return {name: hint for name, hint in hints.items() if hint}
+
     def listing(self) -> list[Prompt]:
         """Return all prompts by name."""
         return [self.get(name) for name in sorted(self._files.keys() | self._read.keys())]

@@ -6,8 +6,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +27,7 @@ from pairwright.generators.llm.server.script import Script
 from pairwright.generators.llm.server.serving import in_thread
 from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.talks import Outcome, drive
+from pairwright.generators.llm.troubles import WORDS
 from pairwright.generators.llm_negatives import TYPES, LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.prompting.files import PromptBook
@@ -142,6 +145,71 @@ def test_a_type_may_be_named_in_other_letters(named: str) -> None:
     options = LLMNegativeOptions(types=("replace-object",))
     [found], asked = annotated(negatives(options), SOURCE, at_once([(named, GOOD["replace-object"])]))
     assert (found.text, found.reason, len(asked)) == (GOOD["replace-object"], "", 1)
+
+
+BAD = [
+    (
+        {"type": "replace-colour", "from": "red", "to": "green", "caption": "A green car."},
+        "wrong_value",
+        "A green car.",
+    ),
+    ({"type": "replace-attribute", "from": "red", "to": "green"}, "missing_field", ""),
+    ({"type": "replace-attribute", "from": "", "to": "", "caption": ["A green car."]}, "wrong_type", ""),
+    (
+        {"type": "replace-attribute", "from": "", "to": "", "caption": "I'm sorry, but I can't do that."},
+        "refused",
+        "I'm sorry, but I can't do that.",
+    ),
+    ("no attribute", "wrong_type", ""),
+]
+
+
+@pytest.mark.parametrize(("bad", "reason", "text"), BAD)
+def test_a_bad_entry_costs_itself_alone(bad: object, reason: str, text: str) -> None:
+    """Its siblings are kept, it is a rejected row with its reason, and nothing is asked once more."""
+    good = [{"type": kind, "from": "", "to": "", "caption": GOOD[kind]} for kind in GOOD if kind != "replace-attribute"]
+    found, asked = annotated(negatives(), SOURCE, lambda _: said({"negatives": [*good[:1], bad, *good[1:]]}))
+    assert {kind for kind, why in reasons(found).items() if not why} == set(GOOD) - {"replace-attribute"}
+    [rejected] = [row for row in found if row.reason]
+    assert (rejected.form, rejected.target, rejected.reason) == ("replace", "attribute", reason)
+    assert (rejected.text, rejected.origin.request, len(asked)) == (text, "k", 1)
+
+
+def test_a_bad_entry_beside_all_that_was_asked_for_is_counted_too() -> None:
+    """Under a type of its form, or as one that was not asked for."""
+    options = LLMNegativeOptions(types=("swap-object", "add-object"))
+    entries = [{"type": kind, "from": "", "to": "", "caption": GOOD[kind]} for kind in options.types]
+    for bad, told in (
+        ({"type": "add-colour", "caption": "A red red car."}, ("add", "object", "wrong_value")),
+        ({"type": "replace-object"}, ("replace", "object", "not_asked")),
+        (7, ("swap", "object", "wrong_type")),
+    ):
+        answer = said({"negatives": [*entries, bad]})
+        found, _ = annotated(negatives(options), SOURCE, lambda _, answer=answer: answer)  # type: ignore[misc]
+        assert [(row.form, row.target, row.reason) for row in found if row.reason] == [told]
+        assert len(found) == 3
+
+
+def test_what_goes_and_what_comes_may_be_left_out_and_no_caption_is_no_edit() -> None:
+    """The caption alone tells the edit; null in its place says that there is none."""
+    options = LLMNegativeOptions(types=("replace-object", "swap-object"))
+    entries = [
+        {"type": "replace-object", "from": None, "caption": GOOD["replace-object"]},
+        {"type": "swap-object", "from": None, "to": None, "caption": None},
+    ]
+    found, asked = annotated(negatives(options), SOURCE, lambda _: said({"negatives": entries}))
+    assert (reasons(found), len(asked)) == ({"replace-object": "", "swap-object": "no_edit"}, 1)
+
+
+def test_an_answer_that_is_cut_off_keeps_the_negatives_before_the_cut() -> None:
+    """What the cut took is truncated, not left out by the model."""
+    text = at_once(GOOD.items())(Request((), "m"))
+    assert isinstance(text, Reply)
+    cut = replace(text, text=text.text[: text.text.index("parked in front")], finish_reason="length")
+    found, asked = annotated(negatives(), SOURCE, lambda _: cut)
+    kept = {"replace-object", "replace-attribute"}
+    assert reasons(found) == {kind: "" if kind in kept else "truncated" for kind in TYPES}
+    assert len(asked) == 1
 
 
 def test_several_of_a_type_are_several_answers() -> None:
@@ -295,6 +363,61 @@ def test_a_caption_without_such_concepts_is_not_asked_further() -> None:
     assert len(asked) == 2
 
 
+def steps(
+    caption: str, concepts: Any, proposed: list[str], per_type: int = 1
+) -> tuple[list[Annotation], list[Request]]:
+    """Hold the talk about replaced objects, whose compositions are all the same."""
+    options = LLMNegativeOptions(types=("replace-object",), per_type=per_type, variant="workflow")
+    waiting = list(proposed)
+
+    def model(request: Request) -> Reply:
+        if step_of(request) == "find":
+            return said({"concepts": concepts})
+        return said(
+            {"concept": waiting.pop(0)} if step_of(request) == "propose" else {"caption": GOOD["replace-object"]}
+        )
+
+    return annotated(negatives(options), caption, model)
+
+
+@pytest.mark.parametrize(
+    ("said_of", "count"), [(None, 1), (["street", None, 5], 3), ([{"concept": "street"}], 3), ([5], 2), ("street", 2)]
+)
+def test_a_bad_concept_costs_itself_alone(said_of: Any, count: int) -> None:
+    """Null is no concept; a list of nothing good is asked for once more."""
+    _, asked = steps(SOURCE, said_of, ["beach"])
+    assert len(asked) == count
+
+
+@pytest.mark.parametrize("concept", ["street", " street ", '"street"', "street.", "STREET"])
+def test_a_concept_is_found_however_it_is_written(concept: str) -> None:
+    """Blanks, quotes and marks around it are not its own."""
+    found, asked = steps(SOURCE, [concept], ["beach."])
+    assert (reasons(found), [step_of(each) for each in asked]) == (
+        {"replace-object": ""},
+        ["find", "propose", "compose"],
+    )
+    assert '"beach"' in asked[-1].messages[-1].text
+
+
+def test_the_end_of_another_word_is_no_concept_of_the_caption() -> None:
+    found, asked = steps("A woman in a cart.", ["man", "art"], [])
+    assert (reasons(found), len(asked)) == ({"replace-object": "no_edit"}, 1)
+
+
+def test_nothing_is_composed_of_the_concept_itself() -> None:
+    found, asked = steps(SOURCE, ["street"], ["Street"])
+    assert (reasons(found), len(asked)) == ({"replace-object": "identical"}, 2)
+
+
+def test_the_same_concepts_are_composed_by_the_same_request() -> None:
+    """Which is sent once; asked as another sample it would be paid twice for the same text."""
+    found, asked = steps(SOURCE, ["street"], ["beach", "beach"], per_type=2)
+    composed = [each.key("") for each in asked if step_of(each) == "compose"]
+    assert (len(composed), len(set(composed))) == (2, 1)
+    assert [row.reason for row in found] == ["", "duplicate"]
+
+
 def test_a_plan_reckons_with_every_step() -> None:
     """A plan's typical answers are about other captions, and lead to as many requests as a caption's own."""
 
@@ -340,6 +463,26 @@ def test_a_swap_around_and_keeps_each_thing_its_words() -> None:
     bad, _ = annotated(positives(options), source, reworded("A blue car and a red truck on a street."))
     impossible, _ = annotated(positives(options), source, reworded("", possible=False))
     assert [row.reason for row in (*good, *bad, *impossible)] == ["", "may_be_false", "no_edit"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ({"possible": False}, "no_edit"),
+        ({"possible": "false", "from": None, "to": None, "caption": None}, "no_edit"),
+        ({"possible": True, "from": ["sofa"], "to": None, "caption": "A couch near a wall."}, ""),
+        ({"caption": "A couch near a wall."}, ""),
+        ({"possible": True}, "missing_field"),
+        ({"possible": True, "caption": ["A couch near a wall."]}, "wrong_type"),
+        ({"result": "A couch near a wall."}, "missing_field"),
+    ],
+)
+def test_what_a_model_leaves_out_counts_only_where_it_tells_something(answer: object, reason: str) -> None:
+    """What is impossible needs no caption, and a caption is possible; only else the model is asked once more."""
+    options = LLMPositiveOptions(types=("replace-object",))
+    found, asked = annotated(positives(options), "A sofa near a wall.", lambda _: said(answer))
+    assert reasons(found) == {"replace-object": reason}
+    assert len(asked) == (2 if reason in WORDS else 1)
 
 
 # Recorded answers of a real model

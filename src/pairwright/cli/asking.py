@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from pairwright.cli.console import Progress, columns, duration, far
+from pairwright.cli.console import Progress, columns, duration, far, note
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -108,6 +108,18 @@ class Asked:
     def only_told(self) -> bool:
         """Whether no model is asked now and nothing is written: a plan is told, or batches are cancelled."""
         return self.dry_run or self.batch_cancel
+
+    def tell_misnamed(self) -> None:
+        """Say which files of --prompts replace nothing though they are hardly meant for anything else.
+
+        Raises:
+            PairwrightError: the folder, or a file in it, cannot be used.
+        """
+        if self.prompts:
+            from pairwright.generators.prompting.files import PromptBook
+
+            for name, hint in PromptBook(Path(self.prompts)).misnamed().items():
+                note(f"{Path(self.prompts) / name}.yaml replaces no prompt of ours. {hint}")
 
     def refuse(self, why: str) -> None:
         """Refuse options that would do nothing.
@@ -290,4 +302,9 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
     if bill["model"].startswith("local:"):
         return [f"{bill['model']}: {bill['requests']:,} answers written, {tokens}"]
     cost = "price unknown" if bill["cost"] is None else usd(bill["cost"])
-    return [f"{bill['model']}: {bill['requests']:,} answers paid, {tokens}, {cost}"]
+    lines = [f"{bill['model']}: {bill['requests']:,} answers paid, {tokens}, {cost}"]
+    if bill.get("estimated"):
+        lines.append(
+            f"The server did not count the tokens of {bill['estimated']:,} of these answers: they are estimated."
+        )
+    return lines

@@ -331,6 +331,7 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
 
 def _ask(request: "Request", asked: Asked, *, as_json: bool, reading: Reading | None = None) -> None:
     """Let a generator ask its model, or tell what it would ask."""
+    asked.tell_misnamed()
     asking = with_context(asked.asking(request.out, request.seed), reading or Reading(), request.out)
     if asked.batch_cancel:
         ids = asking.cancel_batches(note)

@@ -1,6 +1,7 @@
 """The checks on written rows: what is taken as the asked edit, and why the rest is not."""
 
 import json
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_checks.checks import Checked, EditChecks
 from pairwright.generators.edit_checks.kinds import Asked
 from pairwright.generators.edit_checks.reasons import REASONS, nearness
+from pairwright.generators.edit_checks.unwrapping import unwrapped
 from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
@@ -236,6 +238,21 @@ def test_the_format_is_that_of_the_source_however_it_was_written(text: str) -> N
         "\ufeffA cat on a bed.",
         "A cat\u200b on a bed.",
         "A c\u00adat on a\u00a0bed.",
+        "Hard negative caption: A cat on a bed.",
+        "**The changed one:** A cat on a bed.",
+        "(1) A cat on a bed.",
+        "Sure! A cat on a bed.",
+        "Sure, I can help with that! A cat on a bed.",
+        "\u2705 A cat on a bed.",
+        "A cat on a bed. \U0001f600",
+        "<new_caption>A cat on a bed.</new_caption>",
+        "A cat on a bed. (changed the animal)",
+        "A cat on a bed (was: dog).",
+        "A cat on a bed [dog -> cat]",
+        "A cat on a bed. -- replaced dog",
+        "A ~~dog~~ cat on a bed.",
+        "A (cat) on a bed.",
+        "Caption: New: Sure! A cat on a bed. (changed) (Note: one word)",
     ],
 )
 def test_what_marks_an_edit_up_is_no_part_of_it(text: str) -> None:
@@ -250,6 +267,27 @@ def test_marks_that_the_source_has_itself_stay() -> None:
     assert check("A STOP on a dog", "A STOP on a cat", "replace-object").text == "A STOP on a cat"
     assert check("a STOP sign on a bed", "a RED sign on a bed", "replace-object").text == "a RED sign on a bed"
     assert check_with_wordnet("A dog on a bed", "A TV on a bed", "replace-object").text == "A TV on a bed"
+
+
+def test_what_is_said_around_an_addition_is_not_added() -> None:
+    """It was kept as if it were part of what was added, or of a word that was replaced at the start."""
+    added = "A dog on a bed and a cat."
+    for text in (
+        f"{added} (changed one thing)",
+        f"{added} \u2014 added a cat",
+        f"Result of it: {added}",
+        f"Okay. {added}",
+    ):
+        assert check("A dog on a bed.", text, "add-object").text == added
+    with_brackets = check("A dog on a bed.", "A dog on a bed (and a cat).", "add-object")
+    assert (with_brackets.text, with_brackets.reason) == (added, "")
+
+
+@pytest.mark.parametrize("text", ["a: " * 50_000, "a cat (b) " * 50_000, "a cat -- " * 50_000 + "("])
+def test_labels_and_remarks_without_end_are_read_in_bounds(text: str) -> None:
+    began = time.process_time()
+    unwrapped(text, "A dog on a bed.", bool)
+    assert time.process_time() - began < 2
 
 
 def test_letters_and_apostrophes_are_written_as_in_the_source() -> None:

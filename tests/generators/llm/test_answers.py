@@ -274,6 +274,24 @@ def test_a_marker_ends_a_text_by_rule() -> None:
     assert only("a cat", shape=TextShape("line", until="\n")).value == "a cat"
 
 
+@pytest.mark.parametrize(
+    ("said", "value"),
+    [
+        ("Sure! The man is old. He wears a hat", "The man is old. He wears a hat"),
+        ("Certainly! The man is old. He wears a hat.", "The man is old. He wears a hat."),
+        ("Sure, I can help with that. The man is old. He waits", "The man is old. He waits"),
+        ("Okay! Here is the text: The man is old. He waits", "The man is old. He waits"),
+        ("Sure! The man is old. (Note: or so.)", "The man is old. (Note: or so.)"),
+        ("Of course! I have written it: The man is old.", "The man is old."),
+        ("Great horned owl. It sits on a", "Great horned owl. It sits on a"),
+        ("OK sign on a wall. A man", "OK sign on a wall. A man"),
+        ("Great clock at 3:30", "Great clock at 3:30"),
+    ],
+)
+def test_an_opening_takes_no_sentence_of_the_answer_with_it(said: str, value: str) -> None:
+    assert only(said, shape=TextShape("text")).value == value
+
+
 @pytest.mark.parametrize("kind", ["line", "sentence", "lines", "text"])
 def test_a_text_that_the_server_cut_is_truncated(kind: Any) -> None:
     assert only(reply("A cat si", "length"), shape=TextShape(kind)).reason == "truncated"

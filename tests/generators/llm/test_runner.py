@@ -131,6 +131,27 @@ def test_a_talk_of_several_rounds_gets_the_outcomes_in_the_order_of_its_requests
     assert done.said == "xlast"
 
 
+@pytest.mark.parametrize("paid_before", [False, True])
+def test_an_answer_that_a_row_takes_twice_is_counted_once(*, paid_before: bool) -> None:
+    """Else what its rows rest on would have cost more than was ever paid."""
+
+    def twice(text: str) -> Talk[int]:
+        first = yield [request(text), request(text)]
+        later = yield [request(text)]
+        return len(first) + len(later)
+
+    seen: list[str] = [] if not paid_before else ["x"]
+
+    def answer(asked: Request) -> Reply:
+        seen.append(asked.messages[0].text)
+        return reply("x", cached=len(seen) > 1)
+
+    [done] = done_of(iter([row("x", twice)]), Server(answer=answer))
+    once = Spent(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
+    assert done.spent == (once if paid_before else Spent(1, 0, 10, 2, 1))
+    assert (done.result, done.keys) == (3, ("key of x",))
+
+
 def test_cached_answers_cost_nothing() -> None:
     [done] = done_of(iter([row("x")]), Server(answer=lambda _: reply("x", cached=True)))
     assert done.spent == Spent(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)

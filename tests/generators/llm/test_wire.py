@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.generators.llm.failures import WORDS, Failure
-from pairwright.generators.llm.messages import Reply
-from pairwright.generators.llm.wire import failure_of, reply_of, retry_after
+from pairwright.generators.llm.messages import Message, Reply, Request
+from pairwright.generators.llm.wire import failure_of, payload_of, reply_of, retry_after
 
 VLLM_LONG = "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."
 AZURE_FILTER = {"code": "x", "message": "filtered", "innererror": {"code": "ResponsibleAIPolicyViolation"}}
@@ -102,3 +102,17 @@ def test_no_body_whatever_makes_anything_but_a_reply_or_a_failure(body: Any, sta
     assert failure_of(status, {}, data).word in WORDS
     with suppress(Failure):
         assert isinstance(reply_of(data), Reply)
+
+
+def test_each_sample_of_a_request_with_a_seed_has_another_seed() -> None:
+    """With one and the same a server that heeds it gives the same answer again, for as much money."""
+
+    def seed(sample: int, **parameters: Any) -> Any:
+        return payload_of(Request((Message("user", "a dog"),), "m", parameters, sample=sample)).get("seed")
+
+    seeds = [seed(sample, seed=7) for sample in range(20)]
+    assert seeds[0] == 7
+    assert len(set(seeds)) == 20
+    assert seeds == [seed(sample, seed=7) for sample in range(20)]
+    assert seed(1, seed=8) not in seeds
+    assert (seed(0), seed(3), seed(0, seed=0)) == (None, None, 0)

@@ -1,0 +1,123 @@
+"""Answers that are a list: where it does not fit as a whole, each entry is read by itself, and a bad one costs itself alone.
+
+    LIST = ListShape(Edits, Edit)  # class Edits(BaseModel): edits: list[Edit]
+
+    [answer] = yield from asked([request], LIST)
+    for entry in answer.value or ():
+        use(entry.value) if entry.value is not None else count(entry.trouble, entry.said)
+
+A server that holds a model to a schema gives lists that fit. Others let it name a type that there is not, leave a field
+out, apologise in one entry, break the JSON of one, or end in the middle of one: the other entries were paid for and are
+good. Nothing is completed: of a broken entry only what it says before the break is told.
+
+An answer without one good entry is no list; what is wrong with the whole stands, and the model is asked once more. So
+is one that holds several lists.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel
+
+from pairwright.generators.llm.parsing import find_pieces
+from pairwright.generators.llm.shaped import ReadShape, decoded, fit, read_shape, unstrung
+from pairwright.generators.llm.troubles import Trouble
+
+M = TypeVar("M", bound=BaseModel)
+
+MOST_ENTRIES = 500  # that are read one by one
+
+_OF_ENTRIES = frozenset({"malformed", "truncated", "missing_field", "extra_field", "wrong_type", "wrong_value"})
+
+
+@dataclass(frozen=True, slots=True)
+class ListShape(Generic[M]):
+    """The shape of a list; its value is a list of `Entry`.
+
+    Attributes:
+        whole: the model whose only field is the list; its schema is asked for.
+        item: the model of an entry.
+    """
+
+    whole: type[BaseModel]
+    item: type[M]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[M]):
+    """An entry of a list.
+
+    Attributes:
+        value: None where it is no good.
+        trouble: what is wrong with it then.
+        said: the fields that a bad one has, as far as they could be read; what was no object has none.
+    """
+
+    value: M | None
+    trouble: Trouble | None = None
+    said: dict[str, Any] = field(default_factory=dict)
+
+
+def entries_of(whole: BaseModel) -> list[Entry[Any]]:
+    """Return the entries of a list that fits as a whole."""
+    [items] = dict(whole).values()
+    return [Entry(item) for item in items]
+
+
+def read_list(text: str, shape: ListShape[M], *, cut: bool = False) -> ReadShape:
+    """Find the list that was asked for; the arguments are those of `shaped.read_shape`."""
+    read = read_shape(text, shape.whole, cut=cut)
+    if read.trouble is None:
+        return ReadShape(entries_of(read.value), None, read.forgiven)
+    if read.trouble.word not in _OF_ENTRIES:
+        return read
+    entries = _one_by_one(decoded(text)[0], shape, cut=cut)
+    if all(entry.value is None for entry in entries):
+        return read
+    return ReadShape(entries, None, ("entries",))
+
+
+def judged(entries: Sequence[Entry[M]], trouble_of: Callable[[M], Trouble | None]) -> list[Entry[M]]:
+    """Return the entries, of the good ones those as bad that ``trouble_of`` finds something wrong with."""
+    found: list[Entry[M]] = []
+    for entry in entries:
+        trouble = trouble_of(entry.value) if entry.value is not None else None
+        if entry.value is None or trouble is None:
+            found.append(entry)
+        else:
+            found.append(Entry(None, trouble, entry.value.model_dump(by_alias=True)))
+    return found
+
+
+def _one_by_one(text: str, shape: ListShape[M], *, cut: bool) -> list[Entry[M]]:
+    """Return the entries, each read by itself, and the one at which the list is cut; none where there are several lists."""
+    [name] = shape.whole.model_fields
+    found: list[Entry[M]] = []
+    lists, broken_off = 0, False
+    for piece in find_pieces(text):
+        if piece.value is None:
+            broken_off |= cut and not piece.ends
+            if piece.begun:
+                word = "truncated" if cut and not piece.ends else "malformed"
+                found.append(Entry(None, Trouble(word), dict(piece.begun)))
+            continue
+        items = _items(piece.value, name)
+        lists += items is not None
+        found += [_read(item, shape.item) for item in ([piece.value] if items is None else items[:MOST_ENTRIES])]
+    if broken_off and (not found or found[-1].trouble != Trouble("truncated")):
+        found.append(Entry(None, Trouble("truncated")))  # what would have come; how much, nobody knows
+    return found if lists < 2 else []
+
+
+def _items(value: dict[str, Any], name: str) -> list[Any] | None:
+    """Return the list in an object, under its name or as all that there is; None where the object is an entry."""
+    inner = unstrung(value.get(name, next(iter(value.values())) if len(value) == 1 else None))
+    return inner if isinstance(inner, list) else None
+
+
+def _read(item: Any, shape: type[M]) -> Entry[M]:
+    read = fit(item, shape)
+    if read.trouble is None:
+        return Entry(read.value)
+    return Entry(None, read.trouble, item if isinstance(item, dict) else {})

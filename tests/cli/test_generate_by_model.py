@@ -1,0 +1,66 @@
+"""``pairwright generate --method llm``: what is told of a server that does not do as it should."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
+from pairwright.generators.llm.server.answers import Answer
+from pairwright.generators.llm.server.app import App
+from pairwright.generators.llm.server.chat_request import ChatRequest
+from pairwright.generators.llm.server.script import Script
+from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.prompting.files import BUILT_IN
+from tests.cli.test_generate import call
+
+NEGATIVES = {"negatives": [{"type": "replace-object", "from": "bed", "to": "bench", "caption": "A dog on a bench."}]}
+
+
+@pytest.fixture
+def uncounting() -> Iterator[Server]:
+    """A server that tells no tokens, but for the caption about a cat."""
+
+    def answer(request: ChatRequest) -> Answer:
+        return Answer(json.dumps(NEGATIVES), usage=(2000, 30) if "cat" in request.user else (0, 0))
+
+    with in_thread(App(Script(), answer=answer)) as server:
+        yield server
+
+
+def test_tokens_that_the_server_does_not_count_are_estimated_in_every_bill(
+    uncounting: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said so where the bill is shown; a later run tells the same cost of the answers that it finds."""
+    monkeypatch.chdir(tmp_path)
+    Path("captions.csv").write_text("caption\nA dog on a bed.\nA cow on a bed.\nA cat on a bed.\n")
+    asked = ("--method", "llm", "--model", "m", "--base-url", uncounting.url, "--price", "1/2", "--out", "n.jsonl")
+    said = call("generate", "negatives", "captions.csv", *asked)
+    assert "3 answers paid" in said
+    assert "The server did not count the tokens of 2 of these answers: they are estimated." in said
+    Path("llm-cache.sqlite").unlink()
+    first = json.loads(call("generate", "negatives", "captions.csv", *asked, "--json"))["llm"]
+    again = json.loads(call("generate", "negatives", "captions.csv", *asked, "--json"))["llm"]
+    assert (first["requests"], first["estimated"], again["requests"]) == (3, 2, 0)
+    assert first["prompt_tokens"] > 2000 + 2 * 1000
+    for told in (first["in_all"], again["in_all"]):
+        assert {name: told[name] for name in ("prompt_tokens", "completion_tokens")} == {
+            name: first[name] for name in ("prompt_tokens", "completion_tokens")
+        }
+        assert told["cost"] == pytest.approx(first["cost"])
+
+
+def test_a_prompt_whose_name_is_nearly_one_of_ours_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It replaces nothing, and the run would be paid for with ours. Other prompts in the folder are nobody's concern."""
+    monkeypatch.chdir(tmp_path)
+    Path("captions.csv").write_text("caption\nA dog on a bed.\n")
+    Path("mine").mkdir()
+    ours = (BUILT_IN / "negatives-at-once.yaml").read_text()
+    for name in ("negative-at-once", "negatives-at-once", "zzz"):
+        Path("mine", f"{name}.yaml").write_text(ours)
+    asked = ("--method", "llm", "--model", "m", "--price", "0/0", "--prompts", "mine", "--dry-run", "--out", "n.jsonl")
+    said = CliRunner().invoke(app, ["generate", "negatives", "captions.csv", *asked], catch_exceptions=False).stderr
+    told = [line for line in said.splitlines() if "replaces no prompt" in line]
+    assert told == ["mine/negative-at-once.yaml replaces no prompt of ours. Did you mean 'negatives-at-once'?"]
