@@ -27,6 +27,7 @@ from pairwright.datasets.records import Edit
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_checks.agreement import mended, mends_the_source, tagged_as, with_words
 from pairwright.generators.edit_checks.alignment import Hunk, differences
+from pairwright.generators.edit_checks.joining import joins_badly
 from pairwright.generators.edit_checks.kinds import OBJECT, RELATION, Asked, Stretch, denies
 from pairwright.generators.edit_checks.places import (
     cuts_a_word,
@@ -222,7 +223,7 @@ class EditChecks:
         reason = "" if denied else wrong_form(asked.form, old, fresh) or wrong_target(asked, old, fresh)
         if reason:
             return reason
-        if cuts_a_word(asked.target, old, fresh):
+        if cuts_a_word(asked.target, old, fresh) or joins_badly(asked, old, fresh):
             return "not_grammatical"
         own = set(caption.lower)
         if not all(new[at].text.lower() in own or self._is_known(new[at]) for at in hunk.new):

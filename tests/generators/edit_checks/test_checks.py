@@ -699,3 +699,35 @@ def test_a_source_that_was_wrong_is_not_mended_along_with_the_edit(source: str, 
     assert check(source, text, "replace-object").reason == "repaired"
     kept = text.replace(" are ", " is ")
     assert (check(source, kept, "replace-object").reason, check(source, kept, "replace-object").mended) == ("", 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "asked"),
+    [
+        ("a cat sitting in an office chair.", "frozen a cat sitting in an office chair.", "add-attribute"),
+        ("A cat sits on a bed.", "Frozen a cat sits on a bed.", "add-attribute"),
+        ("The two dogs are on a bed.", "The two dogs are on a bed. A cat.", "add-object"),
+        ("The two dogs are on a bed.", "The two dogs are on a bed; a cat watches.", "add-object"),
+        ("The two dogs are on a bed.", "The two dogs are on a bed (a cat).", "add-object"),
+        ("A boat in the ocean.", "A boat in the ocean. and a horse.", "add-object"),
+        ("A man wearing a black hat.", "A man wearing a black hat, cat.", "add-object"),
+        ("A man wearing a black hat.", "A man wearing a black hat cat.", "add-object"),
+        ("A dog on a bed.", "A cat; on a bed.", "replace-object"),
+        ("A dog on a bed.", "A dog on a bed and a couch, I changed it.", "add-object"),
+    ],
+)
+def test_new_words_that_do_not_read_on_are_no_edit(source: str, text: str, asked: str) -> None:
+    assert check_with_wordnet(source, text, asked).reason
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "asked"),
+    [
+        ("A man wearing a black hat.", "A man wearing a black hat and coat.", "add-object"),
+        ("A tray with a sandwich and a drink.", "A tray with a sandwich, a cake and a drink.", "add-object"),
+        ("A cat sits on a bed.", "A frozen cat sits on a bed.", "add-attribute"),
+        ("A man wearing a hat (black).", "A woman wearing a hat (black).", "replace-object"),
+    ],
+)
+def test_new_words_that_read_on_are_kept(source: str, text: str, asked: str) -> None:
+    assert not check_with_wordnet(source, text, asked).reason
