@@ -113,7 +113,8 @@ class _Pass:
                 except (PairwrightError, KeyboardInterrupt) as error:
                     stopped = error
             if stopped is not None:
-                self.note(_left(work.captions, self.captions, self.partial))
+                done = work.captions if failed.counts.total() < work.captions else 0
+                self.note(_left(done, self.captions, self.partial))
                 raise stopped
         return work, failed
 

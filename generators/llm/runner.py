@@ -236,6 +236,7 @@ class Run(Generic[T]):
     def _gone(self, worker: asyncio.Task[None]) -> None:
         self._workers.discard(worker)
         if not self._workers:
+            self._error = self._error or self._failing.at_end()
             self._rouse()
 
     async def _wait(self, within: float) -> None:
@@ -452,11 +453,14 @@ class _Tally:
 
 
 class _Failing:
-    """Sees when nearly all rows get the same failure and no answer."""
+    """Sees when nearly all rows get the same failure and no answer, or when no row of a short run got any."""
 
     def __init__(self) -> None:
         self._last: deque[str] = deque(maxlen=LAST)
         self._counts: Counter[str] = Counter()
+        self._unanswered = 0
+        self._spares_the_rest = False  # a row got an answer, or was itself at fault
+        self._latest: Failure | None = None
 
     def note(self, tally: _Tally) -> None:
         """Take note of a row.
@@ -466,15 +470,23 @@ class _Failing:
         """
         if not tally.keys and tally.failure is None:
             return  # it asked nothing
-        word = tally.failure.word if tally.failure is not None and not tally.keys else ""
+        failure = tally.failure if not tally.keys else None
+        self._spares_the_rest |= failure is None or not failure.transient
         if len(self._last) == LAST and self._last[0]:
             self._counts[self._last[0]] -= 1
-        self._last.append(word)
-        if not word or tally.failure is None:
+        self._last.append(failure.word if failure is not None else "")
+        if failure is None:
             return
-        self._counts[word] += 1
-        if self._counts[word] >= max(FEWEST, MOSTLY * len(self._last)):
+        self._unanswered, self._latest = self._unanswered + 1, failure
+        self._counts[failure.word] += 1
+        if self._counts[failure.word] >= max(FEWEST, MOSTLY * len(self._last)):
             raise MostlyFailing(
-                f"{self._counts[word]} of the last {len(self._last)} rows ended alike. The last one: {tally.failure}"
+                f"{self._counts[failure.word]} of the last {len(self._last)} rows ended alike. The last one: {failure}"
                 " What is done is kept."
             )
+
+    def at_end(self) -> MostlyFailing | None:
+        """Return what is wrong with a run in which no row got an answer, though nothing was wrong with the rows."""
+        if self._spares_the_rest or self._latest is None:
+            return None
+        return MostlyFailing(f"no row got an answer, of {self._unanswered} that asked. The last one: {self._latest}")

@@ -8,10 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
+from pairwright.datasets.errors import PairwrightError
 from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.chat_request import ChatRequest
-from pairwright.generators.llm.server.script import Script
+from pairwright.generators.llm.server.script import Rule, Script
 from pairwright.generators.llm.server.serving import Server, in_thread
 from pairwright.generators.prompting.files import BUILT_IN
 from tests.cli.test_generate import call
@@ -64,3 +65,20 @@ def test_a_prompt_whose_name_is_nearly_one_of_ours_is_told(tmp_path: Path, monke
     said = CliRunner().invoke(app, ["generate", "negatives", "captions.csv", *asked], catch_exceptions=False).stderr
     told = [line for line in said.splitlines() if "replaces no prompt" in line]
     assert told == ["mine/negative-at-once.yaml replaces no prompt of ours. Did you mean 'negatives-at-once'?"]
+
+
+def test_a_run_without_one_answer_fails_and_leaves_an_earlier_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("captions.csv").write_text("caption\nA dog on a bed.\nA cow on a bed.\n")
+    Path("n.jsonl").write_text("what was there\n")
+    asked = ("--method", "llm", "--model", "m", "--price", "0/0", "--max-retries", "0", "--out", "n.jsonl")
+    with (
+        in_thread(App(Script(rules=(Rule(fault="500"),)))) as server,
+        pytest.raises(PairwrightError, match="no row got an answer, of 2 that asked"),
+    ):
+        call("generate", "negatives", "captions.csv", *asked, "--base-url", server.url)
+    assert Path("n.jsonl").read_text() == "what was there\n"
+    assert not Path("n.partial.jsonl").exists()
+    assert len(Path("n.failed.jsonl").read_text().splitlines()) == 2

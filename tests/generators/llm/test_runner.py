@@ -267,6 +267,22 @@ def test_a_run_ends_when_a_server_turns_bad_in_its_middle() -> None:
     assert 500 + 180 - 1 <= len(found) < 700
 
 
+def test_a_short_run_in_which_no_row_gets_an_answer_ends_in_an_error_behind_all_rows() -> None:
+    words = ["server_error", "timeout"]
+    found, error = ends(
+        (row(str(n)) for n in range(6)), Server(answer=lambda r: Failure(words[int(r.messages[0].text) % 2]))
+    )
+    assert len(found) == 6
+    assert isinstance(error, MostlyFailing)
+    assert "of 6" in str(error)
+
+
+@pytest.mark.parametrize("other", [reply("x"), Failure("content_filter")])
+def test_a_short_run_goes_through_where_one_row_is_answered_or_is_itself_at_fault(other: Reply | Failure) -> None:
+    server = Server(answer=lambda r: other if r.messages[0].text == "0" else Failure("server_error"))
+    assert len(done_of((row(str(n)) for n in range(6)), server)) == 6
+
+
 def test_rows_that_fail_in_different_ways_end_nothing() -> None:
     words = ["bad_request", "context_too_long", "content_filter"]
     server = Server(answer=lambda r: Failure(words[int(r.messages[0].text) % 3]))
