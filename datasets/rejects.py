@@ -22,6 +22,8 @@ EXCERPT_LENGTH = 400
 
 
 def _name_the_column(wording: Wording) -> str:
+    if wording.bare:
+        return "Call the column of the captions `caption`."
     return f"Name the column: {wording.column('caption', 'NAME')}."
 
 
@@ -114,7 +116,7 @@ class Reject:
             of_file: the whole file has this flaw, so that setting rows aside would leave none.
         """
         mend = mend_of(self.reason, wording)
-        if wording.may_skip and not of_file:
+        if not (wording.bare or of_file):
             mend += f" To set such rows aside: {wording.setting('on_error', 'skip')}."
         return InputError(f"{self.reason}: {self.detail}", where=self.place, mend=mend)
 

@@ -14,11 +14,11 @@ class Wording:
 
     Attributes:
         section: where in a config the keys stand, such as "under input"; empty: they are options of a command.
-        may_skip: whether rows can be set aside by ``on_error``.
+        bare: of a file that is read as it is (a pool, queries): no option says how, so that it has to be mended itself.
     """
 
     section: str = ""
-    may_skip: bool = True
+    bare: bool = False
 
     def option(self, name: str) -> str:
         """Return ``--format``, or ```format` under input``."""
@@ -42,5 +42,11 @@ class Wording:
         key = f"`columns: {{{part}: {column}}}` {self.section}"
         return key if self.section else f"--columns {part}={column}"
 
+    def named(self, ending: str) -> str:
+        """Return ``Name it .csv, or give --format csv (...).``, or what is left of it for a file that is read as it is."""
+        other = "" if self.bare else f", or give {self.setting('format', ending)}"
+        return f"Name it .{ending}{other}."
+
 
 COMMAND_LINE = Wording()
+AS_IT_IS = Wording(bare=True)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.skipped import Skipped
+from pairwright.datasets.wording import AS_IT_IS
 
 
 def pairs_beside(options: ReadOptions, note: Callable[[str], None]) -> Iterator[Pair]:
@@ -22,7 +23,7 @@ def pairs_beside(options: ReadOptions, note: Callable[[str], None]) -> Iterator[
         InputError: the input cannot be read.
     """
     lost = Skipped()
-    for batch in read_pairs(replace(options, on_error="skip", verify_images="off")):
+    for batch in read_pairs(replace(options, on_error="skip", verify_images="off", wording=AS_IT_IS)):
         yield from batch.pairs
         lost.add(batch.rejects)
     if told := lost.told():

@@ -19,6 +19,7 @@ from pairwright.datasets.contents import exchanges_in
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.skipped import Skipped
+from pairwright.datasets.wording import AS_IT_IS
 from pairwright.flows.annotating import Annotating, Recipe, Waiting, tag_and_count
 from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
@@ -183,7 +184,7 @@ def counted(request: Request, crew: Crew) -> tuple[PoolStatistics, dict[str, Pac
     """Return the statistics of a request's pool, and the tokens of its captions, which may well be asked for again."""
     read = request.read
     if request.pool:
-        read = replace(read, input=request.pool, format="", columns={}, on_error="skip")
+        read = replace(read, input=request.pool, format="", columns={}, on_error="skip", wording=AS_IT_IS)
     captions = islice(_captions(read_pairs(read)), POOL_CAPTIONS)
     counts = PoolCounts()
     known: dict[str, PackedTokens] = {}

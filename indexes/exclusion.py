@@ -40,6 +40,7 @@ from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.skipped import Skipped
+from pairwright.datasets.wording import AS_IT_IS
 
 By = Literal["key", "id", "url", "caption", "image"]
 PairLookup = Callable[[Sequence[str]], pl.DataFrame]
@@ -199,7 +200,9 @@ def read_exclusion(path: str, *, by: Iterable[By] = USUAL, options: ReadOptions 
     if place.suffix.lower() == ".txt":
         found = exclusion_of_lines(_lines(place), by=chosen)
     else:
-        reading = replace(options or ReadOptions(path, verify_images="off", on_error="skip"), input=path)
+        reading = replace(
+            options or ReadOptions(path, verify_images="off", on_error="skip", wording=AS_IT_IS), input=path
+        )
         found = Exclusion()
         pictures = list(_images_in(place)) if place.is_dir() else []
         if pictures and "image" in chosen:

@@ -27,7 +27,7 @@ import numpy as np
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.datasets.wording import Wording
+from pairwright.datasets.wording import AS_IT_IS
 from pairwright.indexes.encoders import Vectors
 
 SLOT = "{}"
@@ -68,7 +68,7 @@ def read_queries(path: Path) -> list[Query]:
         queries = class_queries(parsed, where=str(path))
     else:
         # Of queries none may be missing: what they find would be missing too.
-        options = ReadOptions(str(path), verify_images="off", wording=Wording(may_skip=False))
+        options = ReadOptions(str(path), verify_images="off", wording=AS_IT_IS)
         queries = queries_from_pairs(batch.pairs for batch in read_pairs(options))
     if not queries:
         raise InputError("no queries", where=str(path), mend="Give at least one line, or one class and one template.")

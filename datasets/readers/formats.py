@@ -116,7 +116,9 @@ def guess_format(path: str | Path, wording: Wording = COMMAND_LINE) -> str:
     raise InputError(
         "the format cannot be told from the name",
         where=str(path),
-        mend=f"Name it: {wording.choice('format', READERS)}.",
+        mend="Name it .jsonl, .csv, .tsv or .parquet."
+        if wording.bare
+        else f"Name it: {wording.choice('format', READERS)}.",
     )
 
 
@@ -127,8 +129,8 @@ def _lines_of_text(path: Path, wording: Wording) -> InputError:
     format_ = "csv" if "," in words else "tsv"
     names = [name.strip(' "') for name in words.split("," if format_ == "csv" else "\t")]
     if any(name in rank for rank in FIELDS["caption"] for name in names):
-        mend = f"Name it .{format_}, or give {wording.setting('format', format_)}."
-        return InputError(f"a table under the name .txt ({', '.join(names)})", where=str(path), mend=mend)
+        told = f"a table under the name .txt ({', '.join(names)})"
+        return InputError(told, where=str(path), mend=wording.named(format_))
     header = "image, a tab, and caption" if "\t" in words else "caption"
     mend = f"Put a header above them, the line: {header}; and name the file .tsv."
     return InputError("lines of text, without names of columns", where=str(path), mend=mend)

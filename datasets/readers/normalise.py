@@ -127,7 +127,9 @@ class Normaliser:
             try:
                 plan = resolve(tuple(row.fields), self.rules.columns, row.pictures)
             except Unclear as unclear:
-                mend = f"Choose one: {self.rules.wording.column(unclear.part, unclear.column)}."
+                wording = self.rules.wording
+                choice = wording.column(unclear.part, unclear.column)
+                mend = "Leave one of them." if wording.bare else f"Choose one: {choice}."
                 raise InputError(unclear.what, where=row.place, mend=mend) from None
             self.unmet.difference_update(names)
             if self.rules.source and plan.source:  # settled by hand; what the row says is kept beside
@@ -206,7 +208,7 @@ def _list_in(text: str, column: str, wording: Wording) -> list[Any]:
     try:
         return cast("list[Any]", parse_json(text))  # JSON that begins with [ is a list
     except Refused as flaw:
-        one = f"for one caption a row: {wording.column('caption', column)}"
+        one = f"for one caption a row: {'name it caption' if wording.bare else wording.column('caption', column)}"
         raise Refused(flaw.reason, f"{column} begins with [ and is no JSON list ({flaw.detail}); {one}") from None
 
 
@@ -226,8 +228,8 @@ def _stored_key(fields: Mapping[str, Any], plan: Plan, wording: Wording) -> str:
         return ""
     key = fields[plan.stored_key]
     if not isinstance(key, str) or not _HEX128.fullmatch(key):
-        other = wording.column("key", "NAME")
-        raise Refused("wrong_type", f"beside source_id, key must be 32 hex digits (or map it: {other})")
+        other = "rename it" if wording.bare else f"map it: {wording.column('key', 'NAME')}"
+        raise Refused("wrong_type", f"beside source_id, key must be 32 hex digits (or {other})")
     return key
 
 

@@ -1,9 +1,14 @@
 """How options are named in messages: a command's as options, a config's as keys and where they stand."""
 
 import pickle
+from pathlib import Path
 
+import pytest
+
+from pairwright.datasets.errors import InputError
 from pairwright.datasets.reading import ReadOptions
 from pairwright.datasets.wording import COMMAND_LINE, Wording
+from pairwright.flows.beside import pairs_beside
 
 
 def test_a_command_and_a_config_name_the_same_options_each_in_its_words() -> None:
@@ -18,6 +23,24 @@ def test_a_command_and_a_config_name_the_same_options_each_in_its_words() -> Non
     assert COMMAND_LINE.flag("both_sides", "under negatives") == "--both-sides"
     assert config.flag("both_sides") == "`both_sides: true` under input"
     assert config.flag("both_sides", "under negatives") == "`both_sides: true` under negatives"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "mend"),
+    [
+        ("pool.csv", "foo,bar\na dog,x\n", "Call the column of the captions `caption`."),
+        ("pool.csv", "text,title\na dog,x\n", "Leave one of them."),
+        ("pool.txt", "id,caption\n1,a dog\n", "Name it .csv."),
+        ("pool.dat", "a dog\n", "Name it .jsonl, .csv, .tsv or .parquet."),
+        ("pool.jsonl", '[{"caption": "a dog"}]\n', "Name it .json."),
+    ],
+)
+def test_of_a_file_that_is_read_as_it_is_no_option_is_named(name: str, text: str, mend: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as caught:
+        list(pairs_beside(ReadOptions(str(tmp_path / name)), lambda _: None))
+    assert caught.value.mend == mend
+    assert "--" not in str(caught.value)
 
 
 def test_options_of_reading_are_a_commands_unless_said_and_reach_another_process_with_their_words() -> None:

@@ -23,7 +23,7 @@ from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images import SUFFIXES, is_url, open_image
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.shards import find_shards, read_members
-from pairwright.datasets.wording import Wording
+from pairwright.datasets.wording import AS_IT_IS
 from pairwright.filters.candidate_files import read_candidates
 from pairwright.filters.candidates import type_name
 from pairwright.filters.score_files import NO_TYPE, read_table
@@ -167,7 +167,7 @@ def captioned(data: Sequence[str], images: str = "") -> Captioned:
     Raises:
         InputError: an input is missing or broken, an image is missing, or there are fewer than two images.
     """
-    options = ReadOptions(tuple(data), image_root=images, wording=Wording(may_skip=False))
+    options = ReadOptions(tuple(data), image_root=images, wording=AS_IT_IS)
     places: dict[bytes, int] = {}
     found: list[str] = []
     texts: defaultdict[int, dict[str, None]] = defaultdict(dict)
