@@ -38,7 +38,7 @@ from pairwright.generators.rules.shuffling import shuffle
 from pairwright.generators.rules.swapping import swap_attribute, swap_object
 
 NAME = "rules-negatives"
-VERSION = 18
+VERSION = 19
 
 Maker = Callable[[Caption, Candidates, Draws], Iterator[Outcome]]
 MAKERS: dict[str, Maker] = {

@@ -18,9 +18,9 @@ from functools import lru_cache
 from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.words.attributes import COLOUR, same_concept
+from pairwright.generators.words.attributes import COLOUR
 from pairwright.generators.words.relations import wordings_like
-from pairwright.generators.words.synonyms import LOOSELY_SAME, OBJECTS
+from pairwright.generators.words.synonyms import LOOSELY_SAME, OBJECTS, attributes_like
 from pairwright.generators.words.wordlists import word_set
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -131,7 +131,7 @@ class ImageWords:
             adjective: lower-case.
             elsewhere: leave the caption itself out.
         """
-        adjectives, nouns = frozenset(same_concept(adjective)), {noun, plural_of(noun)}
+        adjectives, nouns = attributes_like(adjective), {noun, plural_of(noun)}
         lines = self.others if elsewhere else (self.own, *self.others)
         return any(_stands_before(words, adjectives, nouns) or _is_told(words, adjectives, nouns) for words in lines)
 

@@ -25,7 +25,7 @@ from pairwright.generators.words.attributes import (
     same_concept,
 )
 from pairwright.generators.words.nouns import OF_PEOPLE
-from pairwright.generators.words.synonyms import reword_each_other
+from pairwright.generators.words.synonyms import attributes_like, reword_each_other
 from pairwright.generators.words.wordlists import word_set
 
 ENOUGH_SAID = 20  # captions that tell the colour, or the like, of a noun, for its rare ones to be known
@@ -155,4 +155,4 @@ def keeps_its_colour(caption: Caption, phrase: NounPhrase) -> bool:
 
 def adjective_is_said(adjective: str, words: ImageWords) -> bool:
     """Whether some caption uses a word of the adjective's concept, of whatever thing."""
-    return words.has_any(same_concept(adjective))
+    return words.has_any(attributes_like(adjective))

@@ -7,12 +7,14 @@ from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.knowledge.things import Things
 from pairwright.generators.words.nouns import FRAMES
 
+_MANY = 400  # kinds of a thing, of which those are left out that the pool does not have: of plants there are thousands
+
 
 class Names:
     """Tells whether a thing is spoken of, and remembers its names.
 
     Args:
-        pool: statistics of the captions; of the kinds of a thing those count that it has.
+        pool: statistics of the captions; of a thing with very many kinds those count that it has.
         thesaurus: WordNet.
         things: tells what nouns stand for.
     """
@@ -43,6 +45,8 @@ class Names:
     def _find_of(self, candidate: str) -> frozenset[str]:
         """Return the word forms that would make the candidate true: itself, its synonyms, and its kinds."""
         same = {candidate, *self._thesaurus.synonyms(candidate, "NOUN"), *loosely_same(candidate)}
-        kinds = (word for word in self._thesaurus.hyponyms(candidate, "NOUN") if self._pool.frequency(word, "NOUN"))
+        kinds = [*self._thesaurus.hyponyms(candidate, "NOUN")]
+        if len(kinds) > _MANY:
+            kinds = [word for word in kinds if self._pool.frequency(word, "NOUN")]
         forms = {*same, *kinds} - FRAMES
         return frozenset(forms | {plural_of(form) for form in forms})

@@ -24,6 +24,7 @@ _FINITE_BE = frozenset({"is", "are", "was", "were", "'s"})
 _SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
 # "Several" may be any number from two or three on; only of many there are surely not two.
 _AMOUNTS = {"many": ("two", "few"), "numerous": ("two", "few")}
+_NAMED = {2: ("couple", "pair"), 3: ("trio",)}
 _YOUNG = frozenset({"little", "small", "tiny"})  # of people
 _ONE_WORD = frozenset({
     ("brand", "new"), ("new", "born"), ("stained", "glass"), ("stainless", "steel"), ("golden", "brown"),
@@ -124,7 +125,7 @@ def _other_amount(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
         return "true_of_image"
     word = rng.choice(_AMOUNTS[caption.word(at)])
     doubted = word == "two" and count_in_doubt(caption.words, caption.head(phrase), MANY, 2)
-    if doubted or caption.words.has(word) or not candidates.usage.is_written(word):
+    if doubted or caption.words.has_any((word, *_NAMED[2])) or not candidates.usage.is_written(word):
         return "true_of_image"
     return (caption.change(at, at + 1, word),)
 
@@ -139,7 +140,9 @@ def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
     reason = "no_candidate"
     weights = candidates.odds.of_words(NUMBER_WORDS[number - 1], tuple(NUMBER_WORDS[n - 1] for n in near), noun)
     for n in rng.by_weight(near, weights):
-        if caption.words.has_any((NUMBER_WORDS[n - 1], str(n))) or count_in_doubt(caption.words, noun, number, n):
+        if caption.words.has_any((NUMBER_WORDS[n - 1], str(n), *_NAMED.get(n, ()))) or count_in_doubt(
+            caption.words, noun, number, n
+        ):
             reason = "true_of_image"
         elif digits or candidates.usage.is_written(NUMBER_WORDS[n - 1]):
             return (caption.change(at, at + 1, str(n) if digits else NUMBER_WORDS[n - 1]),)

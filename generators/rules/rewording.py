@@ -41,6 +41,9 @@ _NOT_AFTER = word_set(
     "and or , very so too how as not a- - light dark half year years month months week weeks day days middle"
 )
 _NOT_BEFORE = word_set("and or - , up to")  # "big and red", "happy to pose"
+_SAYING = word_set("say read spell call name label title entitle")
+_NO_TEXT = word_set("a an the his her their its some something on from in")  # behind "read": a book
+_LONGEST_TEXT = 4  # words after such a verb
 _SIZES = frozenset({"large", "big", "small", "little"})  # in every tenth caption
 _NUMBERS = frozenset({*NUMBER_WORDS, *"23456789"})
 # "2" rewords "two" in the eyes of a reader, but few models learn from it, and hardly any captioner writes it: a number is
@@ -62,7 +65,11 @@ class Reworder:
             return 2 if not caption.is_thing(phrase) else int(caption.head(phrase) in OF_PEOPLE)
 
         for phrase in sorted(rng.sample(caption.phrases, len(caption.phrases)), key=usual):
-            if caption.tag(phrase.head) in {"NN", "NNS"} and caption.is_whole(phrase):
+            if (
+                caption.tag(phrase.head) in {"NN", "NNS"}
+                and caption.is_whole(phrase)
+                and not is_quoted(caption, phrase.start)
+            ):
                 yield from self._noun(caption, phrase, rng)
 
     def _noun(self, caption: Caption, phrase: NounPhrase, rng: random.Random) -> Iterator[Outcome]:
@@ -89,7 +96,11 @@ class Reworder:
             return 2 if caption.word(at) in _NUMBERS else int(caption.word(at) in _SIZES)
 
         describing = {"JJ", "CD", "VBN", "VBG"}
-        places = [at for at, tag in enumerate(caption.tags) if tag in describing and not caption.in_name(at)]
+        places = [
+            at
+            for at, tag in enumerate(caption.tags)
+            if tag in describing and not caption.in_name(at) and not is_quoted(caption, at)
+        ]
         for at in sorted(rng.sample(places, len(places)), key=usual):
             beside = {caption.word(at - 1), caption.word(at + 1)}  # "a small little table"
             news = [word for word in self._describing(caption, at) if word not in beside]
@@ -139,7 +150,9 @@ class Reworder:
         places = list(_wordings(caption))
         for start, end in rng.sample(places, len(places)):
             after = caption.starting_at(end)
-            if after is None or _is_made_by(caption, start) or caption.tag(start - 1) == "DT":
+            stuffed = caption.word(start) == "full" and caption.word(start - 1).endswith("ed")  # "stuffed | full of"
+            aside = stuffed or is_quoted(caption, start)
+            if after is None or aside or _is_made_by(caption, start) or caption.tag(start - 1) == "DT":
                 yield "no_edit"  # "a close up", "the shelf above", "the outside of a park": nothing is related
                 continue
             found = self._used(_others(" ".join(caption.lower[start:end]), caption.head(after)))
@@ -182,6 +195,17 @@ def _others(wording: str, noun: str) -> tuple[str, ...]:
         return ()
     of_some = RELATIONS_OF.get(wording)
     return RELATIONS.get(wording, ()) + (of_some.others if of_some and of_some.holds_beside(noun) else ())
+
+
+def is_quoted(caption: Caption, at: int) -> bool:
+    """Whether a token is among words that are written in the picture: "a sign that says no | bikes", 'reads "tie"'."""
+    before = caption.pair.caption[: caption.tokens[at].start]
+    if before.count('"') % 2 or before.count("“") > before.count("”"):
+        return True
+    return any(
+        caption.lemmas[said] in _SAYING and caption.tag(said)[:2] == "VB" and caption.word(said + 1) not in _NO_TEXT
+        for said in range(max(0, at - _LONGEST_TEXT), at)
+    )
 
 
 def _is_made_by(caption: Caption, at: int) -> bool:

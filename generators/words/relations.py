@@ -90,9 +90,12 @@ _ALIKE = {
 }
 
 
+_ALSO = {"next to": ("adjacent to",), "beside": ("adjacent to",), "in front of": ("before",)}
+
+
 def wordings_like(wording: str) -> frozenset[str]:
     """Return the wordings that say the same as one, or nearly, itself among them."""
-    return _ALIKE.get(wording, frozenset({wording}))
+    return _ALIKE.get(wording, frozenset({wording})).union(_ALSO.get(wording, ()))
 
 
 # What replace-relation may write for a wording, best first. It takes the first that the pool has before such a noun.

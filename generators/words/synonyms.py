@@ -10,7 +10,9 @@ The same tables say what a hard negative may not put in: a word that merely rewo
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
+from pairwright.generators.words.attributes import same_concept
 from pairwright.generators.words.wordlists import word_set
 
 PEOPLE = word_set("man woman person people lady gentleman couple guy adult citizen")
@@ -426,20 +428,22 @@ OTHER_SENSES = {
 # Nouns that captioners use for the same thing, though no dictionary calls them synonyms. Not good enough to write
 # (a street need not be a road), but good enough to forbid as each other's negatives.
 LOOSELY_SAME = tuple(
-    frozenset(words.split())
+    frozenset(word.replace("_", " ") for word in words.split())
     for words in (
         "street road sidewalk roadway highway lane avenue alley intersection pavement way driveway path",
         "field grass lawn pasture meadow park yard garden area ground land grassland plain hillside grassy",
         "ocean sea beach shore water wave lake river bay pond coast sand surf harbor pier dock",
         "hill mountain slope hillside mountainside cliff snow",
         "man guy boy person gentleman people adult male fellow dude child kid teenager youth player rider surfer",
+        "man guy person gentleman people adult male businessman fisherman policeman fireman cowboy salesman gent lad",
         "woman girl lady person people adult female child kid teenager youth player rider surfer",
+        "woman lady person people adult female businesswoman bride waitress gal",
         "baby infant toddler child kid boy",
         "baby infant toddler child kid girl",
         "boat ship sailboat ferry yacht canoe kayak raft vessel",
         "plane airplane jet aircraft airliner jetliner",
         "car automobile vehicle taxi cab suv van jeep sedan minivan",
-        "truck lorry pickup van vehicle trailer semi",
+        "truck lorry pickup van vehicle trailer semi firetruck",
         "bus trolley tram streetcar van vehicle",
         "train locomotive engine tram trolley subway railway car streetcar",
         "motorcycle motorbike bike moped scooter bicycle cycle",
@@ -457,7 +461,7 @@ LOOSELY_SAME = tuple(
         "cow bull calf ox cattle steer",
         "sheep lamb goat ram",
         "horse pony colt donkey",
-        "dog puppy", "cat kitten kitty",
+        "dog puppy pup canine", "cat kitten kitty feline siamese tabby calico", "statue sculpture figurine",
         "bird pigeon seagull gull dove", "duck goose swan", "eagle hawk falcon",
         "cake pastry dessert pie cupcake", "donut doughnut pastry dessert bagel", "bread bun roll toast loaf",
         "sandwich burger hamburger sub bread bun hotdog toast",
@@ -470,11 +474,31 @@ LOOSELY_SAME = tuple(
         "oven stove microwave range", "toilet urinal bathroom restroom", "sink tub faucet basin bathtub",
         "tree bush plant flower branch shrub forest wood", "fence gate wall railing",
         "box crate carton container", "carriage cart wagon buggy chariot", "basket container bin", "snowboard ski board", "skateboard board",
-        "game match sport play", "bat racket racquet", "phone cellphone telephone smartphone",
+        "game match sport play", "bat racket racquet", "phone cellphone telephone smartphone cell_phone",
         "wall floor ceiling", "window mirror", "city town village",
         "airport runway tarmac", "zoo enclosure cage pen", "day night", "rock stone boulder",
     )
 )  # fmt: skip
+
+
+# Of what captioners give in several words: what one calls empty is deserted to another. Comparatives are said of the same.
+_ATTRIBUTES_ALIKE = tuple(
+    frozenset(words.split())
+    for words in (
+        "old older elderly aged",
+        "young younger",
+        "empty deserted vacant unoccupied",
+        "tall taller",
+        "short shorter",
+    )
+)
+
+
+@lru_cache(maxsize=5_000)
+def attributes_like(word: str) -> frozenset[str]:
+    """Return the attributes that say the same as one, or nearly, itself among them."""
+    alike = {word}.union(*(group for group in _ATTRIBUTES_ALIKE if word in group))
+    return frozenset(other for each in alike for other in same_concept(each))
 
 
 def reword_each_other(one: str, other: str) -> bool:

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
+from pairwright.generators.captions.context import ImageWords
+from pairwright.generators.knowledge.adjective_candidates import adjective_is_said
 from pairwright.generators.knowledge.candidates import Candidates
+from pairwright.generators.knowledge.names import Names
+from pairwright.generators.knowledge.things import Things
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
 from pairwright.generators.words.nouns import EVERYWHERE, KINDS
@@ -55,10 +59,45 @@ def test_article_and_number_follow_the_new_noun() -> None:
 
 @pytest.mark.parametrize(
     ("others", "boxes"),
-    [(("a cat sleeps",), ()), (("some kittens",), ()), ((), (box("cat"),)), (("two cats and a dog",), ())],
+    [
+        (("a cat sleeps",), ()),
+        (("some kittens",), ()),
+        (("a siamese on a bed",), ()),
+        ((), (box("cat"),)),
+        (("two cats and a dog",), ()),
+    ],
 )
 def test_what_is_said_of_the_image_is_never_put_in(others: tuple[str, ...], boxes: tuple[Box, ...]) -> None:
     assert not any("cat" in text for text in made("replace-object", "a dog on a bed", *others, boxes=boxes))
+
+
+def test_a_kind_of_a_thing_says_it_though_the_pool_has_no_such_word() -> None:
+    wordnet = load_wordnet()
+    names = Names(small_pool(), wordnet, Things(wordnet))
+    words = ImageWords.of(pair_of("a dog on a bed", boxes=(box("stallion"),)))
+    assert names.is_said("horse", "dog", words)
+    assert not names.is_said("cow", "dog", words)
+
+
+def test_a_number_that_another_caption_gives_in_another_word_is_not_put_in() -> None:
+    assert "two dogs on a bed" in made("replace-attribute", "three dogs on a bed")
+    assert "two dogs on a bed" not in made("replace-attribute", "three dogs on a bed", "a couple of dogs on a bed")
+
+
+@pytest.mark.parametrize(
+    ("adjective", "other"), [("old", "an older man"), ("elderly", "an old man"), ("empty", "a deserted man")]
+)
+def test_an_attribute_is_said_by_what_means_nearly_the_same(adjective: str, other: str) -> None:
+    words = ImageWords.of(pair_of("a man on a street", other))
+    assert adjective_is_said(adjective, words)
+    assert words.said_with("man", adjective)
+
+
+@pytest.mark.parametrize(
+    ("wording", "other"), [("next to", "a cat adjacent to a box"), ("in front of", "a cat before a box")]
+)
+def test_a_relation_is_said_by_what_means_nearly_the_same(wording: str, other: str) -> None:
+    assert ImageWords.of(pair_of("a cat on a box", other)).said_of(wording, "box")
 
 
 def test_a_rewording_is_never_put_in() -> None:

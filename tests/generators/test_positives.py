@@ -224,3 +224,25 @@ def test_a_size_is_only_reworded_where_nothing_else_is() -> None:
 
 def test_a_word_is_not_put_beside_itself() -> None:
     assert not any("little little" in text for text in made("replace-attribute", "a small little cat on a bed"))
+
+
+@pytest.mark.parametrize(
+    "caption",
+    [
+        'a wall that reads "stone street"',
+        "a sign that says no bikes",
+        "a dog called big sofa",
+    ],
+)
+def test_words_that_are_written_in_the_picture_stay(caption: str) -> None:
+    found = set().union(*(made(f"replace-{target}", caption) for target in ("object", "attribute", "relation")))
+    assert not any(part not in text for text in found for part in caption.split()[-2:])
+
+
+def test_who_reads_a_thing_is_quoted_by_nobody() -> None:
+    assert made("replace-object", "a man reading on a sofa")
+
+
+def test_what_is_stuffed_full_is_not_stuffed_filled() -> None:
+    assert made("replace-relation", "a bus full of people")
+    assert not made("replace-relation", "a bus stuffed full of people")
