@@ -195,7 +195,7 @@ class EditChecks:
         if asked.kind == "hard_positive" and asked.target == OBJECT:
             main = longer_name(main, source)
         agreeing = [hunk for hunk in hunks if hunk.is_agreement and not main.start <= hunk.start < main.end]
-        reason = self._one_span(caption, asked, source, new, main) or not_agreement(agreeing, main, source)
+        reason = self._one_span(caption, asked, source, new, main) or not_agreement(agreeing, main, source, new)
         if reason:
             return reason
         if mends_the_source(source, (at for hunk in agreeing for at in range(hunk.start, hunk.end)), self._thesaurus):

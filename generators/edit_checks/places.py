@@ -29,6 +29,8 @@ LONGEST_REPLACED: Final = 5  # words that count, on either side
 LONGEST_ADDED: Final = 9
 
 _NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
+_PLURAL: Final = frozenset({"NNS", "NNPS"})
+_VERBS: Final = frozenset({"VB", "VBP", "VBZ", "VBD"})
 _SMALL: Final = frozenset({"DT", "IN", "TO", "CC", "RP", "HYPH", "POS", "PRP", "PRP$", "WDT", "EX", "MD", "PDT"})
 _OF_LISTS: Final = _NOUNS | {"DT", "PRP$", "JJ", "JJR", "JJS", "VBN", "VBG", "CD", "HYPH", "POS", "CC", ","}
 _DEEDS: Final = frozenset({"VB", "VBG", "VBZ", "VBP", "VBD"})
@@ -213,8 +215,11 @@ def _misspelled(one: str, other: str) -> bool:
     return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[2:] == b[2:] and a[:2] == b[:2][::-1])
 
 
-def not_agreement(hunks: Sequence[Hunk], main: Hunk, source: Sequence[Token]) -> str:
-    """Return a reason when a noun changed in number, or an article, though the edit does not touch it."""
+def not_agreement(hunks: Sequence[Hunk], main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> str:
+    """Return a reason when a noun changed in number, or an article or a verb, though the edit does not touch it."""
+    verbs = (source[at].tag in _VERBS for hunk in (main, *hunks) for at, _ in hunk.agreed)
+    if any(verbs) and _keeps_its_number(main, source, new):
+        return "repaired"
     for hunk in hunks:
         for at, _ in hunk.agreed:
             if source[at].text.lower() in _ARTICLES:
@@ -222,6 +227,14 @@ def not_agreement(hunks: Sequence[Hunk], main: Hunk, source: Sequence[Token]) ->
             if source[at].tag in _NOUNS and not _in_phrase(source, main.end, at):
                 return "repaired"
     return ""
+
+
+def _keeps_its_number(main: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
+    """Whether one noun stands for another of its number, so that no verb has to change: "a man ride", "a guy | rides"."""
+    tags = [[tokens[at].tag for at in places] for tokens, places in ((source, main.gone), (new, main.new))]
+    nouns = all(each and each[-1] in _NOUNS for each in tags)
+    several = any("CC" in each or "CD" in each or "DT" in each for each in tags)
+    return nouns and not several and (tags[0][-1] in _PLURAL) is (tags[1][-1] in _PLURAL)
 
 
 def _in_phrase(source: Sequence[Token], start: int, at: int) -> bool:

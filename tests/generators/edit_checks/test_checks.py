@@ -731,3 +731,11 @@ def test_new_words_that_do_not_read_on_are_no_edit(source: str, text: str, asked
 )
 def test_new_words_that_read_on_are_kept(source: str, text: str, asked: str) -> None:
     assert not check_with_wordnet(source, text, asked).reason
+
+
+def test_a_verb_that_changes_though_its_noun_keeps_its_number_is_a_repair() -> None:
+    for kind, text in (("hard_positive", "A guy rides a horse"), ("hard_negative", "A woman rides a horse")):
+        assert check_with_wordnet("A man ride a horse", text, "replace-object", kind=kind).reason == "repaired"
+    two = check_with_wordnet("A man rides a horse", "Two men ride a horse", "replace-attribute")
+    assert (two.reason, two.mended) == ("", 2)
+    assert not check_with_wordnet("A dog runs in a field", "Some cats run in a field", "replace-object").reason
