@@ -68,7 +68,7 @@ class Reworder:
             if (
                 caption.tag(phrase.head) in {"NN", "NNS"}
                 and caption.is_whole(phrase)
-                and not is_quoted(caption, phrase.start)
+                and not _is_quoted(caption, phrase.start)
             ):
                 yield from self._noun(caption, phrase, rng)
 
@@ -99,7 +99,7 @@ class Reworder:
         places = [
             at
             for at, tag in enumerate(caption.tags)
-            if tag in describing and not caption.in_name(at) and not is_quoted(caption, at)
+            if tag in describing and not caption.in_name(at) and not _is_quoted(caption, at)
         ]
         for at in sorted(rng.sample(places, len(places)), key=usual):
             beside = {caption.word(at - 1), caption.word(at + 1)}  # "a small little table"
@@ -151,7 +151,7 @@ class Reworder:
         for start, end in rng.sample(places, len(places)):
             after = caption.starting_at(end)
             stuffed = caption.word(start) == "full" and caption.word(start - 1).endswith("ed")  # "stuffed | full of"
-            aside = stuffed or is_quoted(caption, start)
+            aside = stuffed or _is_quoted(caption, start)
             if after is None or aside or _is_made_by(caption, start) or caption.tag(start - 1) == "DT":
                 yield "no_edit"  # "a close up", "the shelf above", "the outside of a park": nothing is related
                 continue
@@ -197,7 +197,7 @@ def _others(wording: str, noun: str) -> tuple[str, ...]:
     return RELATIONS.get(wording, ()) + (of_some.others if of_some and of_some.holds_beside(noun) else ())
 
 
-def is_quoted(caption: Caption, at: int) -> bool:
+def _is_quoted(caption: Caption, at: int) -> bool:
     """Whether a token is among words that are written in the picture: "a sign that says no | bikes", 'reads "tie"'."""
     before = caption.pair.caption[: caption.tokens[at].start]
     if before.count('"') % 2 or before.count("“") > before.count("”"):
