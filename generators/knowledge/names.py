@@ -26,10 +26,13 @@ class Names:
 
     def is_said(self, candidate: str, instead_of: str, words: ImageWords) -> bool:
         """Whether a caption or box speaks of the candidate; words that may mean the original do not count."""
-        single, compound = self._sayings(candidate, instead_of)
-        return not words.all.isdisjoint(single) or (bool(compound) and words.has_any(compound))
+        single, compounds = self._sayings(candidate, instead_of)
+        return not words.all.isdisjoint(single) or any(
+            words.has_any(compounds[last]) for last in words.all & compounds.keys()
+        )
 
-    def _find_sayings(self, candidate: str, instead_of: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    def _find_sayings(self, candidate: str, instead_of: str) -> tuple[frozenset[str], dict[str, list[str]]]:
+        """Return the forms of one word, and those of several by their last: of most that one is not said at all."""
         forms = self.of(candidate)
         if self._things.is_bird(candidate) and not self._things.is_bird(instead_of):
             forms |= {"bird", "birds"}  # somebody's bird may be another's duck
@@ -38,9 +41,11 @@ class Names:
         else:
             same = loosely_same(candidate) | loosely_same(candidate.rsplit(maxsplit=1)[-1])
             forms |= same | {plural_of(word) for word in same}
-        return frozenset(form for form in forms if " " not in form), tuple(
-            sorted(form for form in forms if " " in form)
-        )
+        compounds: dict[str, list[str]] = {}
+        for form in forms:
+            if " " in form:
+                compounds.setdefault(form.rpartition(" ")[2], []).append(form)
+        return frozenset(form for form in forms if " " not in form), compounds
 
     def _find_of(self, candidate: str) -> frozenset[str]:
         """Return the word forms that would make the candidate true: itself, its synonyms, and its kinds."""

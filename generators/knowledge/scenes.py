@@ -15,7 +15,6 @@ from pairwright.generators.words.nouns import KINDS, PEOPLE
 from pairwright.generators.words.relations import CARRIERS, SEATS, WATERS
 
 KNOWN = 20  # links to a noun, for what is not among them to tell anything
-SEEN = 1  # links of a thing, or of its kind, that show that it may be there
 STRANGE = 0.2  # of what chance would have, below which captions do not put things so
 _ON = ("on", "on top of", "atop", "upon")
 _IN = ("in", "inside", "inside of", "within")
@@ -113,4 +112,5 @@ class Scenes:
         if touching != _BENEATH and (noun in SEATS or noun in CARRIERS):
             touching = _ON + _IN
         kin = PEOPLE if thing == _SOMEBODY else (thing, *KINDS.get(thing, ()))
-        return sum(self._pool.linked(one.rsplit(maxsplit=1)[-1], by, noun) for one in kin for by in touching) >= SEEN
+        linked = self._pool.linked
+        return any(linked(one.rsplit(maxsplit=1)[-1], by, noun) for one in kin for by in touching)
