@@ -172,6 +172,15 @@ def test_what_may_stand_inside_the_first_is_not_moved_out_of_it() -> None:
         "A man with a hat and a woman.",
         "a plate with a sandwich and a cup",
         "a room with a clock and another clock",
+        "Three people on a bench, one with a tennis racket and a fourth standing",
+        "Two men, one with a hat and a dog.",
+        "A hotel room with a bed with a white cover and a nice desk.",
+        "A brown horse with a blond mane and a red horse.",
+        "A bathroom with a toilet and no toilet paper.",
+        "Two cows and a baby are standing.",
+        "two horses and some people are watching them",
+        "Two men and a woman cross country ski",
+        "The displays houses bus schedules and a route map.",
     ],
 )
 def test_what_belongs_to_one_of_two_keeps_them_in_order(caption: str) -> None:
@@ -183,6 +192,9 @@ def test_what_belongs_to_one_of_two_keeps_them_in_order(caption: str) -> None:
     [
         ("a table with salt and pepper", "a table with pepper and salt"),
         ("a table with bread and butter", "a table with butter and bread"),
+        ("a plate that has been filled with a cup and a ball", "a plate that has been filled with a ball and a cup"),
+        ("a bathroom with no walls and a toilet", "a bathroom with a toilet and no walls"),
+        ("a man with a hat on a hill with a cup and a ball", "a man with a hat on a hill with a ball and a cup"),
         ("a man standing between a car and a bus", "a man standing between a bus and a car"),
         ("a group of cats and dogs", "a group of dogs and cats"),
     ],
