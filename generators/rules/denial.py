@@ -58,4 +58,4 @@ def touches(denied: Sequence[Denied], changes: Sequence[Change]) -> bool:
 
 
 def _joins_on(change: Change) -> bool:
-    return change.start == change.end and not change.after.startswith(",")
+    return change.start == change.end and not change.after.lstrip().startswith(",")

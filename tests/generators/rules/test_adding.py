@@ -64,6 +64,24 @@ def test_a_list_grows_by_a_comma(pool: PoolStatistics) -> None:
     assert any(re.match(r"a bench, an? \w+ and a dog", text) for text in made(pool, "add-object", "a bench and a dog"))
 
 
+@pytest.mark.parametrize(
+    "caption",
+    ["a bench , a woman and a dog", "a bench,a woman and a dog", "a bench, a woman and a dog"],
+)
+def test_a_comma_that_is_put_in_has_the_spaces_of_the_others(pool: PoolStatistics, caption: str) -> None:
+    comma = re.findall(r" ?, ?", caption)
+    found = [re.findall(r" ?, ?", text) for text in made(pool, "add-object", caption)]
+    assert [commas for commas in found if len(commas) > 1]
+    assert all(set(commas) == set(comma) for commas in found)
+
+
+def test_a_comma_before_a_claim_has_the_spaces_of_the_others(pool: PoolStatistics) -> None:
+    caption = Caption(pair_of("a cat , a dog on a bed"), tokens_of("a cat , a dog on a bed"))
+    claimed = [claim.wording for claim in claims(caption, true=True) if not claim.first]
+    assert claimed
+    assert all(wording.startswith(" , ") for wording in claimed)
+
+
 def test_an_attribute_that_another_caption_contradicts_is_added(pool: PoolStatistics) -> None:
     found = made(pool, "add-attribute", "a bus on a street", "a red bus")
     assert found == {"a blue bus on a street", "a yellow bus on a street"}
