@@ -121,6 +121,10 @@ class Caption:
             return False
         return (at > 0 or self.tags[at] in PROPER) and style_of(self.pair.caption) is Style.SENTENCE
 
+    def counts_a_part(self, phrase: NounPhrase) -> bool:
+        """Whether a number counts what the phrase's thing has, and not the thing: "a | two story | house"."""
+        return phrase.count >= 0 and self.lower[phrase.count] not in {"one", "1"} and not self.plural(phrase)
+
     def is_thing(self, phrase: NounPhrase) -> bool:
         """Whether the phrase names something to be seen, and not a view, a part or an amount."""
         return self.lemmas[phrase.head] not in FRAMES and self.tags[phrase.head] in NOUNS

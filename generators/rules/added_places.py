@@ -221,6 +221,7 @@ def attribute_places(caption: Caption) -> list[Place]:
         for phrase in caption.things
         if not phrase.adjectives
         and not phrase.joined
+        and not caption.counts_a_part(phrase)
         and (phrase.determiner >= 0 or phrase.count >= 0 or caption.plural(phrase) or caption.head(phrase) in MASS)
         and phrase.nouns[0] > 0
         and phrase.nouns[0] == (max(phrase.determiner, phrase.count) + 1 or phrase.start)

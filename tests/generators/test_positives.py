@@ -1,5 +1,7 @@
 """Hard positives by rules."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from pairwright.datasets.errors import UsageError
@@ -232,6 +234,39 @@ def test_a_size_is_only_reworded_where_nothing_else_is() -> None:
     found = made("replace-attribute", "a large bus and an enormous dog")
     assert found
     assert all(text.startswith("a large bus and a ") for text in found)
+
+
+class PictureThesaurus(SmallThesaurus):
+    """A thesaurus to which a picture is an image, as to WordNet."""
+
+    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
+        """Know one more pair of synonyms."""
+        pictures = {"picture": ["image"], "image": ["picture"]}
+        return pictures.get(lemma) or super().synonyms(lemma, pos, senses)
+
+    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
+        """Know that a picture is made."""
+        return (lemma, kind) == ("picture", "artifact") or super().is_a(lemma, kind, pos)
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain", "caption", "odd"),
+    [
+        ("replace-object", "a picture of a dog", "a dog posing for a picture", "image"),
+        ("replace-object", "pictures of dogs", "a dog taking pictures", "image"),
+        ("replace-object", "a dog on a phone", "a dog on a smart phone", "telephone"),
+        ("replace-relation", "a room filled with beds", "a room filled with lots of beds", "full of"),
+    ],
+)
+def test_a_word_of_a_saying_stays(kind: str, plain: str, caption: str, odd: str) -> None:
+    pool = counted([*POOL, "an image of a dog"] * 6)
+    generator = RulePositives(PictureThesaurus(), pool, PositiveOptions(types=(kind,)))
+
+    def found(caption: str) -> set[str]:
+        return texts(lambda seed: annotate(generator, pair_of(caption), seed))
+
+    assert not any(odd in text for text in found(caption))
+    assert any(odd in text for text in found(plain))
 
 
 def test_a_word_is_not_put_beside_itself() -> None:

@@ -9,7 +9,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits import rewrite
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from pairwright.generators.rules.added_places import claims, thing_places
+from pairwright.generators.rules.added_places import attribute_places, claims, thing_places
 from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, small_pool, texts, tokens_of
 
 CLAIM = (
@@ -73,6 +73,12 @@ def test_a_comma_that_is_put_in_has_the_spaces_of_the_others(pool: PoolStatistic
     found = [re.findall(r" ?, ?", text) for text in made(pool, "add-object", caption)]
     assert [commas for commas in found if len(commas) > 1]
     assert all(set(commas) == set(comma) for commas in found)
+
+
+def test_nothing_is_put_between_a_number_and_what_it_counts() -> None:
+    """A bus of two levels is no bus of two purple levels."""
+    caption = Caption(pair_of("a two level bus and two cars"), tokens_of("a two level bus and two cars"))
+    assert [caption.head(place.phrase) for place in attribute_places(caption)] == ["car"]
 
 
 def test_a_comma_before_a_claim_has_the_spaces_of_the_others(pool: PoolStatistics) -> None:
