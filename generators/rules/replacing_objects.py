@@ -57,6 +57,7 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         and not _is_told_apart(caption, phrase)
         and not _goes_on_describing(caption, phrase)
         and not _is_said_bare(caption, phrase)
+        and not _is_moved(caption, phrase)
     ]
     named = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
     # A room is any room, a living room is none of the others.
@@ -81,6 +82,11 @@ def _is_said_bare(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether a noun goes without its article where no other would: "lying in | bed", "at | home plate"."""
     bare = phrase.start == phrase.nouns[0] and not caption.plural(phrase) and caption.tag(phrase.start - 1) == "IN"
     return bare and caption.noun(phrase) in _BARE
+
+
+def _is_moved(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a hand is told of by what it does: "with her | hands on her hips", and not "a phone in her | hand"."""
+    return caption.head(phrase) == "hand" and caption.word(phrase.start - 1) != "in"
 
 
 def _is_told_apart(caption: Caption, phrase: NounPhrase) -> bool:

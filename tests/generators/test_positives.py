@@ -256,6 +256,7 @@ class PictureThesaurus(SmallThesaurus):
         ("replace-object", "pictures of dogs", "a dog taking pictures", "image"),
         ("replace-object", "a dog on a phone", "a dog on a smart phone", "telephone"),
         ("replace-relation", "a room filled with beds", "a room filled with lots of beds", "full of"),
+        ("replace-attribute", "an empty room", "an empty street", "vacant"),
     ],
 )
 def test_a_word_of_a_saying_stays(kind: str, plain: str, caption: str, odd: str) -> None:

@@ -160,6 +160,12 @@ def test_what_lies_on_a_plate_lies_on_no_vase() -> None:
     assert not any("vase" in text or "cup" in text for text in found)
 
 
+def test_a_hand_that_does_something_is_no_pocket() -> None:
+    pool = more("a man with a ball in his hand", "a man with a ball in his pocket", "a pocket", "a man with his hand")
+    assert "a man with a ball in his pocket" in made(pool, "a man with a ball in his hand")
+    assert not any("pocket" in text for text in made(pool, "a man with his hand on a ball"))
+
+
 def test_people_have_no_paws() -> None:
     assert not any("paw" in text for text in made(more(*FACES), "a man holding a phone to his mouth"))
 
