@@ -6,9 +6,9 @@ relation (`rules/relating.py`), SWAP objects or attributes (`rules/swapping.py`)
 enough to run inside a data loader: tags, tables and pool statistics, no model.
 
 For each asked type and each of `per_type` there is one annotation: kept, or rejected with the reason that came nearest
-to success (`captions.REASONS`): `no_edit` (nothing of the kind in the caption), `no_candidate` (no word is left after
-the filters), `not_grammatical`, `true_of_image`, `identical`, `duplicate`, `no_positive` (both-sides pairs). Two
-negatives of a pair are never equal, nor is one equal to a caption of the image.
+to success (`captions.REASONS`): `no_edit` (nothing of the kind in the caption), `question` (the caption asks),
+`no_candidate` (no word is left after the filters), `not_grammatical`, `true_of_image`, `identical`, `duplicate`,
+`no_positive` (both-sides pairs). Two negatives of a pair are never equal, nor is one equal to a caption of the image.
 """
 
 import random
@@ -29,6 +29,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import makers
 from pairwright.generators.rules.adding_attributes import add_attribute, both_attributes
 from pairwright.generators.rules.adding_objects import add_object, both_objects
+from pairwright.generators.rules.alternatives import alternatives_in
 from pairwright.generators.rules.both_sides import Positives, with_positive
 from pairwright.generators.rules.denial import Denied, denied_in, touches
 from pairwright.generators.rules.relating import replace_relation
@@ -124,13 +125,13 @@ class RuleNegatives:
         taken = {pair.caption, *pair.captions}
         positives = Positives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
-        denied = denied_in(pair.caption)
+        untold = _not_told(caption)
         for kind in self.options.types:
             draws = Draws(seeds[kind])
             if self.options.both_sides and kind in BOTH_SIDES:
                 made += self._additions(caption, kind, draws, positives, taken)
                 continue
-            outcomes = _stated(self._makers[kind](caption, self._candidates, draws), denied)
+            outcomes = _stated(self._makers[kind](caption, self._candidates, draws), untold)
             for ordinal in range(self.options.per_type):
                 row = self._row(first_good(caption, outcomes, taken), pair, f"{kind}/{ordinal}")
                 if self.options.both_sides and kind not in FOR_TRAINING and row.status == "kept":
@@ -142,7 +143,7 @@ class RuleNegatives:
         self, caption: Caption, kind: str, draws: Draws, positives: Positives, taken: set[str]
     ) -> list[Annotation]:
         """Return false additions, each beside a true one in the same place."""
-        outcomes = _stated_both(BOTH_SIDES[kind](caption, self._candidates, draws), denied_in(caption.pair.caption))
+        outcomes = _stated_both(BOTH_SIDES[kind](caption, self._candidates, draws), _not_told(caption))
         rows = []
         for ordinal in range(self.options.per_type):
             false, true = first_pair(caption, outcomes, taken)
@@ -154,15 +155,20 @@ class RuleNegatives:
         return edited_annotation(found, pair, "hard_negative", attempt, self._origin)
 
 
-def _stated(outcomes: Iterator[Outcome], denied: Sequence[Denied]) -> Iterator[Outcome]:
-    """Yield the outcomes, but none that changes what the caption denies: it may be as true as the caption."""
-    if not denied:
+def _not_told(caption: Caption) -> tuple[Denied, ...]:
+    """Return what a caption does not tell as true: what it denies, or leaves open by "or"."""
+    return (*denied_in(caption.pair.caption), *alternatives_in(caption))
+
+
+def _stated(outcomes: Iterator[Outcome], untold: Sequence[Denied]) -> Iterator[Outcome]:
+    """Yield the outcomes, but none that changes what the caption does not tell: it may be as true as the caption."""
+    if not untold:
         return outcomes
-    return (each if isinstance(each, str) or not touches(denied, each) else "true_of_image" for each in outcomes)
+    return (each if isinstance(each, str) or not touches(untold, each) else "true_of_image" for each in outcomes)
 
 
-def _stated_both(outcomes: Iterator[BothOutcome], denied: Sequence[Denied]) -> Iterator[BothOutcome]:
+def _stated_both(outcomes: Iterator[BothOutcome], untold: Sequence[Denied]) -> Iterator[BothOutcome]:
     """Do so for additions that come in twos, at one place."""
-    if not denied:
+    if not untold:
         return outcomes
-    return (each if isinstance(each, str) or not touches(denied, each[0]) else "true_of_image" for each in outcomes)
+    return (each if isinstance(each, str) or not touches(untold, each[0]) else "true_of_image" for each in outcomes)

@@ -14,13 +14,14 @@ Captions come without an image's other captions as a rule; then nothing but the 
 the negatives may be true of the image. Give them, and the boxes, where the shards have them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from pairwright.datasets.chance import stream
 from pairwright.datasets.contents import type_of
+from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair, pair_key
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
@@ -29,6 +30,7 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NAME, TYPES, VERSION, NegativeOptions, RuleNegatives
 
 Texts = dict[str, tuple[str, ...]]
+_SHOWN = 60  # letters of a wrong value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +74,45 @@ class OnlineNegatives:
         Raises:
             StorageError: the pool's file is missing or torn.
             MissingResource: WordNet or the tagger is not set up.
-            UsageError: an unknown type.
+            UsageError: an unknown type, or a caption that is no text.
         """
+        _refuse_other_than_text(caption, "caption")
         words = load_tagger(self.tagger).tag([caption])[0] if tokens is None else tokens
-        pair = Pair(pair_key("", "", caption), caption, captions=tuple(captions), boxes=tuple(boxes))
+        pair = Pair(pair_key("", "", caption), caption, captions=_texts(captions), boxes=tuple(boxes))
         rng = stream(self.seed, epoch, NAME, VERSION, pair.key)
         maker = _maker(self.pool, self.types, self.per_type, last_resorts=self.last_resorts)
         return _by_type(self.types, maker.annotate(pair, words, rng))
 
     def many(self, captions: Sequence[str], *, epoch: int = 0) -> list[Texts]:
         """Return what a call for each of the captions alone would; tagging them together is faster."""
-        tokens = load_tagger(self.tagger).tag(captions)
-        return [self(caption, epoch=epoch, tokens=words) for caption, words in zip(captions, tokens, strict=True)]
+        texts = _texts(captions)
+        tokens = load_tagger(self.tagger).tag(texts)
+        return [self(caption, epoch=epoch, tokens=words) for caption, words in zip(texts, tokens, strict=True)]
+
+
+def _texts(captions: Sequence[str]) -> tuple[str, ...]:
+    """Return captions, all of which are texts; one text alone would be read letter by letter."""
+    if isinstance(captions, str | bytes) or not isinstance(captions, Iterable):
+        raise UsageError(f"captions must be a list of texts, not {_shown(captions)}. Put a single one in a list.")
+    texts = tuple(captions)
+    for at, caption in enumerate(texts):
+        _refuse_other_than_text(caption, f"captions[{at}]")
+    return texts
+
+
+def _refuse_other_than_text(caption: object, named: str) -> None:
+    if not isinstance(caption, str):
+        raise UsageError(
+            f"{named} must be a text, not {_shown(caption)}. Leave out rows without a caption, or give '', of which "
+            "no negatives are made."
+        )
+
+
+def _shown(given: object) -> str:
+    """Return a value as a message shows it, long ones cut off."""
+    text = repr(given)
+    kind = "" if given is None else f" ({type(given).__name__})"
+    return (text if len(text) <= _SHOWN else text[:_SHOWN] + "...") + kind
 
 
 def _by_type(types: Sequence[str], rows: Sequence[Annotation]) -> Texts:

@@ -18,7 +18,8 @@ from pairwright.generators.words.wordlists import word_set
 
 # When every place fails, the reason that stands furthest to the right is the one given.
 REASONS = (
-    "no_edit", "no_candidate", "not_grammatical", "true_of_image", "may_be_false", "identical", "duplicate", "no_positive"
+    "no_edit", "question", "no_candidate", "not_grammatical", "true_of_image", "may_be_false", "identical", "duplicate",
+    "no_positive",
 )  # fmt: skip
 
 Outcome = tuple[Change, ...] | str
@@ -119,6 +120,10 @@ class Caption:
         if len(both) < 2 or not all(token.text[:1].isupper() for token in both):
             return False
         return (at > 0 or self.tags[at] in PROPER) and style_of(self.pair.caption) is Style.SENTENCE
+
+    def counts_a_part(self, phrase: NounPhrase) -> bool:
+        """Whether a number counts what the phrase's thing has, and not the thing: "a | two story | house"."""
+        return phrase.count >= 0 and self.lower[phrase.count] not in {"one", "1"} and not self.plural(phrase)
 
     def is_thing(self, phrase: NounPhrase) -> bool:
         """Whether the phrase names something to be seen, and not a view, a part or an amount."""

@@ -2,7 +2,7 @@
 
 Shared by the makers of negatives and positives. `taken` holds the texts that may not be made again; what is made is
 added to it. Every maker's changes pass here, so here those that would cut a word in two ("walk-in", "dog's") are
-turned away. An asked type such as "replace-object" is the annotation's form and target.
+turned away, and captions that ask. An asked type such as "replace-object" is the annotation's form and target.
 """
 
 import re
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
+from pairwright.generators.captions.asking import asks
 from pairwright.generators.captions.caption import REASONS, Caption, Outcome
 from pairwright.generators.edits import Change, cuts_one_of, rewrite
 
@@ -36,6 +37,8 @@ class Edited(NamedTuple):
 def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -> Edited:
     """Return the first outcome that makes a new text; `outcomes` goes on where it stopped at the next call."""
     source = caption.pair.caption
+    if asks(source):
+        return Edited(reason="question")
     reason = REASONS[0]
     for outcome in outcomes:
         if isinstance(outcome, str):
@@ -59,6 +62,8 @@ def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -
 
 def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str]) -> tuple[Edited, Edited]:
     """Return the first two texts that come together, the false one first; a reason stands in the false one."""
+    if asks(caption.pair.caption):
+        return Edited(reason="question"), Edited(reason="question")
     reason = REASONS[0]
     for outcome in outcomes:
         if isinstance(outcome, str):

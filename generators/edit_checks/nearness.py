@@ -56,6 +56,9 @@ _TOGETHER: Final = tuple(
     for group in """
 near, close to, close, nearby, by, next to, next, beside, alongside, adjacent to, adjacent, side by side with, at, against
 in front of, before
+behind, in back of, after
+follow, run behind, walk behind, go behind, ride behind, run after, walk after, go after, ride after
+chase, run behind, run after, go after
 in, inside, inside of, within, among, amid
 on, upon, on top of, atop, over, above
 on, ride, sit on, stand on

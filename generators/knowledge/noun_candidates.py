@@ -86,6 +86,7 @@ _UNCOUNTED = MASS - word_set(  # what "a" may stand before
     "tennis baseball soccer basketball football golf volleyball hockey rugby cricket coffee tea beer wine milk juice soda "
     "lemonade salad soup fruit cheese sushi cabbage cauliflower ham sausage meal pasta"
 )
+_CUT = frozenset({"slice", "piece", "bite"})
 _EATEN_BEASTS = frozenset({"chicken", "turkey"})
 _STUFFED = frozenset({"stuffed", "plush", "teddy"})
 _STILL = frozenset({"sit", "stand", "lie", "lay", "rest", "lean"})  # what things do as well as the living
@@ -196,7 +197,10 @@ class NounCandidates:
 
     def _fits_in(self, candidate: str, slot: NounSlot) -> bool:
         """Whether "body of" and the like may stand before the candidate, if the pool has them with the old noun."""
-        known = self._pool.cooccurrence(slot.whole, slot.noun.rsplit(maxsplit=1)[-1])
+        old = slot.noun.rsplit(maxsplit=1)[-1]
+        if slot.whole in _CUT and self._pool.linked(slot.whole, "of", old) >= OFTEN:  # "slices of | sandwich"
+            return self._pool.linked(slot.whole, "of", candidate.rsplit(maxsplit=1)[-1]) >= SEEN
+        known = self._pool.cooccurrence(slot.whole, old)
         return known < OFTEN or self._company.beside(candidate, slot.whole) > STRANGE
 
     def _fits_around(self, candidate: str, slot: NounSlot) -> bool:

@@ -74,6 +74,7 @@ _HUNG_ON = word_set("wall fence hook door rack tree pole post line branch side w
 _DONE_TO = word_set("eat drink cook bake cut slice serve use ride drive read fly")  # "ready to eat", of what is eaten
 _OF_VEHICLES = word_set("park dock moor anchor")
 _KEPT_STILL = word_set("sit lie lay kneel crouch squat bend stand")
+_PERCHING = frozenset({"sit", "stand", "rest", "perch"})
 _COMPASS = word_set("north south east west northward southward eastward westward home")
 SIDES = word_set("front top side back middle center edge end bottom corner base rear")  # "in front of a car"
 
@@ -248,9 +249,19 @@ def _suits(caption: Caption, candidates: Candidates, slot: RelationSlot, new: tu
         and (verb not in ON_FOOT or not (is_carried(caption) or keeps_still(caption, slot.start)))
         and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
         and _fits_after(caption, candidates, slot, verb, form)
+        and not same_of_a_bird(caption, candidates, slot, (verb, form))
         and (doer is None or may_do(caption, candidates, doer, verb))
         and candidates.company.makes_sense(verb, caption.lemmas[slot.start], caption.contents)
     )
+
+
+def same_of_a_bird(caption: Caption, candidates: Candidates, slot: RelationSlot, new: tuple[str, str]) -> bool:
+    """Whether a bird does both at once: one that sits on a branch stands on it."""
+    verb, form = new
+    if caption.lemmas[slot.start] not in _PERCHING or verb not in _PERCHING or slot.doer is None:
+        return False
+    there = form.split()[1:2] == list(caption.lower[slot.start + 1 : slot.end][:1])
+    return there and candidates.things.is_bird(caption.head(slot.doer))
 
 
 def may_do(caption: Caption, candidates: Candidates, doer: NounPhrase, verb: str) -> bool:

@@ -5,6 +5,7 @@ cannot be, words claim no more than that a thing is in the picture ("..., with a
 false alone may be claimed as captions say it ("... with a bus in the background").
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -28,6 +29,7 @@ from pairwright.generators.words.claims import (
 from pairwright.generators.words.nouns import FIGURES, GATHERINGS, MASS, SURROUNDINGS
 from pairwright.generators.words.wordlists import word_set
 
+_COMMA = re.compile(r"(?<=[^\W\d])\s*,\s*(?=[^\W\d])")  # between words, with the spaces around it
 _INDEFINITE = word_set("a an some several two three four five six another many")
 _HAVING = word_set("with has have having and holding carrying featuring containing wearing plus")
 _FRONT = 2  # times as often before a caption as behind it, where it may stand at both ends: most are behind anyway
@@ -92,7 +94,8 @@ def claims(caption: Caption, *, true: bool) -> list[Claim]:
     end = 0 if is_drawn(caption) else _end(caption.pair.caption)
     wordings: list[tuple[str, bool | None]] = [(BEHIND, True), (NEARBY, False)]
     if true or "with" in caption.lower:
-        wordings = [(text, None) for text in (IN_VIEW if true else (NEAR,))]
+        comma = list_comma(caption.pair.caption)
+        wordings = [(text.replace(", ", comma), None) for text in (IN_VIEW if true else (NEAR,))]
     own = SAID_BY_CLAIMS.intersection(caption.words.own)
     last = [Claim(end, end, text, distant=far) for text, far in wordings if end and own.isdisjoint(text.split())]
     return last + _named_first(caption)
@@ -135,6 +138,12 @@ def _end(text: str) -> int:
     return len(bare) if bare[-1:].isalnum() and "?" not in bare else 0
 
 
+def list_comma(text: str, at: int = 0) -> str:
+    """Return a comma with the spaces that a caption writes around its own: at a place, or else around its first one."""
+    found = (_COMMA.match(text, at) or _COMMA.search(text)) if "," in text else None
+    return found[0] if found is not None else ", "
+
+
 def indefinite(noun: str) -> str:
     """Return a noun with its article."""
     return f"{article(noun)} {noun}"
@@ -155,7 +164,8 @@ def _thing_place(caption: Caption, phrase: NounPhrase) -> Place | None:
         return None
     if after in {",", "and"} and "between" not in caption.lower[: phrase.start]:
         following = caption.starting_at(phrase.end + 1 + (caption.word(phrase.end + 1) == "and"))
-        return Place(phrase, at, ", ") if following is not None and _is_indefinite(caption, following) else None
+        comma = list_comma(caption.pair.caption, at)
+        return Place(phrase, at, comma) if following is not None and _is_indefinite(caption, following) else None
     joint = _joint(caption, phrase)
     return Place(phrase, at, joint) if joint else None
 
@@ -211,6 +221,7 @@ def attribute_places(caption: Caption) -> list[Place]:
         for phrase in caption.things
         if not phrase.adjectives
         and not phrase.joined
+        and not caption.counts_a_part(phrase)
         and (phrase.determiner >= 0 or phrase.count >= 0 or caption.plural(phrase) or caption.head(phrase) in MASS)
         and phrase.nouns[0] > 0
         and phrase.nouns[0] == (max(phrase.determiner, phrase.count) + 1 or phrase.start)

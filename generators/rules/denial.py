@@ -20,11 +20,12 @@ _DENIES = re.compile(
     r"\b(?:(?P<after>no|without|none|nothing|nobody|neither|nor|lacking|missing)|not|never|cannot|\w+n['’]t)\b",
     re.IGNORECASE,
 )
+NO_WORD = -1  # where no word can be changed so that the rest holds
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """Code points ``start`` to ``end`` of a caption are denied by the word that starts at ``word``."""
+    """Code points ``start`` to ``end`` of a caption are denied by the word that starts at ``word``, or by none."""
 
     word: int
     start: int
@@ -58,4 +59,4 @@ def touches(denied: Sequence[Denied], changes: Sequence[Change]) -> bool:
 
 
 def _joins_on(change: Change) -> bool:
-    return change.start == change.end and not change.after.startswith(",")
+    return change.start == change.end and not change.after.lstrip().startswith(",")

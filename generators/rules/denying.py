@@ -123,7 +123,7 @@ def _has_no(caption: Caption, candidates: Candidates, at: int) -> Outcome:
     owned = after.determiner >= 0 and not gone  # "has the ball", "has its mouth open"
     if owned or _stays(caption, after, at, 1, gone=gone):
         return "not_grammatical"
-    change = caption.change(at, after.start + gone, f"{caption.word(at)} no")
+    change = caption.change(at, _past_sorts(caption, after.start + gone), f"{caption.word(at)} no")
     return _all_of(caption, after, (change, *_with_or(caption, candidates, after, at)))
 
 
@@ -142,8 +142,13 @@ def _lacking(caption: Caption, candidates: Candidates, at: int, size: int = 1) -
     amount = _amount(caption, after)
     if _stays(caption, after, at, size, gone=bool(amount)):
         return "not_grammatical"
-    change = caption.change(at, at + size + bool(amount), f"without {amount}".rstrip())
+    change = caption.change(at, _past_sorts(caption, at + size + bool(amount)), f"without {amount}".rstrip())
     return _all_of(caption, after, (change, *_with_or(caption, candidates, after, at)), any_of_it=amount == "any")
+
+
+def _past_sorts(caption: Caption, start: int) -> int:
+    """Return where a thing begins that is denied whatever its sort: not only "without any | different | boats"."""
+    return start + (caption.word(start) in _SORTED)
 
 
 def _is_had(caption: Caption, at: int, size: int) -> bool:
@@ -232,8 +237,9 @@ def _with_or(caption: Caption, candidates: Candidates, thing: NounPhrase, at: in
     has = caption.word(at) in _HAS
     if lives_on or caption.tag(last.end) in _GOES_ON or (caption.word(last.end) in _HAVING and not has):
         return ()
-    # "has no bed or | lamp", "without a bed or | lamps", where there were some
-    bare = caption.word(last.start) in (_ARTICLES | _SOME if has else _SOME)
+    # "has no bed or | lamp", "without a bed or | lamps", where there were some, or two
+    counted = last.count == last.start and caption.plural(last)
+    bare = counted or caption.word(last.start) in (_ARTICLES | _SOME if has else _SOME)
     return (caption.change(ends, ends + 1 + bare, "or"),)
 
 

@@ -17,6 +17,7 @@ from pairwright.generators.rules.acting import (
     keeps_still,
     lives,
     may_do,
+    same_of_a_bird,
 )
 from pairwright.generators.rules.phrase_exchanges import PICTURES
 from pairwright.generators.words.attributes import is_colour
@@ -71,6 +72,7 @@ def suits(caption: Caption, candidates: Candidates, slot: RelationSlot, verb: st
         and not (form.endswith(" for") and (noun in _LIMBS or _goes_on(caption, after)))
         and (verb not in STANDING or beyond not in WAYS)
         and keeps_its_way(old, verb, beyond)
+        and not same_of_a_bird(caption, candidates, slot, (verb, form))
         and not (old == "drink" and beyond == "from" and form.endswith((" in", " at", " for")))  # "milk | from a cup"
         and not (verb == "sleep" and form.endswith(" with") and who in PEOPLE and noun in PEOPLE)
         and not (old == "watch" and after is not None and caption.tag(after.end) in VERBS)  # "watching kites | fly"

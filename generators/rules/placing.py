@@ -79,6 +79,10 @@ _ON = frozenset({"on", "on top of", "atop", "upon"})
 IN = frozenset({"in", "inside", "inside of", "within"})
 _ALONGRAILS = frozenset({"over", "across", "along", "down"})
 _AWAY_FROM = ("away from",)
+_OVER = frozenset({"above", "over"})
+_ON_WALLS = word_set(
+    "wall mirror window picture painting clock sign cabinet shelf poster light lamp television tv curtain art artwork"
+)
 _ON_AND_UNDER = _ON | {"under", "underneath", "beneath"}
 _TAKEN_IN = frozenset({"eat", "drink"})
 _PUT_IN = word_set("put place insert stick pour stuff load pack set")
@@ -216,6 +220,8 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
     open_air = noun in ENCLOSED and not _OUTDOORS.isdisjoint(caption.lower)  # "standing outside in a building"
     if before is not None and caption.head(before) in _ON_THE_SHORE and noun in WATERS:
         return "true_of_image"
+    # "A mirror above a sink" is behind it as well.
+    hung = wording in _OVER and before is not None and caption.head(before) in _ON_WALLS
     laid = wording == "at" and not (before is not None and candidates.things.is_alive(caption.head(before)))
     if _belongs_to_what_is_before(caption, slot.start, wording):
         return "not_grammatical"
@@ -223,7 +229,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
     for new in news:
         if not ((turned and new in opposites) or (moved and new in others)):
             continue
-        may_hold = laid and new in _ON  # "a plate at a table"
+        may_hold = (laid and new in _ON) or (hung and new == "behind")  # "a plate at a table"
         if may_hold or not ((turned and told_apart and new in opposites) or (moved and alone and new in others)):
             reason = "true_of_image"
             continue

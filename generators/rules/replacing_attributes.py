@@ -22,6 +22,13 @@ _CLOSES = frozenset({"", ".", ",", "and", "on", "in", "while", "at"})
 MANY = 20  # any number that is not two
 _FINITE_BE = frozenset({"is", "are", "was", "were", "'s"})
 _SHADES = frozenset({"light", "dark", "bright", "pale", "deep"})  # of colours
+_SHADES_OF_ONE = word_set(  # what says which green or blue it is: "lime | green"
+    "lime navy olive army forest hunter royal mint hot baby sky powder emerald sea kelly pea apple cherry ruby rust brick "
+    "fire candy turquoise steel slate charcoal burnt golden midnight cobalt electric lemon chocolate coffee blood jet"
+)
+_VIVID = frozenset({"bright", "neon", "fluorescent", "florescent", "vivid"})
+_OF_NO_SHADE = frozenset({"black", "white"})  # nothing is light black
+_DULL = _OF_NO_SHADE | {"brown", "gray", "grey", "tan", "beige"}
 # "Several" may be any number from two or three on; only of many there are surely not two.
 _AMOUNTS = {"many": ("two", "few"), "numerous": ("two", "few")}
 _NAMED = {2: ("couple", "pair"), 3: ("trio",)}
@@ -82,13 +89,19 @@ def _is_description(caption: Caption, candidates: Candidates, phrase: NounPhrase
     stays = is_colour(word) and keeps_its_colour(caption, phrase)
     if stays or (word == "orange" and noun in _OF_THE_FRUIT) or _is_half(caption, at):
         return False
-    if word in _SHADES and is_colour(caption.word(at + 1)):
+    told = is_colour(word) and caption.word(at - 1) in _SHADES_OF_ONE
+    if told or (word in _SHADES and is_colour(caption.word(at + 1))):
         return False
     if of_people and (is_colour(word) or (word in _YOUNG and not opposed_beside(word, "teenage", noun))):
         return False
     if at + 1 == phrase.head and not of_people and candidates.things.is_word(f"{word} {noun}"):
         return False  # a dictionary has the two as one word
     return caption.tag(at) == "JJ" or class_of(word) is not None
+
+
+def _without_shade(shade: str) -> frozenset[str]:
+    """Return the colours that are not said in a shade: "light black", "bright brown"."""
+    return _DULL if shade in _VIVID else _OF_NO_SHADE if shade in _SHADES else frozenset()
 
 
 def _is_half(caption: Caption, at: int) -> bool:
@@ -155,6 +168,8 @@ def _other_adjective(caption: Caption, candidates: Candidates, phrase: NounPhras
     beside = [caption.word(each) for each in joined if each != at and is_colour(caption.word(each))]
     for other in candidates.adjectives.describing(caption.word(at), caption.head(phrase), rng, joined=bool(beside)):
         if not all(exclude_each_other(other, colour) for colour in beside):
+            continue
+        if other in _without_shade(caption.word(at - 1)):
             continue
         if other == "empty" and not _FILLING.isdisjoint(caption.lower[at + 1 :]):
             continue  # "an empty street filled with cars"

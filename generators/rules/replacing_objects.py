@@ -30,6 +30,10 @@ _SPORTS = word_set("tennis baseball soccer basketball football volleyball hockey
 _OF_SPORTS = _SPORTS | word_set(
     "racket racquet rackets racquets serve serving umpire batter catcher pitcher bat bats mitt plate base goalie goal hoop"
 )
+_BARE = word_set("bed home school church town class hand foot shore work college sea jail") | {
+    "home plate",
+    "home base",
+}
 _OF_BODIES = frozenset({"legged", "handed", "headed", "haired", "eyed", "eared", "faced", "tailed"})  # "cross legged"
 
 
@@ -52,6 +56,8 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         and caption.word(phrase.end) not in _OF_BODIES
         and not _is_told_apart(caption, phrase)
         and not _goes_on_describing(caption, phrase)
+        and not _is_said_bare(caption, phrase)
+        and not _is_moved(caption, phrase)
     ]
     named = [(phrase, *_dictionary_noun(caption, phrase, candidates)) for phrase in phrases]
     # A room is any room, a living room is none of the others.
@@ -70,6 +76,17 @@ def _goes_on_describing(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether a comma before a compound parts it from what describes it: "an iced, | chocolate cake"."""
     before = phrase.start - 1
     return phrase.start < phrase.head and caption.word(before) == "," and caption.tag(before - 1)[:2] in {"JJ", "VB"}
+
+
+def _is_said_bare(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a noun goes without its article where no other would: "lying in | bed", "at | home plate"."""
+    bare = phrase.start == phrase.nouns[0] and not caption.plural(phrase) and caption.tag(phrase.start - 1) == "IN"
+    return bare and caption.noun(phrase) in _BARE
+
+
+def _is_moved(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a hand is told of by what it does: "with her | hands on her hips", and not "a phone in her | hand"."""
+    return caption.head(phrase) == "hand" and caption.word(phrase.start - 1) != "in"
 
 
 def _is_told_apart(caption: Caption, phrase: NounPhrase) -> bool:
@@ -109,7 +126,8 @@ def _others(
             if candidates.nouns.has_kinds(noun) is ours:
                 yield _other_noun(caption, candidates, (phrase, start, noun), rng, anywhere=anywhere)
     for phrase, start, noun in nouns:
-        if start == phrase.head and len(phrase.nouns) > 1 and not phrase.adjectives and not phrase.joined:
+        alone = not (phrase.adjectives or phrase.joined or caption.counts_a_part(phrase))
+        if start == phrase.head and len(phrase.nouns) > 1 and alone:
             yield _other_noun(caption, candidates, (phrase, phrase.nouns[0], noun), rng, anywhere=anywhere)
 
 

@@ -32,7 +32,7 @@ _NEVER = word_set(
     "flooring leaf foliage appliance gadget sort kind commode terminal depot disk saucer toilet potty bottom underside "
     "closet cupboard bare nude naked aged canvas canvass sail woof pick shake shingle corsage bouquet chute parachute "
     "palace castle gap opening film movie toad frog sunshade awning setup apparatus bedclothes bedding menagerie zoo sled "
-    "sleigh individual single"
+    "sleigh individual single carpet rug"
 )
 _CONCRETE = ("artifact", "animal", "food", "plant", "fruit", "vegetable")  # of other nouns WordNet's senses mislead
 # "assorted pastries", but not "pastries are various".
@@ -41,6 +41,9 @@ _NOT_AFTER = word_set(
     "and or , very so too how as not a- - light dark half year years month months week weeks day days middle"
 )
 _NOT_BEFORE = word_set("and or - , up to")  # "big and red", "happy to pose"
+_OF_TWO_WORDS = frozenset({("smart", "phone"), ("flip", "phone")})
+_TAKING = word_set("take pose snap draw paint hang get have make")  # pictures, and not images
+_AMOUNTS = word_set("lots plenty many several various")  # "filled with | lots of"
 _SAYING = word_set("say read spell call name label title entitle")
 _NO_TEXT = word_set("a an the his her their its some something on from in")  # behind "read": a book
 _LONGEST_TEXT = 4  # words after such a verb
@@ -80,6 +83,8 @@ class Reworder:
             if caption.words.has_any(OTHER_SENSES.get(noun, ())):
                 yield "may_be_false"
                 return
+            if _is_set(caption, phrase, start):
+                break
             own = OBJECTS.get(noun, ())
             found = self._used(own) or ([] if " " in noun else list(self._synonyms(noun, "NOUN")))
             found = [word for word in found if word != caption.word(start - 1)]
@@ -155,6 +160,9 @@ class Reworder:
             if after is None or aside or _is_made_by(caption, start) or caption.tag(start - 1) == "DT":
                 yield "no_edit"  # "a close up", "the shelf above", "the outside of a park": nothing is related
                 continue
+            if " ".join(caption.lower[start:end]) == "filled with" and caption.word(end) in _AMOUNTS:
+                yield "no_candidate"
+                continue
             found = self._used(_others(" ".join(caption.lower[start:end]), caption.head(after)))
             yield from _changes(caption, start, end, found, rng)
 
@@ -195,6 +203,16 @@ def _others(wording: str, noun: str) -> tuple[str, ...]:
         return ()
     of_some = RELATIONS_OF.get(wording)
     return RELATIONS.get(wording, ()) + (of_some.others if of_some and of_some.holds_beside(noun) else ())
+
+
+def _is_set(caption: Caption, phrase: NounPhrase, start: int) -> bool:
+    """Whether a noun is a part of a saying, in which no other says the same: "a smart | phone", "posing for a | picture"."""
+    if (caption.word(start - 1), caption.head(phrase)) in _OF_TWO_WORDS:
+        return True
+    if caption.head(phrase) != "picture":
+        return False
+    before = caption.lemmas[max(0, phrase.start - 2) : phrase.start]
+    return caption.word(phrase.start - 1) == "for" or not _TAKING.isdisjoint(before)
 
 
 def _is_quoted(caption: Caption, at: int) -> bool:

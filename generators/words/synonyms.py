@@ -178,7 +178,7 @@ ATTRIBUTES = {
     "shut": _plain("closed"),
     "crowded": _plain("packed"),
     "busy": _plain("bustling", only=word_set("street city road market intersection station airport")),
-    "empty": _plain("vacant", only=word_set("lot room building street seat bench house")),
+    "empty": _plain("vacant", only=word_set("lot room building seat bench house")),
     "modern": _plain("contemporary"),
     "contemporary": _plain("modern"),
     "numerous": _plain("many"),

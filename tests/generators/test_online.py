@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pairwright.datasets.errors import StorageError
+from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.generators.language.wordnet import wordnet_status
 from pairwright.generators.online import OnlineNegatives, Texts
 from tests.generators.trial import POOL, small_pool, tokens_of
@@ -103,3 +103,27 @@ def test_a_missing_pool_is_named_when_it_is_first_needed(tmp_path: Path) -> None
     make = OnlineNegatives(tmp_path / "none.parquet")
     with pytest.raises(StorageError, match=r"none\.parquet"):
         make("a dog", tokens=tokens_of("a dog"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (lambda make: make(None), r"caption must be a text, not None\. Leave out"),
+        (lambda make: make(b"a dog"), r"caption must be a text, not b'a dog' \(bytes\)\. Leave out"),
+        (lambda make: make("a dog", ["a cat", 3.0]), r"captions\[1\] must be a text, not 3\.0 \(float\)\. Leave out"),
+        (lambda make: make.many(["a dog", None]), r"captions\[1\] must be a text, not None\. Leave out"),
+        (lambda make: make.many("a dog"), r"captions must be a list of texts, not 'a dog' \(str\)\. Put a single one"),
+        (lambda make: make("a dog", "a cat"), r"captions must be a list of texts, not 'a cat' \(str\)\. Put a single"),
+        (
+            lambda make: make.many(["a dog", ["x"] * 99]),
+            r"captions\[1\] must be a text, not .{63} \(list\)\. Leave out",
+        ),
+    ],
+)
+def test_what_is_no_caption_is_told_with_its_place(negatives: OnlineNegatives, wrong: Any, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        wrong(negatives)
+
+
+def test_an_empty_caption_has_no_negatives(negatives: OnlineNegatives) -> None:
+    assert set(negatives("").values()) == {()}

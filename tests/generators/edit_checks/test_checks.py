@@ -29,6 +29,7 @@ from tests.generators.trial import SmallThesaurus, pair_of, small_pool, tokens_o
 
 KNOWN = {
     ("tram", "NOUN"), ("computer", "NOUN"), ("old", "ADJ"), ("wet", "ADJ"), ("adjacent", "ADJ"), ("feed", "VERB"),
+    ("follow", "VERB"),
     ("adult", "NOUN"), ("child", "NOUN"), ("pie", "NOUN"), ("purple", "ADJ"), ("plastic", "ADJ"), ("stone", "NOUN"),
 }  # fmt: skip
 
@@ -148,6 +149,8 @@ def test_words_that_captioners_hardly_exchange_are_told_apart(source: str, text:
         ("A couch in a room", "A sofa in a room", "replace-object", "same_meaning"),
         ("A big dog on a bed", "A large dog on a bed", "replace-attribute", "same_meaning"),
         ("A dog below a cat", "A dog under a cat", "replace-relation", "same_meaning"),
+        ("A dog runs behind a man", "A dog runs after a man", "replace-relation", "same_meaning"),
+        ("A dog walking behind a man", "A dog following a man", "replace-relation", "same_meaning"),
         ("A man rides a horse", "A man is riding a horse", "replace-relation", "same_meaning"),
         ("A man riding a horse", "A man rode a horse", "replace-relation", "same_meaning"),
         ("A dog and a cat", "A cat and a dog", "swap-object", "same_meaning"),

@@ -9,7 +9,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits import rewrite
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from pairwright.generators.rules.added_places import claims, thing_places
+from pairwright.generators.rules.added_places import attribute_places, claims, thing_places
 from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, small_pool, texts, tokens_of
 
 CLAIM = (
@@ -62,6 +62,30 @@ def test_a_thing_that_is_mentioned_is_not_added(pool: PoolStatistics, other: str
 
 def test_a_list_grows_by_a_comma(pool: PoolStatistics) -> None:
     assert any(re.match(r"a bench, an? \w+ and a dog", text) for text in made(pool, "add-object", "a bench and a dog"))
+
+
+@pytest.mark.parametrize(
+    "caption",
+    ["a bench , a woman and a dog", "a bench,a woman and a dog", "a bench, a woman and a dog"],
+)
+def test_a_comma_that_is_put_in_has_the_spaces_of_the_others(pool: PoolStatistics, caption: str) -> None:
+    comma = re.findall(r" ?, ?", caption)
+    found = [re.findall(r" ?, ?", text) for text in made(pool, "add-object", caption)]
+    assert [commas for commas in found if len(commas) > 1]
+    assert all(set(commas) == set(comma) for commas in found)
+
+
+def test_nothing_is_put_between_a_number_and_what_it_counts() -> None:
+    """A bus of two levels is no bus of two purple levels."""
+    caption = Caption(pair_of("a two level bus and two cars"), tokens_of("a two level bus and two cars"))
+    assert [caption.head(place.phrase) for place in attribute_places(caption)] == ["car"]
+
+
+def test_a_comma_before_a_claim_has_the_spaces_of_the_others(pool: PoolStatistics) -> None:
+    caption = Caption(pair_of("a cat , a dog on a bed"), tokens_of("a cat , a dog on a bed"))
+    claimed = [claim.wording for claim in claims(caption, true=True) if not claim.first]
+    assert claimed
+    assert all(wording.startswith(" , ") for wording in claimed)
 
 
 def test_an_attribute_that_another_caption_contradicts_is_added(pool: PoolStatistics) -> None:

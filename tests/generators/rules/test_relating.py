@@ -125,6 +125,36 @@ def test_what_may_be_so_is_not_put_at_a_pronoun(pool: PoolStatistics, caption: s
     assert not any("foreground" in text for text in found)
 
 
+@pytest.mark.parametrize(
+    ("caption", "negative"),
+    [
+        ("a room with many different beds", "a room without any beds"),
+        ("a room with assorted beds and a table", "a room without beds or a table"),
+        ("a room that has two different beds", "a room that has no beds"),
+        ("a room with a bed and two tables", "a room without a bed or tables"),
+    ],
+)
+def test_what_is_denied_is_denied_of_any_sort_and_number(caption: str, negative: str) -> None:
+    """Without different beds there may be beds, and "a bed or two" is a way to count them."""
+    pool = counted([*POOL, *SAID, "a dog with no bed without any bed"] * 4)
+    assert made(pool, "replace-relation", caption) == {negative}
+
+
+def test_a_bird_that_sits_stands() -> None:
+    birds = ("a bird sitting on a bench", "a bird standing on a bench", "a bird walking on a bench")
+    pool = counted([*POOL, *birds, "a dog sitting on a bench", "a dog standing on a bench"] * 4)
+    assert "a dog standing on a bench" in made(pool, "replace-relation", "a dog sitting on a bench")
+    found = made(pool, "replace-relation", "a bird sitting on a bench")
+    assert "a bird walking on a bench" in found
+    assert "a bird standing on a bench" not in found
+
+
+def test_what_hangs_above_a_thing_may_be_behind_it() -> None:
+    pool = counted([*POOL, "a cat behind a bench", "a mirror above a bench", "a dog over a bench"] * 4)
+    assert made(pool, "replace-relation", "a dog above a bench") == {"a dog behind a bench"}
+    assert made(pool, "replace-relation", "a mirror above a bench") == set()
+
+
 def test_the_living_are_not_stacked(pool: PoolStatistics) -> None:
     assert not any("on top of" in text for text in made(pool, "replace-relation", "two dogs next to each other"))
 

@@ -160,6 +160,12 @@ def test_what_lies_on_a_plate_lies_on_no_vase() -> None:
     assert not any("vase" in text or "cup" in text for text in found)
 
 
+def test_a_hand_that_does_something_is_no_pocket() -> None:
+    pool = more("a man with a ball in his hand", "a man with a ball in his pocket", "a pocket", "a man with his hand")
+    assert "a man with a ball in his pocket" in made(pool, "a man with a ball in his hand")
+    assert not any("pocket" in text for text in made(pool, "a man with his hand on a ball"))
+
+
 def test_people_have_no_paws() -> None:
     assert not any("paw" in text for text in made(more(*FACES), "a man holding a phone to his mouth"))
 
@@ -187,3 +193,35 @@ def test_who_talks_on_a_phone_does_not_change_places_with_it() -> None:
     said = ("a girl on a phone", "a phone on a girl", "a girl on a table", "a table on a girl")
     generator = RuleNegatives(SmallThesaurus(), more(*said), NegativeOptions(types=("swap-object",), minimum=2))
     assert "a phone on a girl" not in texts(lambda seed: annotate(generator, pair_of("a girl on a phone"), seed))
+
+
+COLOURS = tuple(f"a {word} chair" for word in ("green", "white", "brown", "red", "black", "blue"))
+
+
+def test_a_shade_of_one_colour_is_of_no_other() -> None:
+    assert attributes("a lime green chair", *COLOURS) == set()
+    assert attributes("a light green chair", *COLOURS) == {"a light brown chair", "a light red chair"}
+    assert attributes("a bright green chair", *COLOURS) == {"a bright red chair"}
+
+
+LANES = ("a two lane street", "a two lane road", "a lane on a street", "a river", "a bridge", "a two way street")
+
+
+def test_what_a_number_counts_of_a_thing_stays_with_it() -> None:
+    found = made(more(*MORE, *LANES), "a two lane street and a bus")
+    assert found
+    assert all(text.startswith("a two lane ") for text in found)
+
+
+def test_what_goes_without_an_article_gives_way_to_nothing() -> None:
+    found = made(more("a dog in a chair", "a dog in chair", "a dog in bed"), "a dog lying in bed")
+    assert found
+    assert all(text.endswith(" lying in bed") for text in found)
+
+
+def test_slices_are_of_what_captions_cut_into_slices() -> None:
+    cut = ("a slice of pizza", "a slice of cake", "a slice on a sandwich", "a pizza and a cake and a sandwich")
+    eaten = ("a man holding a pizza", "a man holding a cake", "a man holding a sandwich")
+    found = made(more(*cut * 2, *eaten), "two slices of pizza")
+    assert any("cake" in text for text in found)
+    assert not any("sandwich" in text for text in found)

@@ -1,0 +1,38 @@
+"""Captions that ask."""
+
+import pytest
+
+from pairwright.generators.captions.asking import asks
+from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
+from pairwright.generators.positives import RulePositives
+from tests.generators.trial import SmallThesaurus, annotate, pair_of, small_pool
+
+
+@pytest.mark.parametrize(
+    ("caption", "is_question"),
+    [
+        ("What is the man holding?", True),
+        ("is this a cat?", True),
+        ("Exactly what does this sign mean? ", True),
+        ("Can you see a dog on the bed?!", True),
+        ("Isn't that a cat on a couch?", True),
+        ("a bus sitting by the curb??", False),
+        ("Can of soda on a table?", False),
+        ("What a man holds.", False),
+        ('A sheet cake displays the words, "What is the Pickup Line Today?"', False),
+        ("", False),
+        ("?", False),
+    ],
+)
+def test_a_question_is_known_by_its_first_word_and_its_mark(caption: str, *, is_question: bool) -> None:
+    assert asks(caption) is is_question
+
+
+@pytest.mark.parametrize("both_sides", [False, True])
+def test_of_a_question_nothing_is_made(*, both_sides: bool) -> None:
+    pair = pair_of("Is this a cat on a couch or a big dog next to a car?", "a cat and a dog")
+    options = NegativeOptions(types=TYPES, minimum=1, both_sides=both_sides)
+    rows = annotate(RuleNegatives(SmallThesaurus(), small_pool(), options), pair)
+    rows += annotate(RulePositives(SmallThesaurus(), small_pool()), pair)
+    assert len(rows) == len(TYPES) + 4
+    assert {(row.status, row.reason) for row in rows} == {("rejected", "question")}
