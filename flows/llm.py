@@ -214,7 +214,8 @@ class Asking:
         """Return what manifests and results tell of a stage: the model, its server, what was paid; no secrets.
 
         ``in_all`` is what the answers cost that its rows rest on, whenever they were paid for: by a run that was
-        stopped, by another build on the same cache, or now.
+        stopped, by another build on the same cache, or now. An answer that several rows share (equal captions) is in
+        there once; ``shared`` tells for how many requests none was needed.
 
         Args:
             spent: on the stage's rows, cached answers included.
@@ -228,7 +229,8 @@ class Asking:
         )
         price = self.prices().find(self.model)
         in_all = {
-            "answers": spent.requests + spent.cached,
+            "answers": spent.answers,
+            "shared": spent.shared,
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "cost": price.cost(usage) if price is not None else None,
