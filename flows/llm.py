@@ -22,6 +22,7 @@ from pairwright.flows.context import Context
 from pairwright.flows.receipts import hash_of
 from pairwright.flows.sections import LLMSection
 from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.llm.anew import Anew
 from pairwright.generators.llm.batch import cancel_batches, in_batches, ledger_beside
 from pairwright.generators.llm.budget import Bill, Budget
 from pairwright.generators.llm.client import check_key
@@ -172,7 +173,7 @@ class Asking:
 
     def _outside(self) -> Sequence[Wrap]:
         section = self.section
-        outside: list[Wrap] = []
+        outside: list[Wrap] = [Anew]
         if section.structured != "auto":
             outside.append(partial(ForcedForm, form=section.structured))
         if self.parameters:

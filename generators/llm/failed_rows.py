@@ -9,7 +9,7 @@ One line a row, in the order of the rows: ``row``, ``reason``, ``detail``, ``att
 the cache), ``said`` (the beginning of the last answer), ``unanswered`` (requests without an answer), ``run``.
 
 *Asked anew* means: with an attempt one higher, which makes new requests of it (`messages.Request.sample`), where
-its answers were no good. Where requests got no answer at all, the attempt stays: there is nothing in the cache to get
+its answers were no good; at temperature 0 at another one (`anew`). Where requests got no answer at all, the attempt stays: there is nothing in the cache to get
 around, and the answers that it did get are not paid for again. A plain run asks for those, too.
 
 Which attempt a row has come to is kept beside, in ``out.failed.attempts.json``, so that a later plain run finds the

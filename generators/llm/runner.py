@@ -16,7 +16,7 @@ for some seconds, since their answers are being paid for. All that is finished i
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Generic, TypeVar
 
 from pairwright.datasets.errors import MissingResource, PairwrightError, StorageError, UsageError
@@ -319,7 +319,10 @@ class Run(Generic[T]):
         try:
             stage = _begun(row)
             while isinstance(stage, _Asking):
-                outcomes = await self._round(stage.requests)
+                requests = stage.requests
+                if row.attempt:
+                    requests = [replace(request, anew=True) for request in requests]
+                outcomes = await self._round(requests)
                 tally.count(outcomes)
                 stage = _went_on(row, stage.talk, outcomes)
         finally:
