@@ -55,7 +55,7 @@ from benchmarks.llm_transport import SYSTEM, caption, server
 from benchmarks.llm_transport import run as bare_run
 
 FATAL = {"401", "quota"}
-STORED = 0.1  # seconds within which an answer is on the disk
+UNREAD = 0.1  # seconds that an answer may lie unread in the buffers of connections
 
 
 def describe(number: int, attempt: int) -> Talk[str]:
@@ -221,7 +221,7 @@ def repeat(given: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class Paid:
-    """Answers that were paid for twice, and how many may have been: those not yet on the disk at the kill."""
+    """Answers that were paid for twice, and how many may have been: those not yet read at the kill."""
 
     again: int
     may: int
@@ -248,7 +248,9 @@ def faults(given: argparse.Namespace) -> None:
     words = {word: ends.count(word) for word in sorted(set(ends))}
     print(f"{f'faults, {given.rows:,} rows':<28}{sum(counts['faults'].values()):9,} injected, of {len(kinds)} kinds")
     print(f"{'rows':<28}{len(lines):9,}   {len({row for row, _, _ in lines}):,} different; {words}")
-    print(f"{'paid twice after kill -9':<28}{paid.again:9,}   {paid.may:,} were under way or younger than 100 ms")
+    print(
+        f"{'paid twice after kill -9':<28}{paid.again:9,}   {paid.may:,} were under way or answered in the last 100 ms"
+    )
     print(f"{'resumed in':<28}{seconds:9.1f} s")
 
 
@@ -264,7 +266,7 @@ def killed_and_resumed(job: Job) -> tuple[Paid, float]:
         process.wait()
     at_kill = stats(job.url)
     young = sum(
-        at_kill["seconds"] - last < STORED + 0.1 for _, answered, last in at_kill["bodies"]["each"].values() if answered
+        at_kill["seconds"] - last < UNREAD for _, answered, last in at_kill["bodies"]["each"].values() if answered
     )
     seconds = do(job)["seconds"]
     after = stats(job.url)["bodies"]

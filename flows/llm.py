@@ -22,6 +22,7 @@ from pairwright.flows.context import Context
 from pairwright.flows.receipts import hash_of
 from pairwright.flows.sections import LLMSection
 from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.llm.anew import Anew
 from pairwright.generators.llm.batch import cancel_batches, in_batches, ledger_beside
 from pairwright.generators.llm.budget import Bill, Budget
 from pairwright.generators.llm.client import check_key
@@ -172,7 +173,7 @@ class Asking:
 
     def _outside(self) -> Sequence[Wrap]:
         section = self.section
-        outside: list[Wrap] = []
+        outside: list[Wrap] = [Anew]
         if section.structured != "auto":
             outside.append(partial(ForcedForm, form=section.structured))
         if self.parameters:
@@ -214,7 +215,8 @@ class Asking:
         """Return what manifests and results tell of a stage: the model, its server, what was paid; no secrets.
 
         ``in_all`` is what the answers cost that its rows rest on, whenever they were paid for: by a run that was
-        stopped, by another build on the same cache, or now.
+        stopped, by another build on the same cache, or now. An answer that several rows share (equal captions) is in
+        there once; ``shared`` tells for how many requests none was needed.
 
         Args:
             spent: on the stage's rows, cached answers included.
@@ -228,7 +230,8 @@ class Asking:
         )
         price = self.prices().find(self.model)
         in_all = {
-            "answers": spent.requests + spent.cached,
+            "answers": spent.answers,
+            "shared": spent.shared,
             "prompt_tokens": usage.prompt_tokens,
             "completion_tokens": usage.completion_tokens,
             "cost": price.cost(usage) if price is not None else None,

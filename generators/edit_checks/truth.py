@@ -15,6 +15,7 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import ImageWords, loosely_same, plural_of, words_of
 from pairwright.generators.edit_checks.kinds import ATTRIBUTE, OBJECT, RELATION
 from pairwright.generators.edit_checks.nearness import may_hold_together, near, reworded, same_forms, unlike
+from pairwright.generators.edit_checks.senses import is_meant
 from pairwright.generators.knowledge.names import Names
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.knowledge.things import Things
@@ -115,7 +116,10 @@ class Truth:
         names = [(self._name(old), self._name(new)), (_compound(old), _compound(new))]
         whole = _compound(reading.old), _compound(reading.new)
         names += [whole, (f"{whole[0]} {reading.after}", f"{whole[1]} {reading.after}")]  # "railway | station"
-        return any(reworded(*pair) or self._thesaurus.is_a(*pair, "NOUN") for pair in names)
+        return any(
+            reworded(*pair) or (self._thesaurus.is_a(*pair, "NOUN") and is_meant(*pair, self._thesaurus))
+            for pair in names
+        )
 
     def _knows_both(self, reading: Reading) -> bool:
         """Whether one thing is exchanged for another, both of which the dictionary has: if not near, they are two."""

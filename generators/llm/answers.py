@@ -24,6 +24,7 @@ from pairwright.generators.llm.shaped import ReadShape, read_shape, read_strict
 from pairwright.generators.llm.talks import Outcome, Talk
 from pairwright.generators.llm.texts import TextShape, read_text
 from pairwright.generators.llm.troubles import Trouble
+from pairwright.generators.llm.wire import only_thought
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -159,6 +160,8 @@ def _value(reply: Reply, shape: Shape) -> ReadShape:
     cut = reply.finish_reason == "length"
     text, thinking = without_thoughts(reply.text)
     text, control = without_controls(text)
+    if not text.strip() and only_thought(reply.raw):
+        return ReadShape(None, Trouble("only_thought"))
     if not text.strip():
         return ReadShape(None, Trouble("truncated" if cut else "empty_answer"))
     read = _shaped(text, shape, cut=cut)

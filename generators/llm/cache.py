@@ -2,7 +2,7 @@
 
 - `Cache`: answers by key. What is put is there at once for this process, and on the disk, for all, within 100 ms: one
   thread commits what has come since its last commit, so that a thousand answers cost one flush of the disk. A process
-  that is killed loses at most the last 100 ms.
+  that is killed loses nothing that was put; a machine that loses its power, the last 100 ms.
 - `CachedModel`: a model that asks another one only what the cache does not hold. Two equal requests at once are one.
 
 Whatever was answered is kept: refusals too, and texts that break off. They were paid for, and would come again.
@@ -31,6 +31,7 @@ from pairwright.generators.llm.address import read_address
 from pairwright.generators.llm.cache_claims import Claims
 from pairwright.generators.llm.cache_file import SELECT, Row, open_file, reply_of, storage_error, translated
 from pairwright.generators.llm.cache_known import Known
+from pairwright.generators.llm.cache_log import open_whole
 from pairwright.generators.llm.cache_writer import Writer
 from pairwright.generators.llm.messages import Model, Reply, Request, Usage
 
@@ -60,7 +61,7 @@ class Cache:
         Raises:
             StorageError: when it is missing, no cache, damaged, of a newer pairwright, or cannot be written.
         """
-        connection = open_file(path, create=create)
+        connection = open_whole(path, create=create)
         try:
             claims = Claims(path)
         except OSError as error:
@@ -152,7 +153,7 @@ class Cache:
         """Write what is pending and close the file.
 
         Raises:
-            StorageError: when answers could not be written; it says how many are lost.
+            StorageError: when answers could not be written; it says how many, and whether they are lost.
         """
         self._reader.close()
         self._writer.close()

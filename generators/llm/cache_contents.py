@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pairwright.generators.llm.cache_file import BYTES, open_file, transaction, translated
+from pairwright.generators.llm.cache_file import BYTES, transaction, translated
+from pairwright.generators.llm.cache_log import open_whole
 
 _STEP = 1000  # answers dropped, or pages given back, at once
 
@@ -64,7 +65,7 @@ def read_contents(path: Path) -> Contents:
     Raises:
         StorageError: when there is none, or it cannot be read.
     """
-    with closing(open_file(path, create=False)) as connection, translated(path):
+    with closing(open_whole(path, create=False)) as connection, translated(path):
         rows = connection.execute(
             "SELECT endpoint, asked, count(*), sum(prompt_tokens), sum(completion_tokens),"  # noqa: S608 - our own names
             f" sum({BYTES}), min(answered) / 1000.0, max(answered) / 1000.0"
@@ -104,7 +105,7 @@ def prune(path: Path, pruning: Pruning, *, dry_run: bool = False) -> Pruned:
     Raises:
         StorageError: when there is none, or it cannot be written.
     """
-    with closing(open_file(path, create=False)) as connection, translated(path):
+    with closing(open_whole(path, create=False)) as connection, translated(path):
         _choose(connection, pruning)
         dropped, size = connection.execute("SELECT count(*), coalesce(sum(bytes), 0) FROM chosen").fetchone()
         total = connection.execute("SELECT count(*) FROM answers").fetchone()[0]

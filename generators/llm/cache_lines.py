@@ -17,6 +17,7 @@ import orjson
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.generators.llm.cache_file import COLUMNS, SELECT, Row, insert, open_file, translated
+from pairwright.generators.llm.cache_log import open_whole
 
 FORMAT = 1
 _MARK = "pairwright_cache"
@@ -43,7 +44,7 @@ def export_lines(path: Path, out: Path) -> int:
     Raises:
         StorageError: when there is no cache, or it cannot be read.
     """
-    with closing(open_file(path, create=False)) as connection, translated(path), replacing(out) as temporary:
+    with closing(open_whole(path, create=False)) as connection, translated(path), replacing(out) as temporary:
         count = 0
         with temporary.open("wb") as file:
             file.write(orjson.dumps({_MARK: FORMAT}) + b"\n")

@@ -2,7 +2,7 @@
 
 Commits cost a flush of the disk each, some milliseconds; a flush for every answer would be what a run waits for. So
 an answer waits up to `GATHER` seconds for others, and all go in one transaction. Until then it is *pending*: in
-memory, where readers of this process find it.
+memory, where readers of this process find it, and in a log, where a kill of the process leaves it (`cache_log`).
 
 Nothing is forgotten when writing fails: the answers stay pending, whoever puts the next one gets the error, and
 `Writer.close` tries once more.
@@ -16,6 +16,7 @@ from pathlib import Path
 from pairwright.datasets.errors import StorageError
 from pairwright.generators.llm.cache_claims import BEAT_S, Claims
 from pairwright.generators.llm.cache_file import Row, insert, translated
+from pairwright.generators.llm.cache_log import Log
 
 GATHER = 0.04  # seconds; the rest of the 100 ms is for the commit itself, and for the interpreter lock
 MOST_PENDING = 64 * 2**20  # bytes of answers; from there on, whoever puts one waits for the disk
@@ -27,6 +28,7 @@ class Writer:
     def __init__(self, connection: sqlite3.Connection, path: Path, claims: Claims) -> None:
         self._connection, self._path, self._claims = connection, path, claims
         self._pending: dict[bytes, Row] = {}
+        self._log = Log(path)
         self._bytes = 0
         self._failed: Exception | None = None
         self._changing, self._writing = threading.Lock(), threading.Lock()
@@ -39,7 +41,7 @@ class Writer:
         return self._pending.get(key)
 
     def put(self, row: Row) -> None:
-        """Take a row to write.
+        """Take a row to write; a kill from here on does not lose it.
 
         Raises:
             StorageError: when the file cannot be written. The row is kept for `close`, which tries again.
@@ -48,6 +50,7 @@ class Writer:
             if row[0] not in self._pending:  # the first answer stays, as in the file
                 self._pending[row[0]] = row
                 self._bytes += _size(row)
+                self._log.add(row)
         if self._failed is not None:
             raise self._failed
         if not self._come.is_set():
@@ -64,8 +67,9 @@ class Writer:
         with self._writing:
             with self._changing:
                 rows = list(self._pending.values())
-            if not rows:
-                return
+                if not rows:
+                    return
+                self._log.turn()
             with translated(self._path):
                 insert(self._connection, rows)
             with self._changing:
@@ -73,12 +77,13 @@ class Writer:
                     del self._pending[row[0]]
                     self._bytes -= _size(row)
                     self._claims.drop(row[0])
+                self._log.committed(all_of_it=not self._pending)
 
     def close(self) -> None:
         """Write what is pending and close the connection.
 
         Raises:
-            StorageError: when answers could not be written; it says how many are lost.
+            StorageError: when answers could not be written; it says how many, and whether they are lost.
         """
         self._closing.set()
         self._come.set()
@@ -86,10 +91,16 @@ class Writer:
         try:
             self.flush()
         except StorageError as error:
-            raise StorageError(f"{error} Lost: {len(self._pending)} answers.") from None
+            raise StorageError(f"{error} {self._left()}") from None
         finally:
+            self._log.close(remove=not self._pending)
             self._connection.close()
             self._claims.close()
+
+    def _left(self) -> str:
+        if self._log.holds:
+            return f"{len(self._pending)} answers wait beside it, and the next run takes them in."
+        return f"Lost: {len(self._pending)} answers."
 
     def _work(self) -> None:
         took = 0.0

@@ -9,7 +9,7 @@ One line a row, in the order of the rows: ``row``, ``reason``, ``detail``, ``att
 the cache), ``said`` (the beginning of the last answer), ``unanswered`` (requests without an answer), ``run``.
 
 *Asked anew* means: with an attempt one higher, which makes new requests of it (`messages.Request.sample`), where
-its answers were no good. Where requests got no answer at all, the attempt stays: there is nothing in the cache to get
+its answers were no good; at temperature 0 at another one (`anew`). Where requests got no answer at all, the attempt stays: there is nothing in the cache to get
 around, and the answers that it did get are not paid for again. A plain run asks for those, too.
 
 Which attempt a row has come to is kept beside, in ``out.failed.attempts.json``, so that a later plain run finds the
@@ -31,7 +31,11 @@ import orjson
 from pairwright.datasets.atomic import replacing, write_bytes
 from pairwright.datasets.errors import PairwrightError, StorageError, UsageError
 from pairwright.generators.llm.failures import MOST, Failure
+from pairwright.generators.llm.failures import WORDS as FAILURES
 from pairwright.generators.llm.runner import Done
+from pairwright.generators.llm.troubles import WORDS as TROUBLES
+
+_SHOWN = 200  # letters of a row's detail in the line that is told of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ class FailedRows:
         self._retry = retry
         self._stack = ExitStack()
         self.counts: Counter[str] = Counter()  # rows of this run that ended rejected, by reason
+        self._details: dict[str, str] = {}  # of the last row of each reason
 
     def attempt(self, row: str) -> int:
         """Return the attempt at which a row is asked."""
@@ -108,16 +113,31 @@ class FailedRows:
             self.counts[reason] += 1
             detail = detail or done.failure
             detail = detail if len(detail) <= MOST else detail[:MOST] + "…"
+            self._details[reason] = detail
             line = FailedRow(done.row, reason, detail, done.attempt, done.keys, done.said, done.unanswered, self._run)
             self._file.write(_line(line))
 
     def summary(self, rows: int) -> str:
-        """Return a line that says how many of ``rows`` failed and why, and what to do about it; empty: none did."""
+        """Return a line that says how many of ``rows`` failed and why, and what to do about it; empty: none did.
+
+        Where most failed for one reason, it says what that means and how to mend it: asking anew may not be enough.
+        """
         total = self.counts.total()
         if not total:
             return ""
         why = ", ".join(f"{count:,} {reason}" for reason, count in self.counts.most_common())
-        return f"{total:,} of {rows:,} rows failed: {why}. {self.path} says more; --retry-failed asks for them anew."
+        told = f"{total:,} of {rows:,} rows failed: {why}. {self.path} says more; --retry-failed asks for them anew."
+        ((reason, count),) = self.counts.most_common(1)
+        return f"{told} {self._told(reason)}".strip() if 2 * count > total else told
+
+    def _told(self, reason: str) -> str:
+        """Return what a reason means and how to mend it; nothing where it is a maker's own."""
+        word = FAILURES.get(reason) or TROUBLES.get(reason)
+        if word is None:
+            return ""
+        said = self._details.get(reason, "")
+        said = f" ({said if len(said) <= _SHOWN else said[:_SHOWN] + '…'})" if said else ""
+        return f"{reason}: {word.means}{said}. {word.mend}"
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:

@@ -95,6 +95,7 @@ class Request:
         expects: an answer of the usual kind and length, by which a plan reckons; it does not shape the answer.
         documents: where the texts stand that the model is given to read (`documents`). Servers are not told; a local
             model may read by them. Not in the key, since the messages hold the texts themselves.
+        anew: whether its row is asked anew, since its earlier answers were no good (`anew`); set by the run.
     """
 
     messages: tuple[Message, ...]
@@ -105,6 +106,7 @@ class Request:
     row: str = ""
     expects: str = ""
     documents: tuple[Place, ...] = ()
+    anew: bool = False
 
     def key(self, endpoint: str) -> str:
         """Return the cache key, 32 hex digits; see `pairwright.generators.llm.keys` for what is in it.

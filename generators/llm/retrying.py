@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pairwright.datasets.chance import stream
-from pairwright.generators.llm.failures import Failure
+from pairwright.generators.llm.failures import WORDS, Failure
 from pairwright.generators.llm.messages import Model, Reply, Request
 
 FIRST_S, LONGEST_S = 0.5, 30.0  # waits, before jitter
@@ -62,7 +62,7 @@ class RetryingModel:
         Args:
             model: asked; each attempt anew.
             retries: how often and how long.
-            say: told, in one line, that the server is away or refuses everybody, and that it is back.
+            say: told, in one line, that the server is away, refuses everybody or has only faults, and that it is back.
             on_stop: told the fatal failure that stops the run, once.
         """
         self._model, self._retries = model, retries
@@ -73,6 +73,7 @@ class RetryingModel:
         self._answered = False
         self._away_since: float | None = None  # when it was first away, or refused, since it last answered anybody
         self._said = False
+        self._said_failing = False
 
     async def ask(self, request: Request) -> Reply:
         """Ask until there is an answer, or no hope for one.
@@ -99,7 +100,7 @@ class RetryingModel:
                 raise self._ended(met, loop.time())
             refused = met.word in _WAITED_OUT
             tries, refusals = tries + (not refused), refusals + refused
-            away = self._away(met, loop.time()) if refused else 0.0
+            away = self._away(met, loop.time()) if refused else self._failing(met, loop.time())
             if tries > self._retries.most or max(waited, away) > self._retries.patience:
                 raise self._gone(met, loop.time()) or met
             wait = self._pause(request, tries + refusals, met)
@@ -122,6 +123,9 @@ class RetryingModel:
 
     def _alive(self, now: float) -> None:
         self._answered_at, self._answered = now, True
+        if self._said_failing:
+            self._said_failing = False
+            self._say("the server answers again")
         if self._away_since is None:
             return
         if self._said:
@@ -142,6 +146,16 @@ class RetryingModel:
             what = "the server refuses every request" if refuses else "no connection to the server"
             self._say(f"{what} ({failure.detail}); waiting up to {self._retries.patience:.0f} s for it")
         return away
+
+    def _failing(self, failure: Failure, now: float) -> float:
+        """Say once that nobody has been answered for a while; what a row may wait for faults of its own its tries bound."""
+        assert self._answered_at is not None
+        silent = now - self._answered_at
+        if silent >= REFUSED_S and not self._said_failing:
+            self._said_failing = True
+            detail = f" ({failure.detail})" if failure.detail else ""
+            self._say(f"no answer for {silent:.0f} s: {WORDS[failure.word].means}{detail}; asking again")
+        return 0.0
 
     def _ended(self, failure: Failure, now: float) -> Failure:
         """Return what a row ends in that nothing can help."""

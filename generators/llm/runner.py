@@ -16,12 +16,13 @@ for some seconds, since their answers are being paid for. All that is finished i
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from typing import Generic, TypeVar
 
 from pairwright.datasets.errors import MissingResource, PairwrightError, StorageError, UsageError
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Model, Reply, Request
+from pairwright.generators.llm.met import Met
 from pairwright.generators.llm.talks import Outcome, Talk
 
 T = TypeVar("T")
@@ -60,6 +61,9 @@ class Spent:
         prompt_tokens, completion_tokens: of the paid ones.
         cached_tokens: of those prompt tokens that the server bills for less.
         kept_prompt_tokens, kept_completion_tokens: of the answers that the cache gave, paid for some time before.
+        shared: of the requests above, those whose answer another row of the run rests on, too (equal captions): there
+            are so many fewer answers than requests, and its tokens are counted once. A sum over all rows of a run; a
+            single row may tell tokens that another one has to give back.
     """
 
     requests: int = 0
@@ -69,6 +73,12 @@ class Spent:
     cached_tokens: int = 0
     kept_prompt_tokens: int = 0
     kept_completion_tokens: int = 0
+    shared: int = 0
+
+    @property
+    def answers(self) -> int:
+        """Different answers that the rows rest on."""
+        return self.requests + self.cached - self.shared
 
     def __add__(self, other: "Spent") -> "Spent":
         return Spent(
@@ -79,6 +89,7 @@ class Spent:
             self.cached_tokens + other.cached_tokens,
             self.kept_prompt_tokens + other.kept_prompt_tokens,
             self.kept_completion_tokens + other.kept_completion_tokens,
+            self.shared + other.shared,
         )
 
     def since(self, before: "Spent") -> "Spent":
@@ -183,7 +194,7 @@ class Run(Generic[T]):
         self._started = False
         self._error: BaseException | None = None
         self._until = 0.0
-        self._failing = _Failing()
+        self._failing, self._met = _Failing(), Met()
         self._room = asyncio.Event()
         self._wake: asyncio.Future[None] | None = None
         self._enough = 1
@@ -304,11 +315,14 @@ class Run(Generic[T]):
                 self._rouse()
 
     async def _hold(self, row: Row[T]) -> Done[T]:
-        tally = _Tally()
+        tally = _Tally(self._met)
         try:
             stage = _begun(row)
             while isinstance(stage, _Asking):
-                outcomes = await self._round(stage.requests)
+                requests = stage.requests
+                if row.attempt:
+                    requests = [replace(request, anew=True) for request in requests]
+                outcomes = await self._round(requests)
                 tally.count(outcomes)
                 stage = _went_on(row, stage.talk, outcomes)
         finally:
@@ -394,6 +408,7 @@ def _of_row(row: Row[T], error: Exception) -> PairwrightError:
 class _Tally:
     """What one row has cost, and how its requests ended."""
 
+    met: Met  # answers of all rows of the run
     requests: int = 0
     cached: int = 0
     prompt: int = 0
@@ -401,6 +416,7 @@ class _Tally:
     prompt_cached: int = 0
     prompt_kept: int = 0
     completion_kept: int = 0
+    shared: int = 0
     unanswered: int = 0
     keys: list[str] = field(default_factory=list)
     said: str = ""
@@ -428,12 +444,17 @@ class _Tally:
         if reply.cached and reply.key and reply.key in self.keys:
             return  # the row asked so before: it rests on one answer, which was paid once
         self.keys.append(reply.key)
-        usage = reply.usage
+        usage, again = reply.usage, bool(reply.key) and not self.met.add(reply.key)
+        self.shared += again
         if reply.cached:
             self.cached += 1
-            self.prompt_kept += usage.prompt_tokens
-            self.completion_kept += usage.completion_tokens
+            if not again:
+                self.prompt_kept += usage.prompt_tokens
+                self.completion_kept += usage.completion_tokens
             return
+        if again:  # a row that waited for this answer was done first, and took it for one that was kept
+            self.prompt_kept -= usage.prompt_tokens
+            self.completion_kept -= usage.completion_tokens
         self.requests += 1
         self.prompt += usage.prompt_tokens
         self.completion += usage.completion_tokens
@@ -449,6 +470,7 @@ class _Tally:
             self.prompt_cached,
             self.prompt_kept,
             self.completion_kept,
+            self.shared,
         )
 
 

@@ -132,6 +132,15 @@ def _text(message: Mapping[str, Any]) -> str:
     return _string(content, "content")
 
 
+def only_thought(data: bytes) -> bool:
+    """Return whether the body of an answer without a text holds what a model thought before it: vLLM, SGLang, DeepSeek."""
+    try:
+        message = orjson.loads(data)["choices"][0]["message"]
+        return bool(message.get("reasoning_content") or message.get("reasoning"))
+    except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
+        return False
+
+
 def _string(value: object, name: str) -> str:
     if value is None:
         return ""
@@ -167,7 +176,7 @@ def failure_of(status: int, headers: Mapping[str, str], data: bytes, *, hide: Ca
         hide: takes secrets out of what the server says.
     """
     error = _error_of(data)
-    message = str(error.get("message") or "")
+    message = str(error.get("message") or _detailed(error.get("detail")))
     word = _word(status, error, message)
     detail = f"{status}: {hide(message)}" if message else str(status)
     return Failure(word, detail, status=status, retry_after=retry_after(headers))
@@ -185,6 +194,16 @@ def _error_of(data: bytes) -> Mapping[str, Any]:
     if isinstance(error, str):
         return {"message": error}
     return error if isinstance(error, dict) else body
+
+
+def _detailed(detail: object) -> str:
+    """Return what FastAPI's servers say, for whom a request of another shape is a list of places and messages."""
+    if not isinstance(detail, list):
+        return detail if isinstance(detail, str) else ""
+    faults = [each for each in detail if isinstance(each, Mapping)]
+    places = [each.get("loc") for each in faults]
+    names = [".".join(map(str, place)) if isinstance(place, list) else "" for place in places]
+    return "; ".join(f"{name}: {each.get('msg')}" for name, each in zip(names, faults, strict=True))
 
 
 def _word(status: int, error: Mapping[str, Any], message: str) -> str:

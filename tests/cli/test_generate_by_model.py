@@ -53,6 +53,29 @@ def test_tokens_that_the_server_does_not_count_are_estimated_in_every_bill(
         assert told["cost"] == pytest.approx(first["cost"])
 
 
+@pytest.mark.parametrize("variant", ["workflow", "one-call"])
+def test_what_rows_with_equal_captions_share_is_paid_and_counted_once(
+    variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the rows of a run cost in all is what was paid for them, and so it stays when the run is done again."""
+    monkeypatch.chdir(tmp_path)
+    captions = ["A red dog and a cat on a bed."] * 5 + ["A cow on a rug."]
+    Path("captions.csv").write_text("id,caption\n" + "".join(f"{n},{text}\n" for n, text in enumerate(captions)))
+    with in_thread(App(Script(rules=[{"contains": "dog", "text": "A red cow and a cat on a bed."}]))) as server:
+        asked = ("--method", "llm", "--model", "m", "--base-url", server.url, "--price", "1/2", "--variant", variant)
+        command = ("generate", "negatives", "captions.csv", *asked, "--out", "n.jsonl", "--json")
+        first, again = (json.loads(call(*command))["llm"] for _ in range(2))
+        shown = call(*command[:-1])
+        assert first["requests"] == server.stats()["requests"]
+    told = first["in_all"]
+    assert (told["answers"], told["shared"]) == (first["requests"], again["in_all"]["shared"])
+    assert told["shared"] > first["requests"]
+    for name in ("prompt_tokens", "completion_tokens"):
+        assert told[name] == first[name] == again["in_all"][name]
+    assert told["cost"] == pytest.approx(first["cost"]) == pytest.approx(again["in_all"]["cost"])
+    assert f"{told['shared']} requests were those of another row (equal texts) and share its answer: paid once" in shown
+
+
 def test_a_prompt_whose_name_is_nearly_one_of_ours_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It replaces nothing, and the run would be paid for with ours. Other prompts in the folder are nobody's concern."""
     monkeypatch.chdir(tmp_path)

@@ -19,7 +19,9 @@ from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import run_llm_generator
 from pairwright.flows.llm_planning import plan_llm_generator
 from pairwright.flows.sections import LLMSection
+from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.app import App
+from pairwright.generators.llm.server.chat_request import ChatRequest
 from pairwright.generators.llm.server.script import Script
 from pairwright.generators.llm.server.serving import Server, in_thread
 
@@ -115,6 +117,29 @@ def test_failed_rows_are_asked_anew_and_a_later_plain_run_keeps_what_came(server
     out = (captions.parent / "short.jsonl").read_bytes()
     assert run(captions)["llm"]["requests"] == 0
     assert (captions.parent / "short.jsonl").read_bytes() == out
+
+
+@pytest.mark.parametrize("seed", [{}, {"seed": 7}])
+def test_rows_that_failed_at_temperature_0_are_asked_anew_at_another(
+    captions: Path, monkeypatch: pytest.MonkeyPatch, seed: dict[str, int]
+) -> None:
+    """The server would only repeat itself; what did not fail is not asked again, and what came stays."""
+    asked: list[float] = []
+
+    def answer(request: ChatRequest) -> Answer:
+        asked.append(request.body["temperature"])
+        return Answer("A dog" if asked[-1] or "sofa" not in request.user else "A dog on a very long and old sofa")
+
+    settings: dict[str, Any] = {"parameters": {"temperature": 0, **seed}}
+    with in_thread(App(Script(), answer=answer)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        assert run(captions, **settings)["failed"]["reasons"] == {"too_long": 3}
+        assert asked == [0] * 12
+        result = run(captions, retry_failed=True, **settings)
+        assert (result["failed"]["rows"], result["llm"]["requests"]) == (0, 3)
+        assert asked[12:] == [0.7] * 3
+        assert run(captions, **settings)["llm"]["requests"] == 0
+        assert server.stats()["bodies"]["answered_again"] == 0
 
 
 def test_a_budget_stops_the_run_and_what_is_done_is_written_beside(server: Server, captions: Path) -> None:

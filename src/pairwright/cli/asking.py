@@ -307,4 +307,6 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"The server did not count the tokens of {bill['estimated']:,} of these answers: they are estimated."
         )
+    if shared := bill["in_all"].get("shared"):
+        lines.append(f"{shared:,} requests were those of another row (equal texts) and share its answer: paid once.")
     return lines

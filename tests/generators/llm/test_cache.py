@@ -2,6 +2,9 @@
 
 import asyncio
 import contextlib
+import errno
+import fcntl
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -16,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import StorageError
-from pairwright.generators.llm import cache_file, cache_writer
+from pairwright.generators.llm import cache_contents, cache_file, cache_lines, cache_writer
 from pairwright.generators.llm.cache import Cache, CachedModel
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Message, Reply, Request, Usage
@@ -180,6 +183,74 @@ def process(path: Path, *arguments: object, code: str = WRITING) -> subprocess.P
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    from tests.generators.llm.keeping import keep, numbered
+    from pairwright.generators.llm.cache import Cache
+
+    cache = Cache.open(Path(sys.argv[1]))
+    for number in range(500):
+        keep(cache, numbered(number))
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed(path: Path) -> None:
+    with process(path, code=KILLED) as writing:
+        _, errors = writing.communicate(timeout=PLENTY)
+    assert (writing.returncode, errors) == (-signal.SIGKILL, "")
+
+
+def left_beside(path: Path) -> list[Path]:
+    return sorted(each for each in path.parent.iterdir() if "-log-" in each.name)
+
+
+def test_a_killed_process_loses_no_answer_that_was_put(path: Path) -> None:
+    """Not those of the last moment either, which wait for their commit."""
+    killed(path)
+    assert left_beside(path)
+    with Cache.open(path) as cache:
+        assert len(cache.get_many(numbered(number) for number in range(500))) == 500
+        assert cache.get(numbered(499)) == replace(YES, key=numbered(499), cached=True)
+    assert left_beside(path) == []
+
+
+def test_what_a_killed_process_left_is_exported_and_counted(path: Path, tmp_path: Path) -> None:
+    killed(path)
+    assert cache_lines.export_lines(path, tmp_path / "answers.jsonl") == 500
+    killed(path.with_name("other.sqlite"))
+    assert cache_contents.read_contents(path.with_name("other.sqlite")).summary()["answers"] == 500
+
+
+def test_of_a_log_that_breaks_off_what_is_whole_is_taken(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill may come while one is being written, and a power cut leave anything behind it."""
+    monkeypatch.setattr(cache_file, "BUSY_SECONDS", 0.01)
+    cache = Cache.open(path)
+    with locked(path):
+        for number in range(10):
+            keep(cache, numbered(number))
+        with pytest.raises(StorageError, match="10 answers wait"):
+            cache.close()
+    log = max(left_beside(path), key=lambda each: each.stat().st_size)
+    log.write_bytes(log.read_bytes()[:-1] + b"\0" * 40)
+    with Cache.open(path) as again:
+        assert set(again.get_many(numbered(number) for number in range(10))) == {numbered(n) for n in range(9)}
+    assert left_beside(path) == []
+
+
+def test_the_log_of_a_living_process_is_left_alone(path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_file, "BUSY_SECONDS", 0.01)
+    with locked(path):
+        keep(cache)
+    before = left_beside(path)
+    assert before
+    Cache.open(path).close()
+    assert left_beside(path) == before
+    cache.close()
+    assert left_beside(path) == []
+
+
 @pytest.mark.slow
 def test_a_killed_process_loses_only_its_last_moment(path: Path) -> None:
     """The promise is 100 ms; a busy machine may hold the writing thread up, so three seconds are asked for here."""
@@ -265,13 +336,33 @@ def test_a_file_that_stays_locked_is_an_error_and_the_answers_are_written_when_i
         assert set(again.get_many([KEY, OTHER])) == {KEY, OTHER}
 
 
-def test_answers_that_cannot_be_written_at_the_end_are_counted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_that_cannot_be_written_at_the_end_are_counted_and_found_by_the_next_run(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cache_file, "BUSY_SECONDS", 0.01)
+    cache = Cache.open(path)
+    with locked(path):
+        keep(cache)
+        with pytest.raises(StorageError, match="1 answers wait beside it"):
+            cache.close()
+    with Cache.open(path) as again:
+        assert again.get(KEY) is not None
+
+
+def test_answers_that_cannot_be_written_anywhere_are_counted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No log could be made either, so they are lost; a disk without room for a log is no error of its own."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cache_file, "BUSY_SECONDS", 0.01)
+    monkeypatch.setattr(fcntl, "flock", full)
     cache = Cache.open(path)
     with locked(path):
         keep(cache)
         with pytest.raises(StorageError, match="Lost: 1 answers"):
             cache.close()
+    assert [each.name for each in path.parent.iterdir() if "-log-" in each.name] == []
 
 
 FILLING = """

@@ -133,6 +133,24 @@ def test_a_server_that_asks_for_more_time_than_there_is_patience_stops_the_run_a
     assert caught.value.word == "server_down"
 
 
+def test_a_server_that_has_nothing_but_faults_is_told_of_once() -> None:
+    """Rows are asked again for the better part of a minute; without a word a run looks as if it hung."""
+
+    async def main() -> list[str]:
+        said: list[str] = []
+        model = Scripted(lambda _, now: Failure("server_error", "500: out of memory") if 1 <= now < 20 else None)
+        retrying = RetryingModel(model, Retries(), say=said.append)
+        await retrying.ask(request())
+        await asyncio.sleep(1)
+        await asyncio.gather(*(retrying.ask(request(number)) for number in range(1, 20)))
+        return said
+
+    begins, ends = run(main())
+    assert begins.startswith("no answer for 1")
+    assert begins.endswith(" s: the server had an error (500: out of memory); asking again")
+    assert ends == "the server answers again"
+
+
 def test_a_server_that_is_away_is_waited_for_which_is_said_once_and_all_rows_go_on_when_it_is_back() -> None:
     async def main() -> tuple[list[str], float]:
         said: list[str] = []

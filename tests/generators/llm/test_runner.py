@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.met import Met
 from pairwright.generators.llm.runner import GRACE_S, BrokenTalk, Done, MostlyFailing, Row, Run, Spent, run_rows
 from pairwright.generators.llm.talks import Outcome, Talk
 from tests.generators.llm.virtual_time import run
@@ -150,6 +151,29 @@ def test_an_answer_that_a_row_takes_twice_is_counted_once(*, paid_before: bool) 
     once = Spent(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
     assert done.spent == (once if paid_before else Spent(1, 0, 10, 2, 1))
     assert (done.result, done.keys) == (3, ("key of x",))
+
+
+@pytest.mark.parametrize("paid", ["before", "first", "last", "never here"])
+def test_an_answer_that_rows_share_is_counted_once(paid: str) -> None:
+    """Whoever of them paid for it: a row that waited for another one's answer may end before that one does."""
+    texts, seen = ["same"] * 3, list[str]()
+
+    def answer(asked: Request) -> Reply:
+        seen.append(asked.messages[0].text)
+        here = {"before": 0, "first": 1, "last": 3, "never here": 0}[paid]
+        return reply("same", cached=len(seen) != here)
+
+    spent = sum((done.spent for done in done_of(map(row, texts), Server(answer=answer))), Spent())
+    assert (spent.answers, spent.shared) == (1, 2)
+    assert spent.prompt_tokens + spent.kept_prompt_tokens == 10
+    assert spent.completion_tokens + spent.kept_completion_tokens == 2
+    assert spent.requests == (paid in {"first", "last"})
+
+
+def test_of_very_many_answers_each_is_known_again() -> None:
+    seen = Met()
+    assert all(seen.add(f"{number:032x}") for number in range(20_000))
+    assert not any(seen.add(f"{number:032x}") for number in range(20_000))
 
 
 def test_cached_answers_cost_nothing() -> None:
