@@ -324,7 +324,7 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
     asked.refuse(f"with --method {method}")
     from pairwright.flows.generating import run_generator
 
-    tell_replaced(request.out)
+    tell_replaced(request.out, reads=(request.read.input, request.pool))
     result = run_generator(request, note)
     emit({**result, "method": method}, result_lines(result), as_json=as_json)
 
@@ -344,7 +344,7 @@ def _ask(request: "Request", asked: Asked, *, as_json: bool, reading: Reading | 
     else:
         from pairwright.flows.llm_generating import run_llm_generator
 
-        tell_replaced(request.out)
+        tell_replaced(request.out, reads=(request.read.input, request.pool))
         watching = Watching("captions", asked.max_cost)
         result = run_llm_generator(request, asking, watching.progress.note, watching)
         watching.progress.end()

@@ -4,6 +4,7 @@ Commands replace their output without a question, since to run one again is how 
 is there shall be told while it still is: a file is whole until its successor is, and Ctrl-C in between leaves it.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,15 +12,24 @@ from pairwright.cli.console import note
 from pairwright.datasets.errors import UsageError
 
 
-def tell_replaced(*outs: Path | None) -> None:
+def tell_replaced(*outs: Path | None, reads: Sequence[str | tuple[str, ...]] = ()) -> None:
     """Say on stderr what outputs replace, and which folders they make. Nothing of those that are new, or not asked for.
 
+    Args:
+        outs: the outputs; None for one that is not asked for.
+        reads: what is read, which no output may replace.
+
     Raises:
-        UsageError: for one that would stand below a file, which would else be found out behind all work.
+        UsageError: for one that would stand below a file, which would else be found out behind all work; for one that
+            is read, or that a build or an index is made of.
     """
+    from pairwright.flows.overwriting import refuse_breaking, refuse_overwriting
+
     for out in outs:
         if out is not None:
             _refuse_below_a_file(out)
+            refuse_overwriting(out, *reads)
+            refuse_breaking(out)
             if told := _told(out):
                 note(f"{out}: {told}.")
 
