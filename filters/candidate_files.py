@@ -171,7 +171,8 @@ def _read_negclip(path: Path) -> Iterator[Row]:
         for line in table:
             yield from _negclip_rows(line, f"{path}:{table.line_num}")
     except csv.Error as error:
-        raise InputError(f"broken TSV ({error})", where=f"{path}:{table.line_num}", mend="Mend its quotes.") from None
+        where = f"{path}:{table.reader.line_num}"  # the table's own number is that of the row before
+        raise InputError(f"broken TSV ({error})", where=where, mend="Mend its quotes.") from None
 
 
 def _negclip_rows(line: dict[str | Any, Any], place: str) -> Iterator[Row]:

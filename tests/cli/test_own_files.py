@@ -117,3 +117,18 @@ def test_the_queries_are_not_written_over(run: Run, captions: Path) -> None:
     run("index", "build", captions.name, "--out", "i")
     given = ("retrieve", "--index", "i", "--queries", captions.name, "--out", captions.name)
     refused(run, *given, kept=captions, told="is the input itself")
+
+
+def test_paid_answers_decisions_and_scores_are_not_written_over(run: Run, build: Path, tmp_path: Path) -> None:
+    """An export of a cache into itself would leave a file that no command reads as a cache."""
+    (tmp_path / "a.jsonl").write_text('{"pairwright_cache": 1}\n')
+    run("cache", "import", "c.sqlite", "a.jsonl")
+    cache = tmp_path / "c.sqlite"
+    refused(run, "cache", "export", "c.sqlite", "--out", "c.sqlite", kept=cache, told="is the input itself")
+    said = tmp_path / "d.jsonl"
+    said.write_text('{"at":"2030-01-01T10:00:00Z","candidate":"x","decision":"keep","id":"1","reviewer":"ann"}\n')
+    given = ("export", "b", "--to", "triplets", "--decisions", "d.jsonl", "--out", "d.jsonl")
+    refused(run, *given, kept=said, told="is the input itself")
+    scores = rows(tmp_path / "rows.jsonl", CAPTIONS)
+    asked = ("evaluate", "negatives", "model", "--data", "rows.jsonl", "--html", "rows.jsonl")
+    refused(run, *asked, kept=scores, told="the page ends in .html")
