@@ -6,7 +6,6 @@ an embedding folder, Parquet, JSON Lines, images. Files of our own other formats
 instances) are recognised and refused: they are not sources of pairs.
 """
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Any
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.folders import files_below
 from pairwright.datasets.images import SUFFIXES, is_url
 from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
@@ -165,12 +165,7 @@ def _guess_folder(folder: Path) -> str:
 
 
 def _has_image(folder: Path) -> bool:
-    return any(
-        Path(name).suffix.lower() in SUFFIXES | UNREAD
-        for _, _, names in os.walk(folder)
-        for name in names
-        if name[0] != "."
-    )
+    return any(path.suffix.lower() in SUFFIXES | UNREAD for path in files_below(folder) if path.name[0] != ".")
 
 
 def _guess_json(path: Path) -> str:
