@@ -6,6 +6,7 @@ an embedding folder, Parquet, JSON Lines, images. Files of our own other formats
 instances) are recognised and refused: they are not sources of pairs.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -269,6 +270,8 @@ def _opened(files: tuple[Path, ...], format_: str) -> Iterator[Path]:
     for file in files:
         if not file.exists():
             raise _absent(file)
+        if not os.access(file, os.R_OK):
+            raise InputError("may not be read", where=str(file), mend="Check its rights: ls -l tells them.")
         if file.is_dir() == (format_ in FOLDERS):
             yield file
         elif file.is_dir():

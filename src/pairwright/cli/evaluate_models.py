@@ -9,6 +9,7 @@ import typer
 
 from pairwright.cli.console import note
 from pairwright.cli.evaluated import need_torch, show
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
 
@@ -27,9 +28,10 @@ LabelsOption = Annotated[Path | None, typer.Option("--labels", help="Of shards: 
 
 
 def _page(html: Path | None) -> Path | None:
-    """Refuse, before hours of work, a page that would take the place of data."""
+    """Refuse, before hours of work, a page that would take the place of data or cannot be written."""
     if html is not None and html.suffix.lower() != ".html":
         raise UsageError(f"{html}: the page ends in .html.")
+    tell_replaced(html)
     return html
 
 
