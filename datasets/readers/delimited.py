@@ -42,7 +42,7 @@ def _read(path: Path, delimiter: str) -> Rows:
         if fields is None:
             return
         if fields:
-            yield _row(f"{path}:{reader.line_num}", header, fields, swallowed=delimiter == "\t" and _has_rows(fields))
+            yield _row(f"{path}:{reader.line_num}", header, fields, swallowed=delimiter == "\t" and holds_rows(fields))
 
 
 class _Lines:
@@ -79,7 +79,7 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     return header
 
 
-def _has_rows(fields: list[str]) -> bool:
+def holds_rows(fields: list[str]) -> bool:
     """Say whether the lines of a field have the tabs of a row's end, of whole rows, and of a row's beginning."""
     last = len(fields) - 1
     for place, field in enumerate(fields):
