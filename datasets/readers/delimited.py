@@ -1,5 +1,7 @@
 """CSV and TSV with a header line, RFC 4180 quoting, any line ends. Blank lines are no rows.
 
+Names of columns stand without blanks around them; fields are kept to the letter.
+
 Many TSV files are written without any quoting, so that a caption may begin with a quote that nothing closes. All rows
 down to a line that ends in a quote then look like one field. A field whose lines have as many tabs as rows would have
 is therefore refused in TSV.
@@ -63,7 +65,7 @@ class _Lines:
 
 def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     try:
-        header = next(reader, [])
+        header = [name.strip() for name in next(reader, [])]  # "id, caption": nobody sees, or can name, the blank
     except csv.Error as error:
         raise InputError(f"the header cannot be read ({error})", where=f"{path}:1", mend="Correct line 1.") from None
     if not header:

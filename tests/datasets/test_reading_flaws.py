@@ -277,6 +277,14 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
 }
 
 
+def test_blanks_around_the_names_of_columns_are_not_seen(tmp_path: Path) -> None:
+    """A header `id, caption` was one without a caption, and the list of its columns looked as if it had one."""
+    path = tmp_path / "pool.csv"
+    path.write_text("id, caption ,width\n7, a dog,8\n")
+    (pair,) = (pair for batch in read_pairs(ReadOptions(str(path), verify_images="off")) for pair in batch.pairs)
+    assert (pair.source_id, pair.caption, pair.width) == ("7", " a dog", 8)
+
+
 def test_a_quoted_field_of_a_tsv_may_hold_line_ends_and_tabs_that_make_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "pool.tsv"
     path.write_text('id\tcaption\turl\n1\t"a dog\non a bed"\tx\n2\t"a\tcat"\ty\n')
