@@ -1,8 +1,9 @@
 """The manifest of a build directory: read it, and see whether the files are still those it tells of.
 
 ``manifest.json`` is the commit of a build, written last. Its ``files`` name every output, relative to the build
-directory, with ``bytes`` and ``sha256``. A directory that holds receipts (of jobs done) but no manifest is a build that
-was killed or still runs: not all it promises is there. A folder with neither is somebody's own, and needs no manifest.
+directory, with ``bytes`` and ``sha256``. A directory that holds the mark of a build, or receipts (of jobs done), but no
+manifest is a build that was killed or still runs: not all it promises is there. A folder with neither is somebody's
+own, and needs no manifest.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,23 +17,28 @@ from pairwright.datasets.errors import StorageError
 MANIFEST = "manifest.json"
 PAIRS = "pairs"
 RECEIPTS = "receipts"
+MARK = ".pairwright"  # of a folder that a build has made its own, before all else
 UNFINISHED = "unfinished build: run `pairwright build` again"
 
 
 def is_build(folder: Path) -> bool:
     """Say whether ``folder`` is a build directory, finished or not, or laid out like one."""
-    return (folder / PAIRS).is_dir() or (folder / RECEIPTS).is_dir()
+    return (folder / PAIRS).is_dir() or _begun(folder)
+
+
+def _begun(folder: Path) -> bool:
+    return (folder / RECEIPTS).is_dir() or (folder / MARK).is_file()
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a folder; empty when there is none, and no receipt that asks for one.
+    """Return the manifest of a folder; empty when there is none, and nothing that a build begins with.
 
     Raises:
         StorageError: when the build is unfinished, or the manifest is not a JSON object.
     """
     path = folder / MANIFEST
     if not path.is_file():
-        if (folder / RECEIPTS).is_dir():
+        if _begun(folder):
             raise StorageError(f"{folder}: {UNFINISHED}.")
         return {}
     try:

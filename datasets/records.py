@@ -19,6 +19,8 @@ from typing import Any, Literal
 Status = Literal["kept", "rejected"]
 Role = Literal["human", "assistant"]
 
+IMAGE_MARK = "<image>"  # trainers put it where the image is to be, so no text of ours may hold it
+
 
 @dataclass(frozen=True, slots=True)
 class Box:

@@ -21,12 +21,12 @@ from pairwright.datasets.errors import InputError, PairwrightError, StorageError
 from pairwright.datasets.exports.llava import check_llava
 from pairwright.datasets.manifest import changed_files, is_build
 from pairwright.datasets.recode import extension, open_picture
+from pairwright.datasets.records import IMAGE_MARK
 from pairwright.datasets.sample_shape import SHAPE, misfit
 from pairwright.datasets.samples import bad_key
 from pairwright.datasets.shards import SIZES, SUMS, find_shards, read_members, sha256_of, shard_name, too_few
 
 MAX_PROBLEMS = 1_000
-IMAGE_MARK = "<image>"
 
 Digest = Callable[[Path], str]
 

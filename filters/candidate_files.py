@@ -26,6 +26,7 @@ import polars as pl
 
 from pairwright.datasets.atomic import replacing, write_bytes, write_text
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.readers.delimited import holds_rows
 from pairwright.datasets.records import compact_json
 from pairwright.filters.candidates import SCHEMA, candidate_frame, candidate_rows
 
@@ -169,9 +170,15 @@ def _read_negclip(path: Path) -> Iterator[Row]:
         raise InputError(f"no column {', '.join(sorted(missing))}", where=str(path), mend="Name title and neg_caption.")
     try:
         for line in table:
-            yield from _negclip_rows(line, f"{path}:{table.line_num}")
+            place = f"{path}:{table.line_num}"
+            if None not in line and holds_rows([value or "" for value in line.values()]):
+                raise InputError(
+                    "a field between quotes holds line ends and tabs, as of rows", where=place, mend="Mend its quotes."
+                )
+            yield from _negclip_rows(line, place)
     except csv.Error as error:
-        raise InputError(f"broken TSV ({error})", where=f"{path}:{table.line_num}", mend="Mend its quotes.") from None
+        where = f"{path}:{table.reader.line_num}"  # the table's own number is that of the row before
+        raise InputError(f"broken TSV ({error})", where=where, mend="Mend its quotes.") from None
 
 
 def _negclip_rows(line: dict[str | Any, Any], place: str) -> Iterator[Row]:

@@ -28,18 +28,6 @@ _LAYOUTS = {
 _NEW_TEXT = {"hard_negative": "negative", "hard_positive": "positive"}
 
 
-def refuse_overwriting(out: Path, *inputs: str | tuple[str, ...]) -> None:
-    """Refuse to write over a file that is being read.
-
-    Raises:
-        UsageError: when ``out`` is one of the inputs.
-    """
-    for given in inputs:
-        for name in (given,) if isinstance(given, str) else given:
-            if name and out.exists() and Path(name).exists() and out.samefile(name):
-                raise UsageError(f"{out}: is the input itself. Write to another file.")
-
-
 def refuse_no_rows(given: Path, rows: int) -> None:
     """Refuse a file of candidate rows that holds none: an empty file is the trace of a step that failed before.
 

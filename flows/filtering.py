@@ -27,7 +27,7 @@ from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.filters.groups import pair_group
 from pairwright.filters.pairs.concepts import Concepts
 from pairwright.filters.pairs.shapes import Bounds, unknown_size
-from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.generators.language.tagger import load_tagger
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class FilterRequest:
         if not any(wanted):
             raise UsageError("no filter is asked for. Name one, such as --min-words 3.")
         given = self.read.input
-        refuse_overwriting(self.out, *([given] if isinstance(given, str) else given))
+        for out in (self.out, self.rejected):
+            refuse_overwriting(out, given)
 
 
 def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) -> dict[str, Any]:

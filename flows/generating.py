@@ -21,8 +21,9 @@ from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.skipped import Skipped
 from pairwright.datasets.wording import AS_IT_IS
 from pairwright.flows.annotating import Annotating, Recipe, Waiting, tag_and_count
-from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
+from pairwright.flows.annotation_files import refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
+from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.processes import Crew
 from pairwright.flows.vocabularies import hint, wants_vocabulary
 from pairwright.generators.balance import Account, Limits, Verdict, limited_kind

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pairwright.datasets.folders import files_below
 from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.readers.formats import expand_braces, locate
 from pairwright.datasets.reading import ReadOptions
@@ -71,9 +72,19 @@ def file_state(paths: Iterable[Path]) -> str:
     """Return name, size and time of change of each file, and of each file below each folder."""
     states = []
     for path in paths:
-        below = sorted(path.rglob("*")) if path.is_dir() else [path]
-        states += [f"{file.name}:{stat.st_size}:{stat.st_mtime_ns}" for file in below if (stat := file.stat())]
+        if path.is_dir():
+            states += [_state(file, file.relative_to(path).as_posix()) for file in files_below(path)]
+        else:
+            states.append(_state(path, path.name))
     return "\n".join(states)
+
+
+def _state(file: Path, name: str) -> str:
+    try:
+        found = file.stat()
+    except OSError:  # a link that leads nowhere; its reader tells
+        found = file.lstat()
+    return f"{name}:{found.st_size}:{found.st_mtime_ns}"
 
 
 def named_state(names: Iterable[str]) -> str:

@@ -15,12 +15,13 @@ from typing import Any
 from pairwright.datasets.atomic import remove_left_behind
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.reading import read_pairs
-from pairwright.flows.annotation_files import refuse_overwriting, refuse_training_rows
+from pairwright.flows.annotation_files import refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
 from pairwright.flows.context import Given
 from pairwright.flows.counting import Filling, asked_and_given, told_missing
 from pairwright.flows.generating import Request, Work, materials, tagged_pairs
 from pairwright.flows.llm import Asking
+from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.talking import Talks
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Tagger

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pairwright.datasets.errors import StorageError, why_not_written
-
-MARK = ".pairwright"
+from pairwright.datasets.manifest import MARK
 
 
 def claim(root: Path) -> None:

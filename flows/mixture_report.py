@@ -51,6 +51,11 @@ class Given:
         }
 
 
+def report_file(out: Path) -> Path:
+    """Return where the report of OUT stands."""
+    return out.with_name(f"{out.stem}.mixture.json")
+
+
 @dataclass
 class MixtureReport:
     """A mixture, planned or written.
@@ -80,7 +85,7 @@ class MixtureReport:
     @property
     def path(self) -> Path:
         """Where the report stands."""
-        return self.out.with_name(f"{self.out.stem}.mixture.json")
+        return report_file(self.out)
 
     @property
     def rows(self) -> int:

@@ -21,10 +21,10 @@ from pairwright.datasets.mixture_shares import Wanted, shares
 from pairwright.datasets.mixture_talks import Talk
 from pairwright.datasets.mixture_writing import MixtureRow, layout_of, pack, row_id, unpack, write_mixture
 from pairwright.datasets.recode import Recoding
-from pairwright.flows.annotation_files import refuse_overwriting
 from pairwright.flows.mixture_config import MixtureConfig
-from pairwright.flows.mixture_report import Given, MixtureReport
+from pairwright.flows.mixture_report import Given, MixtureReport, report_file
 from pairwright.flows.mixture_survey import EVERY, Survey, Surveyed, Watch
+from pairwright.flows.overwriting import refuse_overwriting
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ def mix(request: MixtureRequest, watch: Watch) -> MixtureReport:
     """
     config, out = request.config, request.out
     layout = layout_of(out, request.to)
+    for file in (out, rejected_file(out), report_file(out)):
+        refuse_overwriting(file, *(section.path for section in config.sources))
     with _rejects(request) as write:
         survey = Survey(config.seed, write, watch)
         surveyed = {section.name: survey.read(section) for section in config.sources}

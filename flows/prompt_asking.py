@@ -21,11 +21,11 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair, compact_json
 from pairwright.datasets.skipped import Skipped
-from pairwright.flows.annotation_files import refuse_overwriting
 from pairwright.flows.context import Given
 from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import failed_path
 from pairwright.flows.llm_planning import plan_rows
+from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.receipts import hash_of
 from pairwright.generators.llm.answers import Answer, asked
 from pairwright.generators.llm.failed_rows import FailedRows

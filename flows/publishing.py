@@ -23,10 +23,9 @@ import orjson
 
 from pairwright.datasets.atomic import write_bytes
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.manifest import MANIFEST
+from pairwright.datasets.manifest import MANIFEST, MARK
 from pairwright.datasets.remote import Found, Store, open_store
 from pairwright.datasets.shards import sha256_of
-from pairwright.flows.lock import MARK
 from pairwright.flows.versions import dump
 
 NOTED = "published.json"

@@ -12,7 +12,7 @@ from typing import Any
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.exports.rationales import STUDENT_ROWS, StudentRows
-from pairwright.flows.annotation_files import refuse_overwriting
+from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.rationale_files import check_out, files_of, open_examples
 from pairwright.flows.rationale_rows import TaskInput, read_places
 from pairwright.generators.rationales.outputs import Outputs, outputs_for

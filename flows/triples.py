@@ -23,9 +23,10 @@ from pairwright.datasets.reading import ReadOptions
 from pairwright.datasets.records import Edit, Pair, edit_dict, pair_key
 from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
-from pairwright.flows.annotation_files import refuse_no_rows, refuse_overwriting
+from pairwright.flows.annotation_files import refuse_no_rows
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import BATCH, CHECKED_CAPTIONS
+from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.language.general import usable_pool

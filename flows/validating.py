@@ -29,12 +29,13 @@ from pairwright.filters.validation.by_context import by_context, known_of
 from pairwright.filters.validation.by_margin import by_margin
 from pairwright.filters.validation.judging import Judge, pair_of
 from pairwright.filters.validation.questions import Question, Verdict
-from pairwright.flows.annotation_files import refuse_no_rows, refuse_overwriting
+from pairwright.flows.annotation_files import refuse_no_rows
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import CHECKED_CAPTIONS
 from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import failed_path
 from pairwright.flows.llm_planning import plan_maker
+from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.talking import Talks
 from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.language.general import usable_pool

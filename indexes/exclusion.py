@@ -35,6 +35,7 @@ import polars as pl
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.folders import files_below
 from pairwright.datasets.images import SUFFIXES, is_url, open_image
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
@@ -371,7 +372,7 @@ def _lines(path: Path) -> Iterable[str]:
 
 
 def _images_in(folder: Path) -> Iterable[Path]:
-    return (path for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES and path.name[0] != ".")
+    return (path for path in files_below(folder) if path.suffix.lower() in SUFFIXES and path.name[0] != ".")
 
 
 def _hashed(locator: str) -> str:

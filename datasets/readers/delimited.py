@@ -1,5 +1,11 @@
 """CSV and TSV with a header line, RFC 4180 quoting, any line ends. Blank lines are no rows.
 
+Names of columns stand without blanks around them; fields are kept to the letter.
+
+Many TSV files are written without any quoting, so that a caption may begin with a quote that nothing closes. All rows
+down to a line that ends in a quote then look like one field. A field whose lines have as many tabs as rows would have
+is therefore refused in TSV.
+
 Limits: a field holds at most 131,072 characters (the csv module's own bound).
 """
 
@@ -38,7 +44,7 @@ def _read(path: Path, delimiter: str) -> Rows:
         if fields is None:
             return
         if fields:
-            yield _row(f"{path}:{reader.line_num}", header, fields)
+            yield _row(f"{path}:{reader.line_num}", header, fields, swallowed=delimiter == "\t" and holds_rows(fields))
 
 
 class _Lines:
@@ -59,7 +65,7 @@ class _Lines:
 
 def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     try:
-        header = next(reader, [])
+        header = [name.strip() for name in next(reader, [])]  # "id, caption": nobody sees, or can name, the blank
     except csv.Error as error:
         raise InputError(f"the header cannot be read ({error})", where=f"{path}:1", mend="Correct line 1.") from None
     if not header:
@@ -75,7 +81,19 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     return header
 
 
-def _row(place: str, header: list[str], fields: list[str]) -> Row | Reject:
+def holds_rows(fields: list[str]) -> bool:
+    """Say whether the lines of a field have the tabs of a row's end, of whole rows, and of a row's beginning."""
+    last = len(fields) - 1
+    for place, field in enumerate(fields):
+        tabs = [line.count("\t") for line in field.split("\n")]
+        if last and len(tabs) > 1 and tabs == [last - place, *[last] * (len(tabs) - 2), place]:
+            return True
+    return False
+
+
+def _row(place: str, header: list[str], fields: list[str], *, swallowed: bool) -> Row | Reject:
+    if swallowed:
+        return reject(place, "broken_csv", "a field between quotes holds line ends and tabs, as of rows", str(fields))
     if len(fields) != len(header):
         return reject(place, "ragged_row", f"{len(fields)} fields where the header has {len(header)}", str(fields))
     if not all(map(is_storable, fields)):

@@ -16,6 +16,7 @@ from typing import Any
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.folders import files_below
 from pairwright.datasets.images import SUFFIXES, is_url
 from pairwright.datasets.mirror import local_copy
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
@@ -165,12 +166,7 @@ def _guess_folder(folder: Path) -> str:
 
 
 def _has_image(folder: Path) -> bool:
-    return any(
-        Path(name).suffix.lower() in SUFFIXES | UNREAD
-        for _, _, names in os.walk(folder)
-        for name in names
-        if name[0] != "."
-    )
+    return any(path.suffix.lower() in SUFFIXES | UNREAD for path in files_below(folder) if path.name[0] != ".")
 
 
 def _guess_json(path: Path) -> str:
@@ -274,6 +270,8 @@ def _opened(files: tuple[Path, ...], format_: str) -> Iterator[Path]:
     for file in files:
         if not file.exists():
             raise _absent(file)
+        if not os.access(file, os.R_OK):
+            raise InputError("may not be read", where=str(file), mend="Check its rights: ls -l tells them.")
         if file.is_dir() == (format_ in FOLDERS):
             yield file
         elif file.is_dir():

@@ -1,6 +1,6 @@
 """A folder of images with their captions beside them: ``a/b.jpg`` with ``a/b.txt`` and/or ``a/b.json``.
 
-Sub-folders follow, names in order of code points; the source id is the path without its suffix. The
+Sub-folders follow, links among them, names in order of code points; the source id is the path without its suffix. The
 whole .txt is one caption, but for the line break at its end. A .txt or .json without an image is a lost
 sample and refused; a picture that cannot be read (HEIC) is told as one; files of other kinds are no samples, and hidden ones are passed over. A table
 ``00000.parquet`` beside a folder ``00000`` (img2dataset) tells which downloads failed; its ``00000_stats.json``
@@ -10,13 +10,12 @@ Limits: the names of one folder (and of those that it lies in) are held in memor
 a file system gives them in no order.
 """
 
-import os
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from pairwright.datasets.errors import InputError
+from pairwright.datasets.folders import Identity, entries_of, identity_of
 from pairwright.datasets.images import SUFFIXES
 from pairwright.datasets.readers.downloads import failed_downloads
 from pairwright.datasets.readers.rows import Row, Rows
@@ -32,12 +31,15 @@ def read_image_folder(path: Path) -> Rows:
     return _read(path.absolute(), path.absolute())
 
 
-def _read(root: Path, folder: Path) -> Rows:
+def _read(root: Path, folder: Path, above: frozenset[Identity] = frozenset()) -> Rows:
+    within = above | {identity_of(folder)}
     names, folders = _listed(folder)
     for stem, group in groupby(names, key=lambda name: Path(name).stem):
         yield _row(root, folder / stem, [_file(folder / name) for name in group])
     for inner in folders:
-        yield from _read(root, inner)
+        if identity_of(inner) in within:
+            continue
+        yield from _read(root, inner, within)
         table = inner.with_name(f"{inner.name}.parquet")
         if table.is_file():
             keys = {name.stem for name in inner.iterdir() if name.suffix.lower() in SUFFIXES}
@@ -47,19 +49,13 @@ def _read(root: Path, folder: Path) -> Rows:
 def _listed(folder: Path) -> tuple[list[str], list[Path]]:
     """Return the names of a folder's sample files, those of one sample side by side, and its sub-folders."""
     names, folders = list[str](), list[Path]()
-    try:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.startswith(".") or _is_statistics(folder, entry.name):
-                    continue
-                if entry.is_dir():
-                    folders.append(Path(entry.path))
-                elif Path(entry.name).suffix.lower() in SUFFIXES | SIDE_FILES | UNREAD:
-                    names.append(entry.name)
-    except OSError as error:
-        raise InputError(
-            f"cannot be listed ({error.strerror})", where=str(folder), mend="Check path and rights."
-        ) from None
+    for entry in entries_of(folder):
+        if entry.name.startswith(".") or _is_statistics(folder, entry.name):
+            continue
+        if entry.is_dir():
+            folders.append(Path(entry.path))
+        elif Path(entry.name).suffix.lower() in SUFFIXES | SIDE_FILES | UNREAD:
+            names.append(entry.name)
     return sorted(names, key=lambda name: (Path(name).stem, name)), sorted(folders)
 
 

@@ -129,4 +129,5 @@ def _pieces(path: Path) -> Iterator[str]:
     except UnicodeDecodeError as error:
         raise InputError(f"not_utf8: {error.reason}", where=str(path), mend="Save the file as UTF-8.") from None
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot be read ({error})", where=str(path), mend="Copy the file again.") from None
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read ({why})", where=str(path), mend="Copy the file again.") from None

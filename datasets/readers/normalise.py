@@ -2,8 +2,8 @@
 
 - A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON text, or one plain text). The first
   is the pair's caption, the others its `captions`; with `explode` each caption makes a pair and has the others beside it.
-  Captions are kept to the letter; a caption that the row repeats counts once. One that is empty or no text is
-  refused on its own, and the row goes on with the others.
+  Captions are kept to the letter; a caption that the row repeats counts once. One that is empty, no text, or holds the
+  mark that trainers put in an image's place is refused on its own, and the row goes on with the others.
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
   stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height. A picture
@@ -29,7 +29,7 @@ from pairwright.datasets.readers.columns import Plan, Unclear, resolve
 from pairwright.datasets.readers.rows import InTable, Row
 from pairwright.datasets.readers.text import parse_json, type_name
 from pairwright.datasets.readers.values import identifier_of, json_of, size_of, text_of
-from pairwright.datasets.records import Pair, compact_json, pair_key
+from pairwright.datasets.records import IMAGE_MARK, Pair, compact_json, pair_key
 from pairwright.datasets.rejects import Refused, Reject, reject
 from pairwright.datasets.wording import Wording
 
@@ -218,6 +218,8 @@ def _caption(value: Any) -> str:
     text = text_of(value, "caption")
     if not text or text.isspace():
         raise Refused("empty_caption", "the caption is empty")
+    if IMAGE_MARK in text:
+        raise Refused("image_mark", f"the caption holds {IMAGE_MARK}")
     if len(text) > MAX_CAPTION:
         raise Refused("huge_field", f"the caption is longer than {MAX_CAPTION} characters")
     return text

@@ -43,7 +43,9 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, without_bom(line, path) if number == 1 else line
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
-            f"cannot be read ({error})", where=f"{path}:{number + 1}", mend="Copy the file again."
+            f"cannot be read ({getattr(error, 'strerror', None) or error})",
+            where=f"{path}:{number + 1}",
+            mend="Copy the file again.",
         ) from None
 
 

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.errors import InputError, UsageError
+from tests.cli.conftest import Run
 
 THINGS = ("dog", "cat", "horse", "boy", "girl", "man", "woman", "cow")
 PLACES = ("bed", "bench", "table", "chair", "boat")
@@ -165,3 +166,11 @@ def test_what_is_printed_fits_a_terminal_of_eighty_columns(scenes: Path) -> None
         assert max(map(len, said)) <= 80, said
         assert any(line.startswith("Where edits begin") for line in said)
         assert any("most used" in line for line in said)
+
+
+def test_a_file_is_no_label_of_a_vocabulary(run: Run, captions: Path, tmp_path: Path) -> None:
+    """Labels that name nothing are passed over, so a file of labels was as good as none."""
+    (tmp_path / "labels.txt").write_text("dog\ncat\n")
+    command = ("generate", "conversations", captions.name, "--vocabulary", "dog,labels.txt", "--out", "c.jsonl")
+    done = run(*command, ok=False)
+    assert (done.returncode, "--vocabulary labels.txt: a file." in done.stderr) == (2, True)

@@ -102,3 +102,12 @@ def test_a_file_where_a_folder_is_to_be_is_told_before_the_work(
     assert told in done.stderr
     assert "replaces" not in done.stderr
     assert "makes the folder" not in done.stderr
+
+
+def test_what_differs_between_builds_begins_with_its_title(run: Run, captions: Path) -> None:
+    """No empty line stands above it."""
+    for name, types in (("a", "replace-object"), ("b", "swap-object")):
+        config = f"name: {name}\ninput: {{path: {captions.name}}}\nnegatives: {{types: [{types}]}}\n"
+        captions.with_name(f"{name}.yaml").write_text(config)
+        run("build", f"{name}.yaml", "--out", name, "--no-prefect")
+    assert run("diff", "a", "b").stdout.startswith("config\n")

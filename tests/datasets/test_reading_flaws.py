@@ -158,6 +158,13 @@ def boxes(*values: Any, **fields: Any) -> Callable[[Path], Path]:
     return jsonl(json.dumps({"caption": "bad", "instances": [box], **fields}).encode())
 
 
+def tsv(folder: Path) -> Path:
+    """A table that quotes nothing, in which a caption begins with a quote and a later one ends with one."""
+    rows = ["1\tgood", '2\t"Hello to the cat.', "3\ta bird", '4\tA man says goodbye"', "5\talso good"]
+    (folder / "pool.tsv").write_text("id\tcaption\n" + "".join(row + "\n" for row in rows))
+    return folder / "pool.tsv"
+
+
 FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "broken JSON": (jsonl(b'{"caption": "a'), "broken_json", "pool.jsonl:2"),
     "a line that is no object": (jsonl(b"[1]"), "wrong_type", "pool.jsonl:2"),
@@ -172,6 +179,7 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "NaN in JSON": (jsonl(b'{"caption": "a", "width": NaN}'), "not_finite", "pool.jsonl:2"),
     "no caption in a row": (jsonl(b'{"id": 3}'), "missing_column", "pool.jsonl:2"),
     "an empty caption": (jsonl(b'{"caption": " \\n"}'), "empty_caption", "pool.jsonl:2"),
+    "a caption with the mark of an image": (jsonl(b'{"caption": "<image> a dog"}'), "image_mark", "pool.jsonl:2"),
     "no caption in a list": (jsonl(b'{"captions": []}'), "empty_caption", "pool.jsonl:2"),
     "a null caption": (jsonl(b'{"caption": null}'), "empty_caption", "pool.jsonl:2"),
     "a number as caption": (jsonl(b'{"caption": 5}'), "wrong_type", "pool.jsonl:2"),
@@ -212,6 +220,7 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a CSV quote in the wrong place": (csv(b'2,"b" c'), "broken_csv", "pool.csv:3"),
     "a CSV row that is no UTF-8": (csv(b"2,caf\xe9"), "not_utf8", "pool.csv:3"),
     "a huge CSV field": (csv(b"2," + b"a" * 200_000), "huge_field", "pool.csv:3"),
+    "rows of a TSV between quotes": (tsv, "broken_csv", "pool.tsv:5"),
     "an empty CSV caption": (csv(b"2,"), "empty_caption", "pool.csv:3"),
     "CSV captions that are no list": (
         csv(b"2,[words", b"id,captions", b'"[""good""]"'),
@@ -266,6 +275,21 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
         "c.json:image 1, caption 2",
     ),
 }
+
+
+def test_blanks_around_the_names_of_columns_are_not_seen(tmp_path: Path) -> None:
+    """A header `id, caption` was one without a caption, and the list of its columns looked as if it had one."""
+    path = tmp_path / "pool.csv"
+    path.write_text("id, caption ,width\n7, a dog,8\n")
+    (pair,) = (pair for batch in read_pairs(ReadOptions(str(path), verify_images="off")) for pair in batch.pairs)
+    assert (pair.source_id, pair.caption, pair.width) == ("7", " a dog", 8)
+
+
+def test_a_quoted_field_of_a_tsv_may_hold_line_ends_and_tabs_that_make_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "pool.tsv"
+    path.write_text('id\tcaption\turl\n1\t"a dog\non a bed"\tx\n2\t"a\tcat"\ty\n')
+    pairs = [pair for batch in read_pairs(ReadOptions(str(path), verify_images="off")) for pair in batch.pairs]
+    assert [pair.caption for pair in pairs] == ["a dog\non a bed", "a\tcat"]
 
 
 @pytest.mark.parametrize("flaw", FLAWS)

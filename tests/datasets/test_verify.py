@@ -3,6 +3,7 @@
 import io
 import shutil
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -10,6 +11,7 @@ import pytest
 
 from pairwright.datasets.atomic import write_bytes
 from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.manifest import read_manifest
 from pairwright.datasets.samples import members_of
 from pairwright.datasets.shards import finish_shards, read_shard, sha256_of, write_shard, write_shards
 from pairwright.datasets.tables import PAIRS
@@ -101,6 +103,12 @@ def test_a_picture_that_is_none_is_told(tmp_path: Path) -> None:
     assert "no known image format" in problems[1]
 
 
+def test_the_mark_of_an_image_in_a_text_is_told(tmp_path: Path) -> None:
+    odd = sample(0)
+    write_shards([replace(odd, pair=replace(odd.pair, captions=("<image> a disc",)))], tmp_path)
+    assert any("a text holds <image>" in problem for problem in verify(tmp_path))
+
+
 def test_a_tar_with_pax_headers_is_told(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "00000.tar", "w", format=tarfile.PAX_FORMAT) as tar:
         info = tarfile.TarInfo("k.txt")
@@ -152,6 +160,14 @@ def test_an_unfinished_build_is_one_problem_with_or_without_shards(build: Path) 
     assert verify(build) == told
     shutil.rmtree(build / "shards")
     assert verify(build) == told
+
+
+def test_a_build_that_stopped_before_any_job_was_done_is_unfinished_too(tmp_path: Path) -> None:
+    """Its mark is all that there is: it was no folder of shards that somebody forgot to fill."""
+    (tmp_path / ".pairwright").touch()
+    assert verify(tmp_path) == [f"{tmp_path}: unfinished build: run `pairwright build` again."]
+    with pytest.raises(StorageError, match="unfinished build"):
+        read_manifest(tmp_path)
 
 
 def test_folders_that_no_build_made_need_no_manifest(build: Path, folder: Path) -> None:

@@ -176,6 +176,12 @@ def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) 
         ("o.tsv", b"", "no column neg_caption, title"),
         ("p.tsv", b"title\tneg_caption\nabc\tx\n", r"p\.tsv:2: neg_caption is not a list"),
         ("q.tsv", b'title\tneg_caption\nabc\t"[\n', "broken TSV"),
+        ("q2.tsv", b"title\tneg_caption\na\t['b']\n\"a\"c\t['b']\n", r"q2\.tsv:3: broken TSV"),
+        (
+            "q3.tsv",
+            b"filepath\ttitle\tneg_caption\n1\t\"a dog\t['b']\n2\ta cat\t['c']\n3\ta bird\"\t['d']\n",
+            r"q3\.tsv:4: a field between quotes holds line ends and tabs",
+        ),
         ("r.tsv", b"title\tneg_caption\nabc\t['x']\tmore\n", r"r\.tsv:2: more fields"),
         ("s.tsv", b"title\tneg_caption\n\xff\n", "not UTF-8 at byte 18"),
         ("t.parquet", b"PAR1", "not a whole Parquet file"),

@@ -69,7 +69,7 @@ def export(
     from pairwright.generators.llm.cache_lines import export_lines
 
     source = _file(cache)
-    tell_replaced(out)
+    tell_replaced(out, reads=(str(source),))
     answers = export_lines(source, out)
     emit({"answers": answers, "out": str(out)}, [f"{answers:,} answers written to {out}."], as_json=as_json)
 

@@ -60,7 +60,8 @@ def _lines(told: dict[str, Any]) -> list[str]:
     fields = told["pairs"]["fields"]
     if fields:
         lines += ["", "Changed in pairs: " + ", ".join(f"{name} {count:,}" for name, count in fields.items())]
-    return [*lines, "", "kept by each stage", *_right([["stage", "A", "B", "B - A"], *_stage_rows(told["stages"])])]
+    lines += ["", "kept by each stage", *_right([["stage", "A", "B", "B - A"], *_stage_rows(told["stages"])])]
+    return lines[1:]  # nothing stands above the first title
 
 
 def _counted(name: str, counts: dict[str, Any]) -> list[object]:

@@ -9,6 +9,7 @@ import typer
 
 from pairwright.cli.console import note
 from pairwright.cli.evaluated import need_torch, show
+from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
 
@@ -24,7 +25,17 @@ ImagesOption = Annotated[
     str, typer.Option("--images", help="Folder that images named in a file start from; else that of the file.")
 ]
 LabelsOption = Annotated[Path | None, typer.Option("--labels", help="Of shards: a file with a column key.")]
-HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write table and plots to this page.")]
+
+
+def _page(html: Path | None) -> Path | None:
+    """Refuse, before hours of work, a page that would take the place of data or cannot be written."""
+    if html is not None and html.suffix.lower() != ".html":
+        raise UsageError(f"{html}: the page ends in .html.")
+    tell_replaced(html)
+    return html
+
+
+HtmlOption = Annotated[Path | None, typer.Option("--html", help="Write table and plots to this page.", callback=_page)]
 DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda; guessed when left out.")]
 WiseFtOption = Annotated[
     str, typer.Option("--wise-ft", metavar="SHARES", help="Mix each model with --base: 0,0.25,0.5,0.75,1.")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pairwright.cli.asking import bill_lines
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.hub import told_of_hub
-from pairwright.cli.outputs import tell_replaced
 from pairwright.datasets.errors import MissingResource, UsageError
 
 if TYPE_CHECKING:
@@ -89,7 +88,6 @@ def show(
         from pairwright.datasets.atomic import write_text
         from pairwright.training.evaluation.page import evaluation_page
 
-        tell_replaced(html)
         write_text(html, evaluation_page(task, data, found))
         result["html"] = str(html)
         shown += ["", f"Page: {html}"]

@@ -119,8 +119,6 @@ def export(
         max_samples=samples,
         max_bytes=megabytes * 2**20,
     )
-    if out.exists() and any(path.exists() and out.samefile(path) for path in (input_, *(also or []))):
-        raise UsageError(f"{out}: is the input itself. Write to another file.")
     of_talks = input_.suffix.lower() in ENDINGS and input_.is_file() and decisions is None and rationales is None
     if of_talks and to not in LAYOUTS and input_.suffix.lower() != ".parquet":
         raise UsageError(f"{input_}: a file of conversations goes to {', '.join(sorted(LAYOUTS))}, not to {to}.")
@@ -130,7 +128,8 @@ def export(
     elif of_talks and to in LAYOUTS:
         source, root = source_of_talks(input_)
         options = replace(options, image_root=root)
-    tell_replaced(None if is_remote(out) else out)
+    read = (input_, *(also or []), *filter(None, (decisions, rationales)))
+    tell_replaced(None if is_remote(out) else out, reads=tuple(map(str, read)))
     left = 0
     with written_here(out) as (place, sent):
         if rationales is None:

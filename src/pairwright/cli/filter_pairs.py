@@ -90,6 +90,7 @@ def filter_pairs(
         concept_cap,
         seed,
     )
+    request.check()
     tell_replaced(out, request.rejected)
     progress = Progress()
     result = run_filters(request, progress)

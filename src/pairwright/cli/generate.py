@@ -273,7 +273,7 @@ def conversations(
     all_types = BY_MODEL if method == "llm" else BY_TEMPLATES
     named = _types("conversation", types, all_types)
     wanted = counts_option(counts, named.get("types") or all_types)
-    options = {**(named or _listed("types", ",".join(wanted) or None)), **_listed("vocabulary", vocabulary or None)}
+    options = {**(named or _listed("types", ",".join(wanted) or None)), **_labels(vocabulary)}
     if wanted and ratios:
         raise UsageError("give --counts or --ratios, not both.")
     filled = {
@@ -324,7 +324,7 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
     asked.refuse(f"with --method {method}")
     from pairwright.flows.generating import run_generator
 
-    tell_replaced(request.out)
+    tell_replaced(request.out, reads=(request.read.input, request.pool))
     result = run_generator(request, note)
     emit({**result, "method": method}, result_lines(result), as_json=as_json)
 
@@ -344,7 +344,7 @@ def _ask(request: "Request", asked: Asked, *, as_json: bool, reading: Reading | 
     else:
         from pairwright.flows.llm_generating import run_llm_generator
 
-        tell_replaced(request.out)
+        tell_replaced(request.out, reads=(request.read.input, request.pool))
         watching = Watching("captions", asked.max_cost)
         result = run_llm_generator(request, asking, watching.progress.note, watching)
         watching.progress.end()
@@ -401,6 +401,14 @@ def _types(of: str, written: str | None, known: Sequence[str]) -> dict[str, Any]
     if twice := repeated(named.get("types", ())):
         raise UsageError(f"--types: {', '.join(twice)} stands there twice. Name each type once.")
     return named
+
+
+def _labels(written: str) -> dict[str, Any]:
+    """Return the labels of ``--vocabulary``; a file's name is no label, and would be passed over without a word."""
+    labels = _listed("vocabulary", written or None)
+    if file := next((label for label in labels.get("vocabulary", ()) if Path(label).is_file()), ""):
+        raise UsageError(f"--vocabulary {file}: a file. Write the labels themselves, such as dog,cat,traffic light.")
+    return labels
 
 
 def _listed(name: str, written: str | None) -> dict[str, Any]:

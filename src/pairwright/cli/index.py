@@ -19,6 +19,7 @@ from pairwright.cli.reading import (
     SeedOption,
     text_options,
 )
+from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.datasets.reading import ReadOptions
@@ -114,7 +115,7 @@ def build(
         name = "clip" if encoder == _PRECOMPUTED else encoder
         chosen = EncoderOptions(name, seed=seed, model=model, device=device, half=half, batch_size=batch_size)
     tell_replaced_index(out)
-    tell_replaced(rejected)
+    _check_rejected(rejected, input_)
     note(f"Indexing {input_} ...")
     progress, rejects = Progress(), _Rejects(rejected)
     info = index_pairs(
@@ -167,6 +168,7 @@ def add(
     from pairwright.indexes.search import open_index
 
     options = text_options(input_, columns_, format_, explode=explode, on_error=on_error, image_root=image_root)
+    _check_rejected(rejected, input_)
     foreign = not open_index(folder).info.encoder or _is_embeddings(Path(input_))
     progress, rejects = Progress(), _Rejects(rejected)
     added = add_pairs(
@@ -292,6 +294,12 @@ def _pairs(options: "ReadOptions", rejects: "_Rejects") -> "Iterable[list[Pair]]
     for batch in batches(options):
         rejects.skip(batch.rejects)
         yield batch.pairs
+
+
+def _check_rejected(rejected: Path | None, input_: str) -> None:
+    if rejected is not None and rejected.suffix.lower() != ".parquet":
+        raise UsageError(f"{rejected}: rejected rows are written to a file that ends in .parquet.")
+    tell_replaced(rejected, reads=(input_,))
 
 
 class _Rejects:

@@ -32,6 +32,7 @@ def init(
     from pairwright.datasets.atomic import write_text
     from pairwright.datasets.errors import UsageError
     from pairwright.flows.config_templates import render_deployment, render_template
+    from pairwright.flows.overwriting import refuse_overwriting
 
     text = render_template(template, input_path=input_, columns=columns_option(columns), beside=out)
     texts = {out: text}
@@ -39,6 +40,8 @@ def init(
         texts[out.parent / "prefect.yaml"] = render_deployment(text, out)
     if out.name == "prefect.yaml" and prefect:
         raise UsageError(f"{out}: the schedule gets this name. Choose another --out.")
+    for path in texts:
+        refuse_overwriting(path, input_)
     there = [] if force else [path for path in texts if path.exists()]
     if there:
         raise UsageError(f"{there[0]}: already there. Choose another --out, or overwrite it with --force.")

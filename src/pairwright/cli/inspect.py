@@ -8,6 +8,7 @@ import typer
 from pairwright.cli.console import columns, emit
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption
+from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.datasets.samples import Sample
@@ -37,6 +38,8 @@ def inspect(
     from pairwright.datasets.samples import sample_json
 
     path = Path(local_copy(str(path)))
+    if sheet is not None and sheet.suffix.lower() != ".png":
+        raise UsageError(f"{sheet}: a contact sheet is written to a file that ends in .png.")
     tell_replaced(sheet)
     counts = overview(path)
     shown = _named(path, key) if key else first_samples(path, samples)
@@ -50,7 +53,6 @@ def inspect(
 
 
 def _named(path: Path, key: str) -> "list[Sample]":
-    from pairwright.datasets.errors import UsageError
     from pairwright.datasets.exports.source import open_source
 
     for sample in open_source(path).samples():

@@ -4,30 +4,44 @@ Commands replace their output without a question, since to run one again is how 
 is there shall be told while it still is: a file is whole until its successor is, and Ctrl-C in between leaves it.
 """
 
+import os
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pairwright.cli.console import note
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import StorageError, UsageError
 
 
-def tell_replaced(*outs: Path | None) -> None:
+def tell_replaced(*outs: Path | None, reads: Sequence[str | tuple[str, ...]] = ()) -> None:
     """Say on stderr what outputs replace, and which folders they make. Nothing of those that are new, or not asked for.
 
+    Args:
+        outs: the outputs; None for one that is not asked for.
+        reads: what is read, which no output may replace.
+
     Raises:
-        UsageError: for one that would stand below a file, which would else be found out behind all work.
+        UsageError: for one that would stand below a file, which would else be found out behind all work; for one that
+            is read, or that a build or an index is made of.
+        StorageError: for one in a folder that nothing may be written in.
     """
+    from pairwright.flows.overwriting import refuse_breaking, refuse_overwriting
+
     for out in outs:
         if out is not None:
-            _refuse_below_a_file(out)
+            _refuse_unwritable(out)
+            refuse_overwriting(out, *reads)
+            refuse_breaking(out)
             if told := _told(out):
                 note(f"{out}: {told}.")
 
 
-def _refuse_below_a_file(out: Path) -> None:
-    there = next((folder for folder in out.parents if folder.exists()), None)
+def _refuse_unwritable(out: Path) -> None:
+    there = next((folder for folder in (*([out] if out.is_dir() else ()), *out.parents) if folder.exists()), None)
     if there is not None and not there.is_dir():
         raise UsageError(f"{out}: {there} is a file, and no folder. Choose another place.")
+    if there is not None and not os.access(there, os.W_OK | os.X_OK):
+        raise StorageError(f"{out}: nothing may be written in {there}. Choose another place, or mend its rights.")
 
 
 def _told(out: Path) -> str:
@@ -42,6 +56,7 @@ def tell_replaced_index(folder: Path) -> None:
     """Say on stderr that an index takes the place of another, which is gone as soon as the new one begins."""
     from pairwright.indexes.sidecar import SIDECAR
 
+    _refuse_unwritable(folder)
     if (folder / SIDECAR).is_file():
         note(f"{folder}: replaces an index {_written(folder / SIDECAR)}.")
     elif not folder.exists():

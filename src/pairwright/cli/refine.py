@@ -85,7 +85,8 @@ def refine(
     from pairwright.filters.format import tidied
     from pairwright.filters.general import GeneralOptions
     from pairwright.filters.refinement import RefineOptions
-    from pairwright.flows.annotation_files import refuse_no_rows, refuse_overwriting
+    from pairwright.flows.annotation_files import refuse_no_rows
+    from pairwright.flows.overwriting import refuse_overwriting
     from pairwright.flows.reusing import with_reused
 
     choose = mend in {"choose", "both"}

@@ -113,7 +113,7 @@ def retrieve(
         raise UsageError(f"{index}: keeps no pairs, so --pairs has none to write. Build it without --no-pairs.")
     reader = _reader(rerank, rerank_model, opened, device)
     asked = read_queries(queries)
-    tell_replaced(out, pairs, report)
+    tell_replaced(out, pairs, report, reads=(str(queries), *exclude))
     vectors = read_query_vectors(query_vectors, len(asked), opened.index.info.dim) if query_vectors else None
     found = search(
         opened.index,

@@ -56,7 +56,7 @@ def triples(
         _ask(request, asked, as_json=as_json)
         return
     asked.refuse("with --method rules")
-    tell_replaced(out)
+    tell_replaced(out, reads=(str(input_), pool))
     _tell(run_by_rules(request, note), method, as_json=as_json)
 
 
@@ -73,7 +73,7 @@ def _ask(request: "TripleRequest", asked: Asked, *, as_json: bool) -> None:
         plan = plan_by_model(request, asking, note)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
-        tell_replaced(request.out)
+        tell_replaced(request.out, reads=(str(request.input), request.pool))
         result = run_by_model(request, asking, watching.progress.note, watching)
         watching.progress.end()
         _tell(result, "llm", as_json=as_json)

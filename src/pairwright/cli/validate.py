@@ -99,7 +99,7 @@ def validate(
         plan = plan_validation(request, asking, note)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
-        tell_replaced(out)
+        tell_replaced(out, reads=(str(input_), captions))
         watching = Watching("rows", asked.max_cost)
         result = run(request, asking, watching.progress.note, watching)
         watching.progress.end()

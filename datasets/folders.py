@@ -1,0 +1,53 @@
+"""What lies in and below a folder, links followed: data sets are often put together of links to other disks.
+
+A folder that comes again within itself, by a link to one that it lies in, is entered once: its files are found there.
+Names come in order of code points, since a file system gives them in none.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pairwright.datasets.errors import InputError
+
+Identity = tuple[int, int]
+
+
+def entries_of(folder: Path) -> list[os.DirEntry[str]]:
+    """Return what lies in a folder.
+
+    Raises:
+        InputError: when it cannot be listed.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        raise InputError(
+            f"cannot be listed ({error.strerror})", where=str(folder), mend="Check path and rights."
+        ) from None
+
+
+def identity_of(folder: Path) -> Identity:
+    """Return what tells a folder from all others, whatever links lead to it."""
+    found = folder.stat()
+    return found.st_dev, found.st_ino
+
+
+def files_below(folder: Path, above: frozenset[Identity] = frozenset()) -> Iterator[Path]:
+    """Yield the files below a folder, links that lead nowhere among them.
+
+    Args:
+        folder: where to look.
+        above: the folders that it lies in, which are not entered again.
+
+    Raises:
+        InputError: when a folder cannot be listed.
+    """
+    within = above | {identity_of(folder)}
+    for entry in entries_of(folder):
+        path = Path(entry.path)
+        if not entry.is_dir():
+            yield path
+        elif identity_of(path) not in within:
+            yield from files_below(path, within)
