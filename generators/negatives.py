@@ -39,7 +39,7 @@ from pairwright.generators.rules.shuffling import shuffle
 from pairwright.generators.rules.swapping import swap_attribute, swap_object
 
 NAME = "rules-negatives"
-VERSION = 19
+VERSION = 20
 
 Maker = Callable[[Caption, Candidates, Draws], Iterator[Outcome]]
 MAKERS: dict[str, Maker] = {
