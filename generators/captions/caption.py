@@ -89,6 +89,14 @@ class Caption:
         """The phrases that name something to be seen and end where they seem to."""
         return tuple([phrase for phrase in self.phrases if self.is_thing(phrase) and self.is_whole(phrase)])
 
+    @cached_property
+    def by_head(self) -> dict[str, list[NounPhrase]]:
+        """The phrases by the lemma of their head noun."""
+        found: dict[str, list[NounPhrase]] = {}
+        for phrase in self.phrases:
+            found.setdefault(self.head(phrase), []).append(phrase)
+        return found
+
     def word(self, index: int) -> str:
         """Return the lower-case token at ``index``, or an empty string outside the caption."""
         return self.lower[index] if 0 <= index < len(self.lower) else ""

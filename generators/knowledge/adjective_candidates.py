@@ -147,7 +147,9 @@ class AdjectiveCandidates:
 
 def keeps_its_colour(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether no other colour would be believed: of a stop sign, or of anything in a picture without colours."""
-    return caption.noun(phrase) == "stop sign" or any(
+    if caption.noun(phrase) == "stop sign":
+        return True
+    return _COLOURLESS[0] in caption.lower and any(
         caption.lower[at : at + 3] == _COLOURLESS and not _PICTURES.isdisjoint(caption.lower[at + 3 : at + 5])
         for at in range(len(caption.lower) - 3)
     )

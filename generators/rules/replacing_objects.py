@@ -92,10 +92,8 @@ def _is_moved(caption: Caption, phrase: NounPhrase) -> bool:
 def _is_told_apart(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether others of its name are told of: of "a duck with other ducks" none is a dog."""
     return any(
-        caption.head(each) == caption.head(phrase)
-        and each is not phrase
-        and not _OTHER.isdisjoint(caption.lower[each.start : each.head])
-        for each in caption.phrases
+        each is not phrase and not _OTHER.isdisjoint(caption.lower[each.start : each.head])
+        for each in caption.by_head[caption.head(phrase)]
     )
 
 
@@ -103,7 +101,7 @@ def _is_another(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether another of its kind is told of, which would lose its like: "a dog and another dog", "a cow and its baby cow"."""
     if not _OTHER.isdisjoint(caption.lower[phrase.start : phrase.head]) and len(caption.things) > 1:
         return True
-    return [caption.head(each) for each in caption.phrases].count(caption.head(phrase)) > 1
+    return len(caption.by_head[caption.head(phrase)]) > 1
 
 
 def _is_of_the_game(caption: Caption, phrase: NounPhrase) -> bool:
