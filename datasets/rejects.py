@@ -34,6 +34,7 @@ REASONS = {
     "bad_turns": "Let the turns alternate from human to assistant, each question with its answer.",
     "broken_csv": "Quote the field as CSV asks: quotes around it, quotes inside it doubled.",
     "broken_json": "Correct the JSON.",
+    "broken_parquet": "Copy or write the file again.",
     "broken_tar": "Write the shard again.",
     "candidate_row": "A file of negatives is read by refine, audit, validate and generate triples; here, give the captions themselves.",
     "common_concepts": "Nothing is wrong with it: other pairs hold its concepts already. A higher --concept-cap keeps more.",
