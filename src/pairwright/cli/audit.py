@@ -10,6 +10,7 @@ from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption, SeedOption
+from pairwright.cli.stopping import writes_at_its_end
 
 if TYPE_CHECKING:
     from pairwright.filters.audit.verdict import Audit
@@ -55,6 +56,7 @@ def audit(
 
     if report is not None and report.suffix not in {".html", ".md"}:
         raise UsageError(f"{report}: the page ends in .html or .md.")
+    writes_at_its_end()
     added = Also.of(also, asked)
     frame, left_out = rows_to_audit(input_)
     if left_out:

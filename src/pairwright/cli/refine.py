@@ -10,6 +10,7 @@ from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption, SeedOption
+from pairwright.cli.stopping import writes_at_its_end
 
 if TYPE_CHECKING:
     import polars as pl
@@ -89,6 +90,7 @@ def refine(
     from pairwright.flows.overwriting import refuse_overwriting
     from pairwright.flows.reusing import with_reused
 
+    writes_at_its_end()
     choose = mend in {"choose", "both"}
     if reference and choose:
         raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --mend choose.")

@@ -10,6 +10,7 @@ from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, 
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption, SeedOption
+from pairwright.cli.stopping import writes_at_its_end
 
 if TYPE_CHECKING:
     from pairwright.flows.triples import TripleRequest
@@ -56,6 +57,7 @@ def triples(
         _ask(request, asked, as_json=as_json)
         return
     asked.refuse("with --method rules")
+    writes_at_its_end()
     tell_replaced(out, reads=(str(input_), pool))
     _tell(run_by_rules(request, note), method, as_json=as_json)
 

@@ -10,6 +10,7 @@ from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, 
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.reading import JsonOption, SeedOption, columns_option
+from pairwright.cli.stopping import writes_at_its_end
 
 
 @may_ask_a_model
@@ -64,6 +65,7 @@ def validate(
     from pairwright.flows.validating import ValidationRequest, plan_validation, witnesses_of
     from pairwright.flows.validating import validate as run
 
+    writes_at_its_end()
     witnesses = witnesses_of(by)
     if "clip" not in witnesses and (clip_model or device or margin is not None):
         raise UsageError("--clip-model, --device and --margin do nothing without --by clip.")
