@@ -42,6 +42,7 @@ REASONS = {
     "duplicate_key": "Remove the repeated row, or give rows ids of their own.",
     "duplicate_member": "Give every sample one file of each kind.",
     "empty_caption": "Fill in the caption, or drop the row.",
+    "empty_negative": "Fill in the negative, or drop the row.",
     "empty_turn": "Fill in the turn, or drop the row.",
     "excluded": "Nothing is wrong with it: the evaluation set holds it, so it is kept out of training.",
     "huge_field": "Shorten the field; an opening quote that is never closed looks like this too.",

@@ -22,6 +22,7 @@ _NOT_DONE = "stopped before it was done: start the same command again."
 class _Work:
     """What is known of the command; a process runs one."""
 
+    begun: bool = False
     told: str = _NOT_DONE
     terminated: bool = False
 
@@ -32,20 +33,22 @@ _work = _Work()
 @contextmanager
 def of_a_command() -> Iterator[None]:
     """Begin with nothing said, and leave SIGTERM as it was found."""
-    _work.told, _work.terminated = _NOT_DONE, False
+    _work.begun, _work.told, _work.terminated = True, _NOT_DONE, False
     try:
         yield
     finally:
+        _work.begun = False
         leave_sigterm()
 
 
 def writes_at_its_end() -> None:
     """Say that OUT is written whole or not at all, so that a stop leaves all as it was; hear SIGTERM from now on.
 
-    What somebody else handles, or has switched off, is left alone.
+    What somebody else handles, or has switched off, is left alone, and so is the process of one who calls a verb within it.
     """
     _work.told = "stopped. Nothing was written, and what was there is as it was: start the same command again."
-    if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+    ours = _work.begun and threading.current_thread() is threading.main_thread()
+    if ours and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _heard)
 
 
