@@ -27,7 +27,7 @@ from pairwright.datasets.readers.columns import check_mapping
 from pairwright.datasets.readers.formats import FIXED_COLUMNS, READERS, Located, locate
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.normalise import Normaliser, Rules, Verify
-from pairwright.datasets.readers.rows import Rows
+from pairwright.datasets.readers.rows import Row, Rows
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import Reject, mend_of, reject
 from pairwright.datasets.samples import image_name
@@ -229,6 +229,7 @@ def _candidates(options: ReadOptions, one: Located, formats: Counter[str]) -> It
     normaliser = Normaliser(rules, root, one.name, formats)
     fixed = one.format in FIXED_COLUMNS
     name = options.source or one.name
+    rows = 0
     for file in one.files:
         watch = _Watch(wording)
         for row in _reader(options, one.format)(file):
@@ -238,10 +239,13 @@ def _candidates(options: ReadOptions, one: Located, formats: Counter[str]) -> It
                     yield candidate.place, replace(candidate, source=name)
                 else:
                     yield row.place, candidate
-            if fixed:
-                _check_met(normaliser, file)
+            if isinstance(row, Row):  # a file of which none can be read tells nothing of its columns
+                rows += 1
+                if fixed:
+                    _check_met(normaliser, file)
         watch.end()
-    _check_met(normaliser, one.files[-1])
+    if rows:
+        _check_met(normaliser, one.files[-1])
 
 
 def _reader(options: ReadOptions, format_: str) -> Callable[[Path], Rows]:

@@ -18,6 +18,7 @@ import codecs
 import csv
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,10 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.readers.delimited import holds_rows
 from pairwright.datasets.records import compact_json
 from pairwright.filters.candidates import SCHEMA, candidate_frame, candidate_rows
+from pairwright.filters.screening import BrokenRow, Screening
 
 Row = tuple[str, Mapping[str, Any]]
+Read = tuple[str, Mapping[str, Any] | BrokenRow]
 
 _SHORT = {"obj": "object", "att": "attribute", "rel": "relation"}
 _THEIRS = frozenset(f"{form}_{short}.json" for form in ("replace", "swap", "add") for short in _SHORT)
@@ -39,18 +42,32 @@ _NO_LIST = 'SugarCrepe\'s .json is one object of rows, {"0": {...}, "1": {...}};
 _ELSEWHERE = {"caption", "image", "negative", "extra"}
 
 
-def read_candidates(path: Path) -> pl.DataFrame:
+def read_candidates(path: Path, screening: Screening | None = None) -> pl.DataFrame:
     """Return the candidate rows of a file, in its order.
 
+    Args:
+        path: of the file.
+        screening: what becomes of rows that are none; without, the first ends the reading.
+
     Raises:
-        InputError: the file is missing or a place in it is wrong.
+        InputError: the file is missing or broken as a whole, a place in it is wrong, or no row is left.
         UsageError: the ending of ``path`` names no format.
     """
-    return candidate_frame(given_rows(path))
+    frame = candidate_frame(_read(path), screening)
+    if screening is not None:
+        screening.refuse_none_left(frame.height)
+    return frame
 
 
 def given_rows(path: Path) -> Iterator[Row]:
-    """Return the rows of a file as they are, unchecked, each with its place for messages; errors as `read_candidates`."""
+    """Yield the rows of a file as they are, unchecked, each with its place for messages; errors as `read_candidates`."""
+    for place, row in _read(path):
+        if isinstance(row, BrokenRow):
+            raise row
+        yield place, row
+
+
+def _read(path: Path) -> Iterator[Read]:
     if not path.exists():
         raise InputError("no such file", where=str(path), mend="Check the path.")
     if files := files_of_sugarcrepe(path):
@@ -67,10 +84,18 @@ def files_of_sugarcrepe(folder: Path) -> list[Path]:
     return files if any(path.name in _THEIRS for path in files) else []
 
 
-def _read_several(files: Sequence[Path]) -> Iterator[Row]:
+def _read_several(files: Sequence[Path]) -> Iterator[Read]:
     for path in files:
         for place, row in _read_sugarcrepe(path):
-            yield place, {**row, "id": f"{path.stem}-{row['id']}"}
+            yield place, row if isinstance(row, BrokenRow) else {**row, "id": f"{path.stem}-{row['id']}"}
+
+
+def _held(place: str, read: Callable[[], Mapping[str, Any]]) -> Read:
+    """Return what is read at a place, or why it is no row: a generator that raised could not go on."""
+    try:
+        return place, read()
+    except BrokenRow as flaw:
+        return place, flaw
 
 
 def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False) -> int:
@@ -99,7 +124,7 @@ def check_ending(path: Path) -> None:
     _format_of(path)
 
 
-def _format_of(path: Path) -> tuple[Callable[[Path], Iterator[Row]], Callable[[pl.DataFrame, Path], None]]:
+def _format_of(path: Path) -> tuple[Callable[[Path], Iterator[Read]], Callable[[pl.DataFrame, Path], None]]:
     formats = {
         ".jsonl": (_read_jsonl, _write_jsonl),
         ".json": (_read_sugarcrepe, _write_sugarcrepe),
@@ -115,21 +140,25 @@ def _parsed(data: bytes, place: str) -> Any:
     try:
         return orjson.loads(data.removeprefix(codecs.BOM_UTF8))
     except orjson.JSONDecodeError as error:
-        raise InputError(f"broken JSON ({error.msg})", where=place, mend="Mend or delete it.") from None
+        raise BrokenRow("broken_json", f"broken JSON ({error.msg})", where=place, mend="Mend or delete it.") from None
 
 
 def _object(value: Any, place: str, mend: str = "Each row is a JSON object.") -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise InputError(f"{type(value).__name__} instead of an object", where=place, mend=mend)
+        raise BrokenRow("wrong_type", f"{type(value).__name__} instead of an object", where=place, mend=mend)
     return value
 
 
-def _read_jsonl(path: Path) -> Iterator[Row]:
+def _read_jsonl(path: Path) -> Iterator[Read]:
     with path.open("rb") as lines:
         for number, line in enumerate(lines, 1):
             place = f"{path}:{number}"
             if line.strip():
-                yield place, _object(_parsed(line, place), place)
+                yield _held(place, partial(_json_row, line, place))
+
+
+def _json_row(line: bytes, place: str) -> Mapping[str, Any]:
+    return _object(_parsed(line, place), place)
 
 
 def _write_jsonl(frame: pl.DataFrame, path: Path) -> None:
@@ -140,12 +169,13 @@ def _write_jsonl(frame: pl.DataFrame, path: Path) -> None:
     write_text(path, "".join(line + "\n" for line in lines))
 
 
-def _read_sugarcrepe(path: Path) -> Iterator[Row]:
+def _read_sugarcrepe(path: Path) -> Iterator[Read]:
     form, _, short = path.stem.partition("_")
     known = {"form": form, "target": _SHORT[short]} if short in _SHORT else {}
     for index, value in _object(_parsed(path.read_bytes(), str(path)), str(path), _NO_LIST).items():
         place = f"{path}: row {index!r}"
-        yield place, {"id": index, **known, **_object(value, place)}
+        held, row = _held(place, partial(_object, value, place))
+        yield held, row if isinstance(row, BrokenRow) else {"id": index, **known, **row}
 
 
 def _write_sugarcrepe(frame: pl.DataFrame, path: Path) -> None:
@@ -159,7 +189,7 @@ def _write_sugarcrepe(frame: pl.DataFrame, path: Path) -> None:
     write_bytes(path, orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
 
 
-def _read_negclip(path: Path) -> Iterator[Row]:
+def _read_negclip(path: Path) -> Iterator[Read]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -168,22 +198,31 @@ def _read_negclip(path: Path) -> Iterator[Row]:
     missing = {"title", "neg_caption"} - set(table.fieldnames or ())
     if missing:
         raise InputError(f"no column {', '.join(sorted(missing))}", where=str(path), mend="Name title and neg_caption.")
-    try:
-        for line in table:
-            place = f"{path}:{table.line_num}"
-            if None not in line and holds_rows([value or "" for value in line.values()]):
-                raise InputError(
-                    "a field between quotes holds line ends and tabs, as of rows", where=place, mend="Mend its quotes."
-                )
-            yield from _negclip_rows(line, place)
-    except csv.Error as error:
-        where = f"{path}:{table.reader.line_num}"  # the table's own number is that of the row before
-        raise InputError(f"broken TSV ({error})", where=where, mend="Mend its quotes.") from None
+    while True:
+        try:
+            line = next(table)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            where = f"{path}:{table.reader.line_num}"  # the table's own number is that of the row before
+            yield where, BrokenRow("broken_csv", f"broken TSV ({error})", where=where, mend="Mend its quotes.")
+            continue
+        place = f"{path}:{table.line_num}"
+        try:
+            rows = list(_negclip_rows(line, place))
+        except BrokenRow as flaw:
+            yield place, flaw
+        else:
+            yield from rows
 
 
 def _negclip_rows(line: dict[str | Any, Any], place: str) -> Iterator[Row]:
     if None in line:
-        raise InputError("more fields than columns", where=place, mend="Put fields that hold tabs into quotes.")
+        mend = "Put fields that hold tabs into quotes."
+        raise BrokenRow("ragged_row", "more fields than columns", where=place, mend=mend)
+    if holds_rows([value or "" for value in line.values()]):
+        what = "a field between quotes holds line ends and tabs, as of rows"
+        raise BrokenRow("broken_csv", what, where=place, mend="Mend its quotes.")
     negatives = _listed(line.pop("neg_caption"), place)
     row: dict[str, Any] = {_NEGCLIP.get(name, name): value for name, value in line.items() if value}
     row |= {name: _parsed(row[name].encode(), place) for name in ("edit", "scores") if name in row}
@@ -203,7 +242,7 @@ def _listed(value: str | None, place: str) -> list[str]:
         texts = None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         mend = "Write it as ['first text', 'second text']."
-        raise InputError("neg_caption is not a list of texts", where=place, mend=mend)
+        raise BrokenRow("wrong_type", "neg_caption is not a list of texts", where=place, mend=mend)
     return texts
 
 
@@ -232,7 +271,7 @@ def _write_negclip(frame: pl.DataFrame, path: Path) -> None:
     write_text(path, "".join(lines))
 
 
-def _read_parquet(path: Path) -> Iterator[Row]:
+def _read_parquet(path: Path) -> Iterator[Read]:
     try:
         frame = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -241,8 +280,8 @@ def _read_parquet(path: Path) -> Iterator[Row]:
     for number, row in enumerate(frame.iter_rows(named=True), 1):
         place = f"{path}: row {number}"
         extra = row.pop("extra", None)
-        others = _object(_parsed(str(extra).encode(), place), place) if extra else {}
-        yield place, {**others, **row}
+        held, others = _held(place, partial(_json_row, str(extra or "{}").encode(), place))
+        yield held, others if isinstance(others, BrokenRow) else {**others, **row}
 
 
 def _write_parquet(frame: pl.DataFrame, path: Path) -> None:

@@ -4,6 +4,8 @@
 ``negative`` (or ``negative_caption``) have to be given. Nothing else of a row is lost: what has no column of its own
 travels in ``extra`` and is written back. Files: `candidate_files.py`.
 
+A row that is none ends the reading, or is counted and left out: `screening.py`.
+
 The *positive* of a row is the text that the negative competes with: ``positive`` (a hard positive, in both-sides
 pairs) where there is one, else the caption. A row that comes in rejected stays as it is. SHUFFLE is for training only:
 such rows come in as rejected, with the reason `for_training`.
@@ -17,7 +19,6 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.writing import TRAINING_FORMS
 from pairwright.datasets.records import compact_json
 from pairwright.datasets.tables import EDIT, SCORE, STATES, column
@@ -26,6 +27,7 @@ from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.groups import text_group
 from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers import Corpus, GapScorer
+from pairwright.filters.screening import BrokenRow, Screening
 from pairwright.generators.language.vocabulary import normal_form
 
 SCHEMA = pl.Schema(
@@ -50,11 +52,14 @@ _TEXTS = ("id", "key", "image", "positive", "form", "target", "reason")
 _ALIASES = {"negative_caption": "negative", "positive_caption": "positive", "filename": "image"}
 
 
-def candidate_frame(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> pl.DataFrame:
+def candidate_frame(
+    rows: Iterable[tuple[str, Mapping[str, Any] | BrokenRow]], screening: Screening | None = None
+) -> pl.DataFrame:
     """Return rows as a checked frame with ``SCHEMA``, in the given order, without nulls.
 
     Args:
-        rows: (place for messages, row as a mapping). A row without an id gets one from its content.
+        rows: (place for messages, row as a mapping, or why it is none). A row without an id gets one from its content.
+        screening: what becomes of rows that are none; without, the first is raised.
 
     Raises:
         InputError: a row lacks a text, holds a value of the wrong kind, or repeats an id.
@@ -62,10 +67,13 @@ def candidate_frame(rows: Iterable[tuple[str, Mapping[str, Any]]]) -> pl.DataFra
     seen: dict[str, str] = {}
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA}
     for place, given in rows:
-        row = _checked(given, place)
-        row["id"] = row["id"] or _content_id(row, seen)
-        if row["id"] in seen:
-            raise _wrong(f"id {row['id']!r} is also that of {seen[row['id']]}", place, "Give each row its own id.")
+        try:
+            row = _identified(given, place, seen)
+        except BrokenRow as flaw:
+            if screening is None:
+                raise
+            screening.judge(flaw)
+            continue
         seen[row["id"]] = place
         for name, values in columns.items():
             values.append(row[name])
@@ -161,6 +169,18 @@ def _column(name: str, values: list[Any]) -> pl.Series:
     return column(name, values, SCHEMA[name])
 
 
+def _identified(given: Mapping[str, Any] | BrokenRow, place: str, seen: Mapping[str, str]) -> dict[str, Any]:
+    """Return a checked row with an id that none before it has."""
+    if isinstance(given, BrokenRow):
+        raise given
+    row = _checked(given, place)
+    row["id"] = row["id"] or _content_id(row, seen)
+    if row["id"] in seen:
+        what = f"id {row['id']!r} is also that of {seen[row['id']]}"
+        raise BrokenRow("duplicate_key", what, where=place, mend="Give each row its own id.")
+    return row
+
+
 def _checked(given: Mapping[str, Any], place: str) -> dict[str, Any]:
     known = {_ALIASES.get(name, name): value for name, value in given.items() if value is not None}
     row: dict[str, Any] = {name: _text(known.pop(name, ""), name, place) for name in _TEXTS}
@@ -175,10 +195,11 @@ def _checked(given: Mapping[str, Any], place: str) -> dict[str, Any]:
         if not row[name].strip() and not came_to_nothing:
             there = ", ".join(sorted(given)) or "none"
             empty = [each for each in given if _ALIASES.get(each, each) == name]
-            raise _wrong(
+            raise BrokenRow(
+                f"empty_{name}",
                 f"no {name}" + (f" ({empty[0]} is empty)" if empty else ""),
-                place,
-                f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption'); it has: {there[:200]}.",
+                where=place,
+                mend=f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption'); it has: {there[:200]}.",
             )
     row["edit"] = _edits(known.pop("edit", []), place)
     row["scores"] = _scores(known.pop("scores", {}), place)
@@ -240,5 +261,5 @@ def _content_id(row: Mapping[str, Any], seen: Mapping[str, str]) -> str:
         ordinal += 1
 
 
-def _wrong(what: str, place: str, mend: str) -> InputError:
-    return InputError(what, where=place, mend=mend)
+def _wrong(what: str, place: str, mend: str) -> BrokenRow:
+    return BrokenRow("wrong_type", what, where=place, mend=mend)

@@ -14,6 +14,7 @@ from pairwright.filters.candidates import type_name, usable_corpus
 from pairwright.filters.groups import corpus_of, text_group
 from pairwright.filters.review.rows import read_rows
 from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
+from pairwright.filters.screening import Screening
 from pairwright.flows.annotation_files import refuse_no_rows
 from pairwright.flows.beside import pairs_beside
 
@@ -39,15 +40,19 @@ class AuditRequest:
     meaning: bool = False
 
 
-def rows_to_audit(path: Path) -> tuple[pl.DataFrame, int]:
+def rows_to_audit(path: Path, screening: Screening | None = None) -> tuple[pl.DataFrame, int]:
     """Return the candidate rows of a file, a build or shards that have a negative, and how many came in rejected.
 
     The latter are not attacked, but figures show them; those without a negative are not even that.
 
+    Args:
+        path: of them.
+        screening: what becomes of rows of a file that are none; without, the first ends the reading.
+
     Raises:
         InputError: it cannot be read, or holds no row that is not rejected.
     """
-    given = read_rows(path).frame
+    given = read_rows(path, screening=screening).frame
     frame = given.filter(pl.col("negative").str.strip_chars() != "")
     refuse_no_rows(path, frame.height)
     if not (frame["status"] == "kept").any():

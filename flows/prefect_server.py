@@ -22,12 +22,14 @@ from contextlib import contextmanager
 from http import HTTPStatus
 
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.flows.last_words import LastWords
 from pairwright.flows.preflight import prefect_home, prepare_prefect
 from pairwright.flows.watchdog import ends_with_us
 
 HOST = "127.0.0.1"
 _PATIENCE = 180.0  # seconds to wait for a server on a busy machine; 5 to 20 are usual
 _ENDING = 15.0  # seconds until a server that does not end is killed
+_FROM_LATER = "Can't locate revision identified by"  # alembic, of a database that a later release has migrated
 _LEASES = "prefect.server.concurrency.lease_storage.filesystem"
 
 
@@ -78,13 +80,14 @@ def _running(module: Sequence[str], port: int, settings: Mapping[str, str]) -> I
         [sys.executable, "-P", "-m", *module, "--host", HOST, "--port", str(port)],
         env={**settings, **os.environ},
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         start_new_session=True,
     )
     try:
         with ends_with_us(process.pid):
             url = f"http://{HOST}:{port}/api"
-            _wait_for(url, process)
+            assert process.stderr
+            _wait_for(url, process, LastWords(process.stderr))
             yield url
     finally:
         _end(process)
@@ -103,13 +106,11 @@ def _free(port: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
+def _wait_for(url: str, process: "subprocess.Popen[bytes]", words: LastWords) -> None:
     until = time.monotonic() + _PATIENCE
     while time.monotonic() < until:
         if process.poll() is not None:
-            raise PairwrightError(
-                f"Prefect's server ended at once (exit {process.returncode}). See what it says: prefect server start"
-            )
+            raise PairwrightError(_ended(process.returncode, words.telling()))
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=5) as reply:  # noqa: S310 - loopback
                 if reply.status == HTTPStatus.OK:
@@ -117,6 +118,18 @@ def _wait_for(url: str, process: "subprocess.Popen[bytes]") -> None:
         except OSError:
             time.sleep(0.1)
     raise PairwrightError(f"Prefect's server did not answer at {url} within {_PATIENCE:.0f} s. Start again.")
+
+
+def _ended(code: int, said: str) -> str:
+    """Return what to tell of a server that did not come up, by what it said."""
+    told = f"Prefect's server ended at once (exit {code})" + (f": {said.rstrip('.')}" if said else "")
+    if _FROM_LATER in said:
+        return (
+            f"{told}. A newer Prefect has changed its database, which this one cannot read. Name another folder in "
+            f"PREFECT_HOME (now {prefect_home()}), or let it forget all runs: prefect server database reset. "
+            "Or build with --no-prefect."
+        )
+    return f"{told}. All that it says: prefect server start. Or build with --no-prefect."
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

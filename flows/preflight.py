@@ -77,7 +77,7 @@ def prepare_prefect() -> None:
         "DO_NOT_TRACK": "1",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
-        "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
+        "PREFECT_SERVER_LOGGING_LEVEL": "ERROR",  # heard by us alone, and told where the server does not come up
         "PREFECT_CLI_PROMPT": "false",
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "180",  # its 20 s are too few on a busy machine
     }.items():

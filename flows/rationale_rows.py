@@ -8,16 +8,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import open_source
 from pairwright.datasets.manifest import is_build
 from pairwright.datasets.readers.formats import READERS, guess_format, locate
+from pairwright.datasets.reading import Policy
 from pairwright.datasets.rejects import Reject
 from pairwright.filters.candidate_files import read_candidates
 from pairwright.filters.candidates import candidate_rows
+from pairwright.filters.screening import Screening
 from pairwright.generators.rationales.matching import Raw, rows_of, rows_of_candidate
 from pairwright.generators.rationales.tasks import Item, RowFault, Task
 
@@ -38,7 +39,7 @@ class TaskInput:
     path: str
     format: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
-    on_error: Literal["stop", "skip"] = "stop"
+    on_error: Policy = "stop"
 
 
 def read_items(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[Item]:
@@ -58,7 +59,7 @@ def read_places(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[
         InputError: the input cannot be read, or a row of it is broken.
     """
     refuse_unknown(f"--columns: no field of {task.name}:", given.columns, [*task.fields, "label"])
-    raws = _matching_rows(given.path, broken) if task.fields.keys() == MATCHING else None
+    raws = _matching_rows(given.path, given.on_error, broken) if task.fields.keys() == MATCHING else None
     for place, raw in raws if raws is not None else _table_rows(given, broken):
         if raw is None:
             yield None
@@ -100,14 +101,14 @@ def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, R
                 yield row.place, None
 
 
-def _matching_rows(path: str, broken: Counter[str]) -> Iterator[tuple[str, Raw]] | None:
+def _matching_rows(path: str, on_error: Policy, broken: Counter[str]) -> Iterator[tuple[str, Raw]] | None:
     """Return the rows that hard negatives make; None where INPUT is a table of rows."""
     given = Path(path)
     if is_build(given) or given.suffix == ".tar" or (given.is_dir() and any(given.glob("*.tar"))):
         return (
             (f"{path}: {sample.pair.key}", raw) for sample in open_source(given).samples() for raw in rows_of(sample)
         )
-    return _candidates(given, broken) if _holds_candidates(given) else None
+    return _candidates(given, on_error, broken) if _holds_candidates(given) else None
 
 
 def _holds_candidates(path: Path) -> bool:
@@ -118,14 +119,16 @@ def _holds_candidates(path: Path) -> bool:
         return True
     if format_ not in READERS:
         return False
-    first = next(READERS[format_](path), None)
-    fields: Mapping[str, Any] = {} if first is None or isinstance(first, Reject) else first.fields
+    fields = next((row.fields for row in READERS[format_](path) if not isinstance(row, Reject)), {})
     return "known" not in fields and any(name in fields for name in ("negative", "negative_caption", "neg_caption"))
 
 
-def _candidates(path: Path, broken: Counter[str]) -> Iterator[tuple[str, Raw]]:
+def _candidates(path: Path, on_error: Policy, broken: Counter[str]) -> Iterator[tuple[str, Raw]]:
+    screening = Screening(on_error)
+    frame = read_candidates(path, screening)
+    broken.update(screening.skipped.rows)
     judged: set[tuple[str, str]] = set()
-    for number, candidate in enumerate(candidate_rows(read_candidates(path)), 1):
+    for number, candidate in enumerate(candidate_rows(frame), 1):
         if candidate["status"] != "kept":
             broken["rejected_candidate"] += 1
             continue

@@ -19,10 +19,11 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.chance import stream
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.reading import Policy, ReadOptions
 from pairwright.datasets.records import Edit, Pair, edit_dict, pair_key
 from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
+from pairwright.filters.screening import Screening
 from pairwright.flows.annotation_files import refuse_no_rows
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import BATCH, CHECKED_CAPTIONS
@@ -55,6 +56,7 @@ class TripleRequest:
         any_type: see `generators.triples.Triples`.
         as_given: see `generators.triples.Triples`.
         seed: of what is drawn.
+        on_error: what becomes of rows of ``input`` that are none.
     """
 
     input: Path
@@ -63,6 +65,7 @@ class TripleRequest:
     any_type: bool = False
     as_given: bool = False
     seed: int = 0
+    on_error: Policy = "stop"
 
 
 @dataclass
@@ -116,7 +119,8 @@ class TripleWork:
         check_ending(request.out)
         self.request, self.note = request, note
         self.started = time.perf_counter()
-        self.frame = read_candidates(request.input)
+        self._screening = Screening(request.on_error)
+        self.frame = read_candidates(request.input, self._screening)
         refuse_no_rows(request.input, self.frame.height)
         wordnet, self.tagger = load_wordnet(), load_tagger()
         pool = usable_pool(self._statistics(), wordnet)
@@ -201,7 +205,7 @@ class TripleWork:
             ``rows``, ``kept``, ``rejected`` (reason to number; all of them together are the rows), ``types`` (of the
             negatives, likewise), ``positives`` (type to number), ``same_place`` (positives that edit the words that the
             negative edits), ``mended`` (negatives put into the format of their caption), ``no_positive`` (why),
-            ``seconds``, ``out``.
+            ``broken`` and ``broken_captions`` (as `datasets.skipped` tells them), ``seconds``, ``out``.
         """
         only_kept = self.request.out.suffix.lower() in _KEPT_ONLY
         rows = [self._row(at, given, outcome) for at, given in enumerate(self._given())]
@@ -218,6 +222,7 @@ class TripleWork:
             "same_place": sum(int(row["scores"]["same_place"]) for row in kept),
             "mended": sum(negative.mended for negative in outcome.negatives.values()),
             "no_positive": _numbers(row["why_no_positive"] for row in rows if "why_no_positive" in row),
+            **self._screening.skipped.as_json(),
             "seconds": round(time.perf_counter() - self.started, 2),
             "out": str(self.request.out),
         }

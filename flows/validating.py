@@ -20,11 +20,12 @@ import orjson
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.images import is_url, split_locator
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.reading import Policy, ReadOptions
 from pairwright.datasets.records import Pair
 from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
 from pairwright.filters.groups import text_group
+from pairwright.filters.screening import Screening
 from pairwright.filters.validation.by_context import by_context, known_of
 from pairwright.filters.validation.by_margin import by_margin
 from pairwright.filters.validation.judging import Judge, pair_of
@@ -82,6 +83,7 @@ class ValidationRequest:
         keep_undecided: let stand what the judge's two answers do not agree on.
         only_kept: leave rejected rows out of ``out``.
         seed: of the sample that a plan looks at.
+        on_error: what becomes of rows of ``input`` that are none.
     """
 
     input: Path
@@ -95,6 +97,7 @@ class ValidationRequest:
     keep_undecided: bool = False
     only_kept: bool = False
     seed: int = 0
+    on_error: Policy = "stop"
 
 
 class Validation:
@@ -111,7 +114,8 @@ class Validation:
         check_ending(request.out)
         self.request = request
         self.started = time.perf_counter()
-        self.frame = read_candidates(request.input)
+        self._screening = Screening(request.on_error)
+        self.frame = read_candidates(request.input, self._screening)
         refuse_no_rows(request.input, self.frame.height)
         self.verdicts: dict[int, Verdict] = {}
         self.told: dict[str, Any] = {}
@@ -230,7 +234,7 @@ class Validation:
 
         Returns:
             ``in``, ``kept``, ``rejected`` (reason to number; ``rejected_before`` came in so), ``by`` (witness to what
-            it said), ``by_type``, ``seconds``, ``out``.
+            it said), ``by_type``, ``broken`` and ``broken_captions`` (as `datasets.skipped` tells them), ``seconds``, ``out``.
         """
         rows = [self._row(at, row) for at, row in enumerate(self._given())]
         write_candidates(
@@ -241,7 +245,8 @@ class Validation:
         types = sorted({type_name(row["form"], row["target"]) for row in rows})
         by_type = {kind: _counted([r for r in rows if type_name(r["form"], r["target"]) == kind]) for kind in types}
         seconds = round(time.perf_counter() - self.started, 2)
-        return {**_counted(rows), "by": self.told, "by_type": by_type, "seconds": seconds, "out": str(self.request.out)}
+        told = {"by": self.told, "by_type": by_type, **self._screening.skipped.as_json()}
+        return {**_counted(rows), **told, "seconds": seconds, "out": str(self.request.out)}
 
     def _given(self) -> Iterator[dict[str, Any]]:
         for extra, row in zip(self.frame["extra"], candidate_rows(self.frame), strict=True):

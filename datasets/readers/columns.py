@@ -5,10 +5,13 @@ where ``key`` fills `source_id`), and what is not mapped is found by the names i
 in ranks: a name of an earlier rank wins (``caption`` over ``text``), two names of the same rank in one row are
 unclear and an error that shows what to write. What no part claims goes into `meta`.
 
+Blanks around a name do not count (``" caption"``), unless the same name stands there without: nobody sees them, and
+the command line could not name them. In `meta` a name stays as the file has it.
+
 A picture inside a table goes before a path or URL that stands beside it, which still gives the key.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pairwright.datasets.choices import refuse_unknown
@@ -90,8 +93,12 @@ def resolve(names: Sequence[str], columns: Mapping[str, str], pictures: Sequence
         Refused: missing_column, when there is no caption.
         Unclear: when two columns of the same rank are there.
     """
-    free = set(names) - set(columns.values())
-    found = {part: column for part, column in columns.items() if column in names}
+    written = _as_written(names)
+    found = {
+        part: column for part, named in columns.items() if (column := written.get(named) or written.get(named.strip()))
+    }
+    taken = set(found.values())
+    free = {name: column for name, column in written.items() if column not in taken}
     for part, ranks in FIELDS.items():
         if part not in columns and (column := _common(part, ranks, free, found)):
             found[part] = column
@@ -99,7 +106,7 @@ def resolve(names: Sequence[str], columns: Mapping[str, str], pictures: Sequence
         wanted = columns.get("caption") or columns.get("captions") or "caption"
         raise Refused("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}")
     # A row that pairwright wrote has both; its key was fixed when the row was first read.
-    stored = "key" if found.get("key") == "source_id" and "key" in free else None
+    stored = free.get("key") if found.get("key", "").strip() == "source_id" else None
     picture = _picture(found, columns, pictures)
     claimed = {*found.values(), stored, picture}
     if picture and found.get("image"):
@@ -108,18 +115,30 @@ def resolve(names: Sequence[str], columns: Mapping[str, str], pictures: Sequence
     return Plan(**found, stored_key=stored, picture=picture, extra=extra)
 
 
+def unmet(columns: Iterable[str], names: Sequence[str]) -> set[str]:
+    """Return those of the mapped columns that are not among a row's."""
+    written = _as_written(names)
+    return {column for column in columns if column not in written and column.strip() not in written}
+
+
+def _as_written(names: Sequence[str]) -> dict[str, str]:
+    """Return each name as it stands there, and by itself without the blanks around it."""
+    return {**{name.strip(): name for name in names}, **{name: name for name in names}}
+
+
 def _picture(found: Mapping[str, str], columns: Mapping[str, str], pictures: Sequence[str]) -> str | None:
     """Return the column of the image itself, if it is another than that of its name."""
-    if not pictures or "image" in columns or found.get("image") == "image":
+    if not pictures or "image" in columns or found.get("image", "").strip() == "image":
         return None
-    return next((name for name in PICTURES if name in pictures and name not in found.values()), None)
+    written = _as_written(pictures)
+    return next((written[name] for name in PICTURES if name in written and written[name] not in found.values()), None)
 
 
-def _common(part: str, ranks: Ranks, free: set[str], found: Mapping[str, str]) -> str | None:
+def _common(part: str, ranks: Ranks, free: Mapping[str, str], found: Mapping[str, str]) -> str | None:
     if part == "caption" and "captions" in (*found, *free):
         ranks = ranks[:1]  # beside a list of captions, `text` or `title` is something else
     for rank in ranks:
-        candidates = [name for name in rank if name in free]
+        candidates = [free[name] for name in rank if name in free]
         if len(candidates) > 1:
             raise Unclear(part, candidates)
         if candidates:

@@ -18,9 +18,6 @@ def failed_downloads(table: Path, keys: set[str]) -> Iterator[Reject]:
     Args:
         table: the shard's Parquet file. One without the columns key and status is not of this kind: nothing is said.
         keys: of the samples that the shard holds.
-
-    Raises:
-        InputError: when the table is damaged.
     """
     for row in read_parquet(table):
         if isinstance(row, Reject):

@@ -25,7 +25,7 @@ from typing import Any, Literal, cast
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import UnusableImage, check_image, check_locator, in_table, is_url
 from pairwright.datasets.readers.boxes import BoxUnit, read_boxes
-from pairwright.datasets.readers.columns import Plan, Unclear, resolve
+from pairwright.datasets.readers.columns import Plan, Unclear, resolve, unmet
 from pairwright.datasets.readers.rows import InTable, Row
 from pairwright.datasets.readers.text import parse_json, type_name
 from pairwright.datasets.readers.values import identifier_of, json_of, size_of, text_of
@@ -131,7 +131,7 @@ class Normaliser:
                 choice = wording.column(unclear.part, unclear.column)
                 mend = "Leave one of them." if wording.bare else f"Choose one: {choice}."
                 raise InputError(unclear.what, where=row.place, mend=mend) from None
-            self.unmet.difference_update(names)
+            self.unmet = unmet(self.unmet, names)
             if self.rules.source and plan.source:  # settled by hand; what the row says is kept beside
                 plan = replace(plan, source=None, extra=(*plan.extra, plan.source))
             if len(self._plans) >= PLANS_KEPT:  # rows without any fixed shape must not fill the memory

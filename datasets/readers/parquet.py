@@ -3,8 +3,10 @@
 Times and decimals come as text, since a pair's `meta` is JSON. A text column with bytes that are no UTF-8
 costs the rows that hold them, not the file. Columns of bytes are not read; what stands for pictures: `picture_columns.py`.
 
-Limits: a file whose footer or pages are damaged is an error as a whole, whatever the policy: how many rows
-are lost cannot be known.
+Of a file whose pages are damaged the rows before are given, and then one rejection, `broken_parquet`; where the footer
+is damaged or missing that is all there is.
+
+Limits: a disk or a memory that fails is an error, whatever the policy: the file may be whole.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,14 +22,18 @@ ROWS_AT_ONCE = 4096
 
 
 def read_parquet(path: Path) -> Rows:
-    """Yield the rows of a Parquet file; places are ``file:row N``, from 1."""
+    """Yield the rows of a Parquet file; places are ``file:row N``, from 1.
+
+    Raises:
+        InputError: two columns have one name, or the file could not be read for a reason that does not lie in it.
+    """
     import pyarrow as pa
     from pyarrow import parquet
 
-    number = 0
+    number, rows = 0, 0
     try:
         with parquet.ParquetFile(path) as file:
-            columns = columns_of(path, file)
+            columns, rows = columns_of(path, file), file.metadata.num_rows
             for batch in _batches(file, columns.read):
                 for values in batch:
                     number += 1
@@ -37,10 +43,12 @@ def read_parquet(path: Path) -> Rows:
                     else:
                         yield Row(place, columns.filled(values, number), pictures=columns.pictures)
     except (pa.ArrowException, OSError, ValueError) as error:
-        what = str(error).partition("\n")[0]
-        raise InputError(
-            f"not a whole Parquet file ({what})", where=f"{path}:row {number + 1}", mend="Copy or write it again."
-        ) from None
+        what = f"not a whole Parquet file ({str(error).partition(chr(10))[0]})"
+        place = f"{path}:row {number + 1}" if rows else str(path)
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
+            raise InputError(what, where=place, mend="Copy or write it again.") from None
+        left = f"; {number:,} of {rows:,} rows were read" if rows else ""
+        yield reject(place, "broken_parquet", what + left)
 
 
 def _batches(file: Any, read: list[str]) -> Iterator[Iterable[dict[str, Any] | None]]:

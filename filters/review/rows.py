@@ -23,6 +23,7 @@ from pairwright.filters.candidate_files import files_of_sugarcrepe, read_candida
 from pairwright.filters.candidates import candidate_frame, type_name
 from pairwright.filters.groups import text_group
 from pairwright.filters.review.images import Folders, Locators, Shards
+from pairwright.filters.screening import Screening
 
 _FILES = frozenset({".jsonl", ".json", ".tsv", ".parquet"})
 
@@ -56,12 +57,13 @@ def types_of(frame: pl.DataFrame) -> list[str]:
     return [type_name(*row) for row in frame.select("form", "target").iter_rows()]
 
 
-def read_rows(path: Path, image_root: str = "") -> ReviewRows:
+def read_rows(path: Path, image_root: str = "", screening: Screening | None = None) -> ReviewRows:
     """Return the rows of a build directory, shards, or a file of candidate rows.
 
     Args:
         path: its ending names the format of a file.
         image_root: folder that relative names of images start from; empty: the folder of the file, then the working one.
+        screening: what becomes of rows of a file that are none; without, the first ends the reading.
 
     Raises:
         InputError: nothing is there, or a place in it is wrong.
@@ -69,15 +71,15 @@ def read_rows(path: Path, image_root: str = "") -> ReviewRows:
         StorageError: the build is unfinished, or a file of it is torn.
     """
     if files_of_sugarcrepe(path) or (path.suffix.lower() in _FILES and not path.is_dir()):
-        return _of_file(path, image_root)
+        return _of_file(path, image_root, screening)
     if not (path.is_dir() or path.suffix == ".tar"):
         known = ", ".join(sorted(_FILES))
         raise UsageError(f"{path}: is no build directory, no shards, and no file that ends in {known}.")
     return _of_samples(path)
 
 
-def _of_file(path: Path, image_root: str) -> ReviewRows:
-    frame = read_candidates(path)
+def _of_file(path: Path, image_root: str, screening: Screening | None) -> ReviewRows:
+    frame = read_candidates(path, screening)
     roots = [Path(image_root)] if image_root else [path if path.is_dir() else path.parent, Path.cwd()]
     beside = path.with_name(f"{path.name}.decisions.jsonl")
     return ReviewRows(frame, said_of_images(frame), Folders(roots), beside)

@@ -56,6 +56,45 @@ def test_rows_of_evaluation_data_that_exclude_nothing_are_counted(run: Run, inde
     assert "passed over 3 rows (empty_caption 1, missing_column 1, wrong_type 1)" in done.stderr
 
 
+NEGATIVE = {"caption": "a dog on a bed", "negative": "a cat on a bed", "form": "replace", "target": "object"}
+
+
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("audit",),
+        ("refine", "--out", "o.jsonl"),
+        ("validate", "--out", "o.jsonl"),
+        ("generate", "triples", "--out", "o.jsonl"),
+    ],
+)
+def test_a_null_among_negatives_stops_no_run_that_skips_such_rows(
+    run: Run, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    """One null or broken negative among 100,000 stopped them, and nothing could be done but to mend the file."""
+    rows = [{**NEGATIVE, "image": f"{n}.jpg"} for n in range(30)]
+    path = lines(tmp_path / "n.jsonl", *rows, {**NEGATIVE, "negative": None}, 7)
+    stopped = run(*verb, path, ok=False)
+    assert stopped.returncode == 1
+    assert "n.jsonl:31: no negative (negative is empty)" in stopped.stderr
+    assert stopped.stderr.endswith("To set such rows aside: --on-error skip.\n")
+    assert not (tmp_path / "o.jsonl").exists()
+    told = run(*verb, path, "--on-error", "skip", ok=False)
+    assert told.returncode in {0, 3}  # 3: of so few rows refine holds none
+    assert "Skipped: 2 rows (empty_negative 1, wrong_type 1)" in told.stdout
+    counted = json.loads(run(*verb, path, "--on-error", "skip", "--json", ok=False).stdout)
+    assert (counted["broken"], counted["broken_captions"]) == ({"empty_negative": 1, "wrong_type": 1}, {})
+    if "--out" in verb:
+        assert len((tmp_path / "o.jsonl").read_text().splitlines()) == 30
+
+
+def test_decisions_of_reviewers_count_a_broken_row_once(run: Run, tmp_path: Path) -> None:
+    lines(tmp_path / "n.jsonl", *({**NEGATIVE, "id": str(n), "image": f"{n}.jpg"} for n in range(30)), 7)
+    (tmp_path / "d.jsonl").write_text("")
+    asked = ("refine", "n.jsonl", "--out", "o.jsonl", "--decisions", "d.jsonl", "--on-error", "skip", "--json")
+    assert json.loads(run(*asked, ok=False).stdout)["broken"] == {"wrong_type": 1}
+
+
 @pytest.mark.parametrize("verb", [("retrieve", "--index", "index", "--out", "h.jsonl"), ("index", "check", "index")])
 def test_no_option_is_named_that_the_command_does_not_have(
     run: Run, index: Path, tmp_path: Path, verb: tuple[str, ...]

@@ -136,6 +136,20 @@ def cut_first_header(length: int) -> Callable[[Path], Path]:
     return make
 
 
+def tables(cut: Callable[[bytes], bytes]) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        pool = folder / "pool"
+        pool.mkdir()
+        for name in "012":
+            texts = [f"{'good' if name != '1' else 'maybe'} {name} {row}" for row in range(200)]
+            pl.DataFrame({"caption": texts}).write_parquet(pool / f"{name}.parquet", row_group_size=50)
+        torn = pool / "1.parquet"
+        torn.write_bytes(cut(torn.read_bytes()))
+        return pool
+
+    return make
+
+
 def missing_image(folder: Path) -> Path:
     (folder / "a.jpg").write_bytes(picture())
     rows = [{"image": name, "caption": name} for name in ("a.jpg", "b.jpg", "./a.jpg")]
@@ -251,6 +265,9 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a tar cut inside a header": (cut_header, "truncated_tar", "pool.tar"),
     "a shard cut inside its first header": (cut_first_header(100), "truncated_tar", "shards/0.tar"),
     "an empty shard": (cut_first_header(0), "truncated_tar", "shards/0.tar"),
+    "a table whose end is missing": (tables(lambda data: data[:-50]), "broken_parquet", "pool/1.parquet"),
+    "an empty table": (tables(lambda _: b""), "broken_parquet", "pool/1.parquet"),
+    "a table of another kind": (tables(lambda _: b"id,caption\n1,a dog\n"), "broken_parquet", "pool/1.parquet"),
     "a damaged tar header": (damaged_tar, "broken_tar", "pool.tar"),
     "zeros in the middle of a tar": (zeroed_tar, "broken_tar", "pool.tar"),
     "a COCO caption of an unknown image": (
@@ -285,6 +302,29 @@ def test_blanks_around_the_names_of_columns_are_not_seen(tmp_path: Path) -> None
     assert (pair.source_id, pair.caption, pair.width) == ("7", " a dog", 8)
 
 
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_a_column_with_blanks_around_its_name_is_found_and_can_be_named(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"pool.{ending}"
+    frame = pl.DataFrame({"number ": ["7"], " caption": [" a dog"], " words ": ["a cat"]})
+    frame.write_parquet(path) if ending == "parquet" else frame.write_ndjson(path)
+
+    def read(**columns: str) -> Pair:
+        (pair,) = (p for b in read_pairs(ReadOptions(str(path), columns=columns, verify_images="off")) for p in b.pairs)
+        return pair
+
+    assert (read().caption, json.loads(read().meta)) == (" a dog", {"number ": "7", " words ": "a cat"})
+    named = read(key="number", caption="words")
+    assert (named.source_id, named.caption, json.loads(named.meta)) == ("7", "a cat", {" caption": " a dog"})
+    assert read(caption=" words ").caption == "a cat"  # as it stands there, from a config
+
+
+def test_a_name_without_blanks_goes_before_the_same_with_them(tmp_path: Path) -> None:
+    path = tmp_path / "pool.parquet"
+    pl.DataFrame({" caption": ["a cat"], "caption": ["a dog"]}).write_parquet(path)
+    for columns, said in (({}, "a dog"), ({"caption": "caption"}, "a dog"), ({"caption": " caption"}, "a cat")):
+        assert [pair.caption for pair in read_all(path, columns=columns)[0]] == [said]
+
+
 def test_a_quoted_field_of_a_tsv_may_hold_line_ends_and_tabs_that_make_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "pool.tsv"
     path.write_text('id\tcaption\turl\n1\t"a dog\non a bed"\tx\n2\t"a\tcat"\ty\n')
@@ -301,6 +341,34 @@ def test_under_stop_a_flaw_is_one_line_with_place_and_mend(tmp_path: Path, flaw:
     assert caught.value.what.startswith(f"{reason}: ")
     assert caught.value.mend.startswith(REASONS[reason])
     assert "\n" not in str(caught.value)
+
+
+def test_a_torn_first_table_does_not_decide_what_columns_there_are(tmp_path: Path) -> None:
+    folder = tmp_path / "pool"
+    folder.mkdir()
+    (folder / "0.parquet").write_bytes(b"PAR1")
+    pl.DataFrame({"words": ["a dog"], "number": [7]}).write_parquet(folder / "1.parquet")
+    pairs, rejects = read_all(folder, columns={"caption": "words", "key": "number"})
+    assert [(pair.caption, pair.source_id) for pair in pairs] == [("a dog", "7")]
+    assert [reject.place for reject in rejects] == [f"{folder}/0.parquet"]
+    with pytest.raises(InputError, match=r"0\.parquet: no row makes a pair \(broken_parquet 1\)"):
+        read_all(folder / "0.parquet", columns={"caption": "words"})
+
+
+def test_a_table_damaged_in_its_middle_gives_the_rows_before_and_tells_how_many(tmp_path: Path) -> None:
+    from pyarrow import parquet as files
+
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"caption": [f"good {row}" for row in range(10_000)]}).write_parquet(path, row_group_size=5000)
+    second = files.read_metadata(path).row_group(1).column(0)
+    data = bytearray(path.read_bytes())
+    start = second.dictionary_page_offset or second.data_page_offset
+    data[start : start + second.total_compressed_size] = b"\x99" * second.total_compressed_size
+    path.write_bytes(data)
+    pairs, (flaw,) = read_all(path)
+    assert (flaw.reason, flaw.place) == ("broken_parquet", f"{path}:row {len(pairs) + 1}")
+    assert flaw.detail.endswith(f"; {len(pairs):,} of 10,000 rows were read")
+    assert 0 < len(pairs) <= 5000
 
 
 def test_a_tar_joined_to_another_is_told_since_its_members_cannot_be_seen(tmp_path: Path) -> None:

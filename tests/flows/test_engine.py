@@ -1,7 +1,9 @@
 """What the engine promises about its processes: none is in the way when a build is ended, and none stays."""
 
+import contextlib
 import os
 import signal
+import sqlite3
 import time
 import urllib.request
 from concurrent.futures.process import BrokenProcessPool
@@ -14,7 +16,7 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
-from pairwright.flows.prefect_server import _running
+from pairwright.flows.prefect_server import _running, server_of_our_own
 from pairwright.flows.progress import Silence
 
 
@@ -56,6 +58,49 @@ def test_a_server_of_our_own_does_not_hear_the_ctrl_c_of_a_terminal_and_ends_wit
         raise ZeroDivisionError
     with pytest.raises(URLError):
         urllib.request.urlopen(f"{url}/health")  # noqa: S310 - loopback
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import no_such_module", "(exit 1): ModuleNotFoundError: No module named 'no_such_module'. All that it says"),
+        ("import sys; print('x' * 10**6, file=sys.stderr); sys.exit('no more room')", "(exit 1): no more room. All"),
+        (
+            "raise OSError(\"Can't locate revision identified by 'f'\")",
+            "identified by 'f'. A newer Prefect has changed its",
+        ),
+        ("import sys; sys.exit(7)", "(exit 7). All that it says: prefect server start. Or build with --no-prefect."),
+    ],
+)
+def test_a_server_that_ends_at_once_is_told_with_what_it_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
+) -> None:
+    (tmp_path / "a_server.py").write_text(code)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(PairwrightError) as told, _running(["a_server"], 0, {}):
+        pass
+    assert said in str(told.value)
+    assert len(str(told.value)) < 600
+
+
+@pytest.mark.slow
+def test_a_database_that_a_newer_prefect_has_changed_is_told_with_how_to_mend_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
+    monkeypatch.delenv("PREFECT_API_DATABASE_CONNECTION_URL", raising=False)
+    with contextlib.closing(sqlite3.connect(tmp_path / "prefect.db")) as database:
+        database.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+        database.execute("INSERT INTO alembic_version VALUES ('ffffffffffff')")
+        database.commit()
+    with pytest.raises(PairwrightError) as told, server_of_our_own(0):
+        pass
+    for part in (
+        "Can't locate revision identified by 'ffffffffffff'",
+        f"PREFECT_HOME (now {tmp_path})",
+        "--no-prefect",
+    ):
+        assert part in str(told.value)
 
 
 class Ended(Silence):

@@ -187,6 +187,17 @@ def test_broken_rows_stop_the_run_with_their_place_or_are_counted(tmp_path: Path
     assert broken == {"broken_row": 2}
 
 
+def test_broken_negatives_are_skipped_where_that_is_asked_also_in_the_first_row(tmp_path: Path) -> None:
+    path = tmp_path / "negatives.jsonl"
+    path.write_text('7\n{"caption": "a dog", "negative": "a cat"}\n{"caption": "a dog", "negative": null}\n')
+    with pytest.raises(InputError, match=r"negatives\.jsonl:1: int instead of an object"):
+        list(read_items(open_task("itm"), TaskInput(str(path)), Counter()))
+    broken: Counter[str] = Counter()
+    items = list(read_items(open_task("itm"), TaskInput(str(path), on_error="skip"), broken))
+    assert len(items) == 2  # what is true of the image, and what is not
+    assert broken == {"wrong_type": 1, "empty_negative": 1}
+
+
 def test_columns_are_the_user_s(tmp_path: Path) -> None:
     rows = write_rows(
         tmp_path / "rows.jsonl", [{"a": "A dog.", "b": "It runs.", "premise": "no", "y": "neutral", "label": 0}]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 import typer
 
 from pairwright.cli.console import Progress, columns, duration, far, note
+from pairwright.cli.stopping import goes_on_later
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Asked:
         """
         from pairwright.flows.llm import CACHE, Asking
 
+        goes_on_later()
         cache = Path(self.cache) if self.cache else out.parent / CACHE
         return Asking(self.section(), cache, self.retry_failed, seed)
 

@@ -9,7 +9,8 @@ from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.reading import JsonOption, SeedOption
+from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
+from pairwright.cli.stopping import writes_at_its_end
 
 if TYPE_CHECKING:
     from pairwright.filters.audit.verdict import Audit
@@ -32,6 +33,7 @@ def audit(
         float, typer.Option("--max", min=0.5, max=1.0, help="Accuracy that an attack may have; above it: exit 3.")
     ] = 0.55,
     report: Annotated[Path | None, typer.Option("--report", help="Page to write: .html with figures, or .md.")] = None,
+    on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,
     asked: Asked,
@@ -51,12 +53,15 @@ def audit(
     from pairwright.datasets.atomic import write_text
     from pairwright.datasets.errors import UsageError
     from pairwright.filters.audit.page import as_html, as_markdown
+    from pairwright.filters.screening import Screening
     from pairwright.flows.auditing import AuditRequest, audit_rows, rows_to_audit
 
     if report is not None and report.suffix not in {".html", ".md"}:
         raise UsageError(f"{report}: the page ends in .html or .md.")
+    writes_at_its_end()
     added = Also.of(also, asked)
-    frame, left_out = rows_to_audit(input_)
+    screening = Screening(on_error)
+    frame, left_out = rows_to_audit(input_, screening)
     if left_out:
         note(f"{left_out:,} {'row' if left_out == 1 else 'rows'} came in rejected; no attack is on those.")
     tell_replaced(None if asked.only_told else report)
@@ -68,10 +73,19 @@ def audit(
         write_text(
             report, as_markdown(found, input_.name) if report.suffix == ".md" else as_html(found, input_.name, gaps)
         )
-    result: dict[str, Any] = {**found.as_json(), "left_out": left_out, **({"report": str(report)} if report else {})}
+    result: dict[str, Any] = {
+        **found.as_json(),
+        "left_out": left_out,
+        **screening.skipped.as_json(),
+        **({"report": str(report)} if report else {}),
+    }
     if also_by.bill:
         result["llm"] = also_by.bill
-    emit(result, [*_lines(found, report), *(bill_lines(result) if also_by.bill else [])], as_json=as_json)
+    emit(
+        result,
+        [*_lines(found, report), *skipped_lines(result), *(bill_lines(result) if also_by.bill else [])],
+        as_json=as_json,
+    )
     if found.verdict == "hackable":
         raise typer.Exit(3)
 

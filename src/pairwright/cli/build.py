@@ -10,6 +10,7 @@ from pairwright.cli.console import BuildProgress, columns, emit, note
 from pairwright.cli.generated import limit_lines
 from pairwright.cli.plan import plan
 from pairwright.cli.reading import JsonOption
+from pairwright.cli.stopping import goes_on_later
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def build(
     progress.note(f"Building {loaded.name} in {folder}{starting(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
 
+    goes_on_later()
     scope = Scope(only, begin)
     manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed, scope=scope)
     if only:

@@ -8,6 +8,7 @@ import typer
 from pairwright.cli.build import build_lines, build_result, starting
 from pairwright.cli.console import BuildProgress, columns, emit
 from pairwright.cli.reading import JsonOption, SeedOption
+from pairwright.cli.stopping import goes_on_later
 
 
 def demo(
@@ -30,6 +31,7 @@ def demo(
     from pairwright.flows.demo import demo_config, write_demo_corpus
     from pairwright.flows.lock import claim
 
+    goes_on_later()
     corpus = out.resolve() / "corpus"
     progress = BuildProgress()
     progress.note(f"Drawing {pairs:,} scenes in {out / 'corpus'} ...")

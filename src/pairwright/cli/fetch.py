@@ -15,6 +15,7 @@ from pairwright.cli.reading import (
     OnErrorOption,
     text_options,
 )
+from pairwright.cli.stopping import goes_on_later
 
 
 def fetch(
@@ -105,6 +106,7 @@ def fetch(
         user_agent=user_agent,
     )
     reading = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
+    goes_on_later()
     progress = Progress()
     result = fetch_images(read_pairs(reading), out, options, progress, exclusion_of(exclude)).as_json()
     progress.end()

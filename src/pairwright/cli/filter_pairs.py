@@ -19,6 +19,7 @@ from pairwright.cli.reading import (
     SeedOption,
     columns_option,
 )
+from pairwright.cli.stopping import writes_at_its_end
 from pairwright.datasets.skipped import Skipped
 
 OFF = "off"
@@ -92,6 +93,7 @@ def filter_pairs(
     )
     request.check()
     tell_replaced(out, request.rejected)
+    writes_at_its_end()
     progress = Progress()
     result = run_filters(request, progress)
     progress.end()

@@ -37,6 +37,7 @@ from pairwright.cli.reading import (
     SeedOption,
     text_options,
 )
+from pairwright.cli.stopping import writes_at_its_end
 from pairwright.cli.talk_options import counts_option
 from pairwright.cli.triples import triples
 from pairwright.datasets.choices import refuse_unknown, repeated
@@ -322,6 +323,7 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
         _ask(request, asked, as_json=as_json)
         return
     asked.refuse(f"with --method {method}")
+    writes_at_its_end()
     from pairwright.flows.generating import run_generator
 
     tell_replaced(request.out, reads=(request.read.input, request.pool))

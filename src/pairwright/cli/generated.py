@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pairwright.cli.console import columns
-from pairwright.datasets.skipped import told_of
+from pairwright.cli.reading import skipped_lines
 
 _WIDTH = 80
 _GAP = "  "
@@ -25,7 +25,7 @@ def result_lines(result: Mapping[str, Any]) -> list[str]:
         *_with_gap(limit_lines(result["limits"])),
         *_words(kept),
         *_places(kept),
-        *_skipped(result),
+        *skipped_lines(result),
         f"{counted(result['captions'], 'caption')} in {result['seconds']} s -> {result['out']}",
     ]
 
@@ -33,12 +33,6 @@ def result_lines(result: Mapping[str, Any]) -> list[str]:
 def counted(number: int, what: str) -> str:
     """Return ``1 caption``, ``2,000 captions``."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
-def _skipped(result: Mapping[str, Any]) -> list[str]:
-    """Return a line about what was skipped of the input, if anything: rows, and single captions of rows."""
-    told = told_of(result)
-    return [f"Skipped: {told}"] if told else []
 
 
 def _types(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str]:

@@ -35,6 +35,7 @@ from pairwright.cli import (
     retrieve,
     review,
     serve,
+    stopping,
     train,
     validate,
     verify,
@@ -93,23 +94,20 @@ def _options(
     pass
 
 
-_INTERRUPTED = 130  # what Typer makes of Ctrl-C
-_STOPPED = "stopped. What is done is kept: start the same command again to go on."
-
-
 def run() -> None:
-    """Run the command line: exit 0 done, 1 failed, 2 wrong usage, 3 done but below the asked quality."""
+    """Run the command line: exit 0 done, 1 failed, 2 wrong usage, 3 done but below the asked quality, 130 and 143 stopped."""
     _tolerate_narrow_terminals()
     try:
-        app()
+        with stopping.of_a_command():
+            app()
     except PairwrightError as error:
         _fail(str(error), error.exit_code)
     except SystemExit as end:
-        if end.code == _INTERRUPTED:
-            _fail(_STOPPED, _INTERRUPTED)
+        if end.code == stopping.INTERRUPTED:  # what Typer makes of Ctrl-C
+            _fail(stopping.told(), stopping.exit_code())
         raise
     except KeyboardInterrupt:  # while Typer itself makes ready
-        _fail(_STOPPED, _INTERRUPTED)
+        _fail(stopping.told(), stopping.exit_code())
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is wrong. Closing stdout must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

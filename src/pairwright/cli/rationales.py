@@ -32,6 +32,7 @@ from pairwright.cli.reading import (
     SeedOption,
     columns_option,
 )
+from pairwright.cli.stopping import writes_at_its_end
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def rationales(
     if label_given or samples > 1 or reading.given:
         raise UsageError(f"--label-given, --samples, {READING} do nothing with {_IMPORT}. Leave them out.")
     tell_replaced(out)
+    writes_at_its_end()
     result = import_rationales(request, outputs)
     emit(result, _lines(result), as_json=as_json)
 

@@ -1,7 +1,7 @@
 """What commands that read pairs have in common: --columns, --on-error, and a pool of captions."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -68,6 +68,14 @@ def text_options(
         instances=instances,
         verify_images="off",
     )
+
+
+def skipped_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return a line about what was skipped of the input, if anything: rows, and single captions of rows."""
+    from pairwright.datasets.skipped import told_of
+
+    told = told_of(result)
+    return [f"Skipped: {told}"] if told else []
 
 
 def batches(options: "ReadOptions") -> Iterator["Batch"]:

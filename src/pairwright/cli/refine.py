@@ -9,12 +9,14 @@ from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.reading import JsonOption, SeedOption
+from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
+from pairwright.cli.stopping import writes_at_its_end
 
 if TYPE_CHECKING:
     import polars as pl
 
     from pairwright.filters.scorers import Corpus
+    from pairwright.filters.screening import Screening
 
 _FEW = 1_000
 
@@ -66,6 +68,7 @@ def refine(
     ] = False,
     cells: Annotated[int, typer.Option("--cells", min=2, max=1000, help="K of the K x K grid of --reference.")] = 100,
     only_kept: Annotated[bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT.")] = False,
+    on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,
     asked: Asked,
@@ -85,19 +88,20 @@ def refine(
     from pairwright.filters.format import tidied
     from pairwright.filters.general import GeneralOptions
     from pairwright.filters.refinement import RefineOptions
+    from pairwright.filters.screening import Screening
     from pairwright.flows.annotation_files import refuse_no_rows
     from pairwright.flows.overwriting import refuse_overwriting
     from pairwright.flows.reusing import with_reused
 
+    writes_at_its_end()
     choose = mend in {"choose", "both"}
     if reference and choose:
         raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --mend choose.")
     added = Also.of(also, asked)
     refuse_overwriting(out, str(input_), corpus, *([str(decisions)] if decisions else []))
     tell_replaced(None if asked.only_told else out)
-    frame = read_candidates(input_)
-    if decisions is not None:
-        frame = _decided(input_, decisions)
+    screening = Screening(on_error)
+    frame = read_candidates(input_, screening) if decisions is None else _decided(input_, decisions, screening)
     refuse_no_rows(input_, frame.height)
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
         note(f"{shuffled:,} SHUFFLE rows are for training only: rejected as {FOR_TRAINING}.")
@@ -125,8 +129,15 @@ def refine(
             f"{rows.filter(reason=NOT_CHOSEN).height:,} rows are {NOT_CHOSEN}: another speaks for their caption and type."
         )
     write_candidates(rows, out, only_kept=only_kept)
-    result: dict[str, Any] = {**outcome.as_json(), **({"llm": found.bill} if found.bill else {}), "out": str(out)}
-    emit(result, [*_lines(result), *(bill_lines(result) if found.bill else [])], as_json=as_json)
+    result: dict[str, Any] = {
+        **outcome.as_json(),
+        **screening.skipped.as_json(),
+        **({"llm": found.bill} if found.bill else {}),
+        "out": str(out),
+    }
+    emit(
+        result, [*_lines(result), *skipped_lines(result), *(bill_lines(result) if found.bill else [])], as_json=as_json
+    )
     _note_outcome(result, outcome.advice)
     missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
     if not result["kept"] or not outcome.holds or missed:
@@ -148,7 +159,7 @@ def _corpus(corpus: str, frame: "pl.DataFrame") -> "Corpus":
     return pool
 
 
-def _decided(path: Path, decisions: Path) -> "pl.DataFrame":
+def _decided(path: Path, decisions: Path, screening: "Screening") -> "pl.DataFrame":
     """Return the rows of a file as reviewers decided on them (``pairwright review --apply``)."""
     from pairwright.cli.review import tell_uncounted
     from pairwright.filters.review.applying import apply_to_rows, counted, outcomes
@@ -156,7 +167,7 @@ def _decided(path: Path, decisions: Path) -> "pl.DataFrame":
     from pairwright.filters.review.rows import read_rows
     from pairwright.filters.review.verdicts import judge
 
-    rows = read_rows(path)
+    rows = read_rows(path, screening=screening)
     judged = judge(rows.frame, read_decisions(decisions))
     tell_uncounted(judged.uncounted)
     found = outcomes(rows, judged)

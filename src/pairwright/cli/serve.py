@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from pairwright.cli.console import note
+from pairwright.cli.stopping import goes_on_later
 from pairwright.datasets.errors import UsageError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -47,6 +48,7 @@ def serve(
     from pairwright.flows.serving import serve as run
 
     timetable = Timetable(cron=cron, interval=_seconds(interval) if interval else 0.0, timezone=timezone, late=late)
+    goes_on_later()
     folder = out or Path("build") / load_config(config).name
     run(Served(config, folder, workers, incremental), timetable, port=port, told=note)
 

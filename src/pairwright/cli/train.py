@@ -9,6 +9,7 @@ import typer
 from pairwright.cli.console import Progress, duration, emit, note
 from pairwright.cli.hub import told_of_hub
 from pairwright.cli.reading import JsonOption
+from pairwright.cli.stopping import goes_on_later
 from pairwright.datasets.errors import MissingResource
 
 if TYPE_CHECKING:
@@ -66,23 +67,20 @@ def train(
     told_of_hub([model])
     logging.disable_progress_bar()  # of loading weights, which takes a moment
     console = Progress()
-    try:
-        report = run(
-            Run(
-                settings,
-                data,
-                model,
-                out,
-                validation,
-                resume,
-                tensorboard,
-                lambda row: console.note(_said(row)),
-                console.note,
-            )
+    goes_on_later("--resume goes on from the newest checkpoint")
+    report = run(
+        Run(
+            settings,
+            data,
+            model,
+            out,
+            validation,
+            resume,
+            tensorboard,
+            lambda row: console.note(_said(row)),
+            console.note,
         )
-    except KeyboardInterrupt:
-        note("--resume goes on from the newest checkpoint.")
-        raise
+    )
     if report.main:
         if report.cut:
             note(f"{report.cut:,} texts were longer than the model reads, and lost their end (counted in each epoch).")

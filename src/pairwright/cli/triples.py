@@ -9,7 +9,8 @@ import typer
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.reading import JsonOption, SeedOption
+from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
+from pairwright.cli.stopping import writes_at_its_end
 
 if TYPE_CHECKING:
     from pairwright.flows.triples import TripleRequest
@@ -35,6 +36,7 @@ def triples(
     pool: Annotated[
         str, typer.Option("--pool", help="Captions that tell which words are used; INPUT's own when left out.")
     ] = "",
+    on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,
     asked: Asked,
@@ -51,11 +53,12 @@ def triples(
     """
     from pairwright.flows.triples import TripleRequest, run_by_rules
 
-    request = TripleRequest(input_, out, pool, any_type, as_given, seed)
+    request = TripleRequest(input_, out, pool, any_type, as_given, seed, on_error)
     if method == "llm":
         _ask(request, asked, as_json=as_json)
         return
     asked.refuse("with --method rules")
+    writes_at_its_end()
     tell_replaced(out, reads=(str(input_), pool))
     _tell(run_by_rules(request, note), method, as_json=as_json)
 
@@ -101,6 +104,7 @@ def _lines(result: Mapping[str, Any]) -> list[str]:
         *columns(table, indent=""),
         "",
         *told,
+        *skipped_lines(result),
         f"{result['kept']:,} of {result['rows']:,} rows in {result['seconds']} s -> {result['out']}",
     ]
 

@@ -9,7 +9,8 @@ import typer
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.reading import JsonOption, SeedOption, columns_option
+from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, columns_option, skipped_lines
+from pairwright.cli.stopping import writes_at_its_end
 
 
 @may_ask_a_model
@@ -44,6 +45,7 @@ def validate(
         bool, typer.Option("--keep-undecided", help="With --by llm: keep rows whose two answers do not agree.")
     ] = False,
     only_kept: Annotated[bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT.")] = False,
+    on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,
     asked: Asked,
@@ -64,6 +66,7 @@ def validate(
     from pairwright.flows.validating import ValidationRequest, plan_validation, witnesses_of
     from pairwright.flows.validating import validate as run
 
+    writes_at_its_end()
     witnesses = witnesses_of(by)
     if "clip" not in witnesses and (clip_model or device or margin is not None):
         raise UsageError("--clip-model, --device and --margin do nothing without --by clip.")
@@ -90,6 +93,7 @@ def validate(
         keep_undecided,
         only_kept,
         seed,
+        on_error,
     )
     asking = asked.asking(out, seed) if "llm" in witnesses else None
     if asking is not None and asked.batch_cancel:
@@ -121,6 +125,7 @@ def _lines(result: Mapping[str, Any]) -> list[str]:
         *columns(types, indent=""),
         "",
         *bill,
+        *skipped_lines(result),
         f"{result['kept']:,} of {result['in']:,} rows kept in {result['seconds']} s -> {result['out']}",
     ]
 
