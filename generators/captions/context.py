@@ -27,6 +27,11 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _COLOUR_WORDS = frozenset(word for words in COLOUR.values() for word in words)
 _BE = frozenset({"is", "are", "was", "were", "looks", "look"})
 _REACH = 4  # words before a noun in which its adjectives stand
+_HELD = 7  # words after what holds a thing, within which it is said to
+_HOLDING = word_set(
+    "with has have having full filled holding holds held containing contains carrying carries topped covered loaded packed "
+    "surrounded ridden"
+)
 # In a caption that has one of these, something may be there more often than once, whatever it is called.
 _OF_SEVERAL = word_set(
     "several many multiple numerous various few group groups herd herds flock flocks crowd crowds crowded bunch bunches "
@@ -108,11 +113,17 @@ class ImageWords:
         said = [each for each in wordings_like(wording) if self.has(each)]
         if not said:
             return False
-        names = {form for word in loosely_same(noun) for form in (word, plural_of(word))}
+        names = _called(noun)
         lines = (self.own, *self.others)
         if wording in said and any(_holds(words, wording) and not names.isdisjoint(words) for words in lines):
             return True
         return any(_stands_after(words, each, names) for each in said if each != wording for words in lines)
+
+    def holds(self, holder: str, thing: str) -> bool:
+        """Whether another caption tells the other way round of what is in or on a thing: "a vase full of flowers"."""
+        if not self.others or _HOLDING.isdisjoint(self.all):
+            return False
+        return any(_is_held(words, _called(holder), _called(thing)) for words in self.others)
 
     def speaks_of(self, noun: str) -> bool:
         """Whether the noun, its plural, or a word that captions use for the same occurs; of a compound, its head."""
@@ -191,6 +202,22 @@ def _plurals(noun: str) -> frozenset[str]:
     return frozenset(plural_of(word.rpartition(" ")[2]) for word in loosely_same(noun) | loosely_same(head))
 
 
+@lru_cache(maxsize=20_000)
+def _called(noun: str) -> frozenset[str]:
+    """Return the words by which captions may call a thing, and their plurals."""
+    return frozenset(form for word in loosely_same(noun) for form in (word, plural_of(word)))
+
+
+def _is_held(words: tuple[str, ...], holders: frozenset[str], things: frozenset[str]) -> bool:
+    """Whether a holder is soon followed by a word for holding, and that by one of the things."""
+    if holders.isdisjoint(words) or things.isdisjoint(words):
+        return False
+    after = (words[at + 1 : at + 1 + _HELD] for at, word in enumerate(words) if word in holders)
+    return any(
+        word in _HOLDING and not things.isdisjoint(rest[at + 1 :]) for rest in after for at, word in enumerate(rest)
+    )
+
+
 def _is_told(words: tuple[str, ...], adjectives: frozenset[str], nouns: set[str]) -> bool:
     """Whether one of the nouns is said to be one of the adjectives: "the dog is | black"."""
     if adjectives.isdisjoint(words):
@@ -203,7 +230,7 @@ def _holds(words: tuple[str, ...], wording: str) -> bool:
     return f" {wording} " in f" {' '.join(words)} "
 
 
-def _stands_after(words: tuple[str, ...], wording: str, nouns: set[str]) -> bool:
+def _stands_after(words: tuple[str, ...], wording: str, nouns: frozenset[str]) -> bool:
     """Whether one of the nouns stands shortly after a wording, of one word or several."""
     if nouns.isdisjoint(words) or not _holds(words, wording):
         return False

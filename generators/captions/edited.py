@@ -16,6 +16,7 @@ from pairwright.generators.edits import Change, cuts_one_of, rewrite
 
 BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
 _DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
+_DOUBLED = re.compile(r"\b([a-z]+),? \1\b", re.IGNORECASE)  # "a sofa, couch" would become "a sofa, sofa"
 
 
 _RANK = {reason: rank for rank, reason in enumerate(REASONS)}
@@ -50,7 +51,7 @@ def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -
         text, edits = rewrite(source, outcome)
         if text == source:
             reason = _nearer(reason, "identical")
-        elif _DOUBLE_GENITIVE.search(text) and not _DOUBLE_GENITIVE.search(source):
+        elif any(slip.search(text) and not slip.search(source) for slip in (_DOUBLE_GENITIVE, _DOUBLED)):
             reason = _nearer(reason, "not_grammatical")
         elif text in taken:
             reason = _nearer(reason, "duplicate")

@@ -47,7 +47,7 @@ _TOKEN = re.compile(
 _MEMBER = re.compile(
     r'\s*+"(?P<name>\w{1,40})"\s*+:\s*+"(?P<text>[^"\\\n]{0,1000})"\s*+,'
 )  # the comma says that it is whole
-_BROKEN = re.compile(r"[\"'“”„/]|-?[\w.]*+\Z")  # a token that would go on, were there more text
+_BROKEN = re.compile(r"[\"'“”„/]|-?[\w.]*+(?:(?<=[eE])[+-])?\Z")  # a token that would go on, were there more text
 _WORDS = {
     "true": b"true",
     "false": b"false",

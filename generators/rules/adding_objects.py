@@ -51,6 +51,8 @@ _HOLDING = word_set(
     "bus car truck van train boat carriage wagon cart trailer motorcycle sandwich salad coffee cup bathtub fireplace"
 )
 _NOTICED = frozenset(ADDABLE)
+# A caption that says so would be contradicted by somebody who is there as well.
+_NOBODY_ELSE = word_set("alone lone lonely solitary empty deserted vacant abandoned nobody")
 
 
 def add_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
@@ -181,8 +183,10 @@ def _not_in_view(caption: Caption, candidates: Candidates, true: str, rng: Draws
 def _absent(caption: Caption, candidates: Candidates, nouns: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield those of the things that are not there and would fit; a reason where one would not."""
     figures, drawn = not FIGURES.isdisjoint(caption.contents), is_drawn(caption)
-    implied = Implied(caption, candidates)
+    implied, nobody_else = Implied(caption, candidates), not _NOBODY_ELSE.isdisjoint(caption.lower)
     for noun in nouns:
+        if nobody_else and candidates.things.is_alive(noun):
+            continue
         if noun in FIGURES and not figures:
             continue
         if not ((noun in FIGURES and drawn) or candidates.company.goes_along(noun, caption.company)):

@@ -162,7 +162,7 @@ def _is_had(caption: Caption, at: int, size: int) -> bool:
 
 def _all_of(caption: Caption, thing: NounPhrase, changes: tuple[Change, ...], *, any_of_it: bool = False) -> Outcome:
     """Return the changes, or why they are not to be made: "any" goes with no "and a", and what is gone may be gone."""
-    if any_of_it and len(changes) == 1 and _goes_on_with_one(caption, thing):
+    if any_of_it and (_counts_on(caption, thing) or (len(changes) == 1 and _goes_on_with_one(caption, thing))):
         return "not_grammatical"
     return "true_of_image" if caption.words.has_any(_GONE) else changes
 
@@ -246,6 +246,12 @@ def _with_or(caption: Caption, candidates: Candidates, thing: NounPhrase, at: in
 def _goes_on_with_one(caption: Caption, thing: NounPhrase) -> bool:
     """Whether "any" would not go with what follows: "without any chairs | and a lamp"."""
     return caption.word(thing.end) == "and" and caption.word(thing.end + 1) in {"a", "an", "one", "and"}
+
+
+def _counts_on(caption: Caption, thing: NounPhrase) -> bool:
+    """Whether a list goes on with what is counted: "without any cars | , 5 dogs or trucks"."""
+    following = caption.starting_at(thing.end + 1) if caption.word(thing.end) == "," else None
+    return following is not None and following.start in {following.count, following.determiner}
 
 
 def _stands_alone(caption: Caption, phrase: NounPhrase) -> bool:

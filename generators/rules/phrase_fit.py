@@ -54,6 +54,11 @@ def _is_held(caption: Caption, after: NounPhrase | None) -> bool:
     )
 
 
+def _is_in_colours(caption: Caption, at: int) -> bool:
+    """Whether a colour stands for clothes: "dressed in | black | riding a wave"."""
+    return is_colour(caption.word(at)) and (caption.starting_at(at) is None or caption.word(at + 1).endswith("ing"))
+
+
 def suits(caption: Caption, candidates: Candidates, slot: RelationSlot, verb: str, form: str) -> bool:
     """Whether the pool knows a phrase of such a doer, and finds it sensible beside the rest."""
     after, doer, old = caption.starting_at(slot.end), slot.doer, caption.lemmas[slot.start]
@@ -67,7 +72,7 @@ def suits(caption: Caption, candidates: Candidates, slot: RelationSlot, verb: st
         and (verb not in ON_FOOT or not (is_carried(caption) or keeps_still(caption, slot.start)))
         and (verb != "fly" or who not in PEOPLE)
         and (verb not in RIDING or AFOOT.isdisjoint(caption.lemmas[slot.end :]))
-        and not (form.endswith((" for", " at")) and is_colour(noun))
+        and not (form.endswith((" for", " at")) and (is_colour(noun) or _is_in_colours(caption, slot.end)))
         and not (form.endswith(" at") and noun in RAILS)
         and not (form.endswith(" for") and (noun in _LIMBS or _goes_on(caption, after)))
         and (verb not in STANDING or beyond not in WAYS)

@@ -109,6 +109,7 @@ _LARGER = SURROUNDINGS | word_set(
 )
 _LIMBS = word_set("arm hand leg lap head back shoulder neck face foot knee wrist chest")  # nothing is under his arm
 _OUTDOORS = word_set("outside outdoors outdoor")
+_FLAT = frozenset({"bench", "stool"})  # "a bicycle parked in a bench"
 _LARGE_BEASTS = word_set("zebra giraffe elephant horse cow bull sheep camel donkey pony rhino buffalo bison moose ox")
 _CLIMBED = word_set("fence tree pole post wall bush")
 
@@ -244,7 +245,8 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
             continue
         doubted = before is not None and place_in_doubt(caption.words, caption.head(before), new, noun)
         said = (new in opposites and caption.words.has(new)) or caption.words.said_of(new, noun)
-        if not doubted and not said:
+        holds = before is not None and new in IN | _ON and caption.words.holds(noun, caption.head(before))
+        if not (doubted or said or holds):
             return (caption.change(slot.start, slot.end, new),)
         reason = "true_of_image"
     return reason
@@ -280,7 +282,12 @@ def _holds_nothing(caption: Caption, candidates: Candidates, after: NounPhrase) 
         noun in FOODS or candidates.things.is_of(noun, "food")
     )  # "a cup in a doughnut"
     lives = candidates.things.is_alive(noun) and noun not in GATHERINGS
-    return eaten or lives or any(caption.head(each) == noun for each in caption.phrases if each.end <= after.start)
+    return (
+        eaten
+        or lives
+        or noun in _FLAT
+        or any(caption.head(each) == noun for each in caption.phrases if each.end <= after.start)
+    )
 
 
 def _other_places(caption: Caption, wording: str, after: NounPhrase) -> tuple[str, ...]:

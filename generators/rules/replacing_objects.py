@@ -26,6 +26,7 @@ _BARE_PLURALS = frozenset({"giraffe", "zebra", "elephant", "buffalo", "bison", "
 _HERDS = frozenset({"herd", "group", "couple", "pair", "bunch", "flock", "pack", "lot", "number", "family", "crowd"})
 _NAMING = frozenset({"stuffed", "hot", "live", "teddy", "half", "double"})
 _OTHER = frozenset({"another", "other"})
+_NAMING_VERBS = frozenset({"named", "called"})  # "a cat named | Dog"
 _SPORTS = word_set("tennis baseball soccer basketball football volleyball hockey golf rugby cricket softball")
 _OF_SPORTS = _SPORTS | word_set(
     "racket racquet rackets racquets serve serving umpire batter catcher pitcher bat bats mitt plate base goalie goal hoop"
@@ -56,6 +57,7 @@ def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iter
         and caption.word(phrase.end) not in _OF_BODIES
         and not _is_told_apart(caption, phrase)
         and not _goes_on_describing(caption, phrase)
+        and caption.word(phrase.start - 1) not in _NAMING_VERBS
         and not _is_said_bare(caption, phrase)
         and not _is_moved(caption, phrase)
     ]

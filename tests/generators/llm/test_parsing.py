@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pairwright.generators.llm.parsing import (
     LONGEST,
     MOST_VALUES,
+    Findings,
     find_values,
     texts_of,
     without_controls,
@@ -122,6 +123,11 @@ def test_a_value_that_breaks_off_is_never_completed(value: Any, data: st.DataObj
     found = find_values(text[: data.draw(st.integers(1, len(text) - 1))])
     assert found.values == ()
     assert found.broken_off == 0
+
+
+@pytest.mark.parametrize("text", ["[6.1e-", '{"a": 5e+', "[-", "[1.", "[2E", '["", 6.103515625e-'])
+def test_a_number_may_break_off_anywhere(text: str) -> None:
+    assert find_values(text) == Findings((), broken_off=0)
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,14 @@ def made(kind: str, caption: str, *said: str) -> set[str]:
             "for all black",
             ("a person looking for a dog", "a person in black", "a person reaching for a dog"),
         ),
+        (
+            "a man dressed in black riding a wave",
+            "for black",
+            ("a man reaching for a hat", "a man reaching for a wave", "a man dressed in a hat"),
+        ),
+        ("a bicycle parked next to a bench", "in a bench", ("a bicycle parked in a bench", "a dog in a bench")),
+        ("a room with two beds, two lamps and a chair", "any", ("a room without any beds",)),
+        ("a room with two beds, a lamp or a chair", "any", ("a room without any beds",)),
     ],
 )
 def test_what_read_badly_is_not_written(caption: str, odd: str, said: tuple[str, ...]) -> None:
@@ -228,6 +236,36 @@ def test_an_or_beside_the_edit_is_marked_as_mended() -> None:
 def test_no_object_comes_in_that_reads_badly_or_may_be_meant(caption: str, odd: str, said: tuple[str, ...]) -> None:
     found = made("replace-object", caption, *[caption] * 2, *[each for each in said for _ in range(2)])
     assert not any(odd in text.replace("wetsuit", "") for text in found)
+
+
+def test_a_name_stays() -> None:
+    found = made("replace-object", "a cat named Dog next to a dog named Cat", "a cat and a dog", "a zebra and a cat")
+    assert all("named Dog" in text and "named Cat" in text for text in found)
+
+
+def test_no_word_is_doubled() -> None:
+    said = ("a man holds a hot dog", "a man holds a pizza", "a man and a pizza", "a man and a hot dog") * 3
+    assert "a man holds a hot dog" in made("replace-object", "a man holds a pizza", *said)
+    assert "a man holds a hot hot dog" not in made("replace-object", "a man holds a hot pizza", *said)
+
+
+def test_who_is_alone_gets_no_company() -> None:
+    said = ("a dog on a bed", "a book on a bed", "a dog and a cat", "a cat and a book")
+    assert any("dog" in text for text in made("add-object", "a cat on a bed", *said))
+    assert not any("dog" in text for text in made("add-object", "a cat alone on a bed", *said))
+
+
+def test_what_another_caption_says_the_other_way_round_is_true() -> None:
+    said = ("flowers in a vase", "a vase with flowers", "flowers on a table")
+    pool = counted([*POOL, *said] * 6)
+    maker = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("replace-relation",), minimum=2))
+
+    def found(*others: str) -> set[str]:
+        return texts(lambda seed: annotate(maker, pair_of("flowers next to a vase", *others), seed), 30)
+
+    assert "flowers in a vase" in found("a vase by a window")
+    for other in ("A vase full of flowers.", "vase on a table that holds a flower"):
+        assert "flowers in a vase" not in found(other)
 
 
 def test_a_bird_that_is_eaten_is_no_bird() -> None:
