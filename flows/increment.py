@@ -248,7 +248,8 @@ def told_of(manifest: Mapping[str, Any]) -> str:
     line += told_of_old(pairs, last["stages"]["pairs"]["rejected"])
     failed = sum(stage["facts"].get("llm", {}).get("failed", 0) for stage in last["stages"].values())
     if failed:
-        line += f"; a model failed at {failed:,} rows ({INCREMENTS}/{last['number']:04d}/failed), --full asks again"
+        line += f"; a model made nothing of {failed:,} rows ({INCREMENTS}/{last['number']:04d}/failed says why)"
+        line += ", --full asks again where no answer came"
     if audit.get("breaks"):
         worst = audit["breaks"][0]
         line += f"; the audit finds the union hackable ({worst['attack']} in {worst['of']}: {worst['accuracy']:.1%})"

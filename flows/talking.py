@@ -1,7 +1,7 @@
 """A maker that asks a model, over pairs: what a stage of a build and ``pairwright generate --method llm`` share.
 
-A row is a pair. It *failed* when its talk broke off, when a request of it got no answer, or when nothing was kept of it
-for a reason that lies in the answers: such a row is worth asking anew. A caption that holds nothing to edit is none.
+A row is a pair. It is noted as failed when its talk broke off, when a request of it got no answer, or when nothing was
+kept of it for a reason that lies in the answers: such a row can be asked anew. A caption that holds nothing to edit is none.
 """
 
 from collections import Counter, deque
@@ -15,7 +15,7 @@ from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.flows.context import Given
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.failures import Failure
+from pairwright.generators.llm.failures import WORDS, Failure
 from pairwright.generators.llm.runner import Done, Row
 from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.talks import Talk
@@ -106,7 +106,12 @@ def talk_about(
 
 
 def _why_failed(rows: Sequence[Annotation], unanswered: int) -> str:
-    """Return the commonest reason when the row is worth asking anew, else nothing."""
+    """Return the commonest reason when the row is worth asking anew, else nothing.
+
+    Where requests got no answer that is why, however many texts of the others did not pass.
+    """
     reasons = Counter(row.reason for row in rows if row.status == "rejected" and row.reason not in NOTHING_TO_DO)
+    if unanswered:
+        reasons = Counter({word: count for word, count in reasons.items() if word in WORDS}) or reasons
     kept = any(row.status == "kept" for row in rows)
     return reasons.most_common(1)[0][0] if reasons and (unanswered or not kept) else ""

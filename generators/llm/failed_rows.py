@@ -10,7 +10,7 @@ the cache), ``said`` (the beginning of the last answer), ``unanswered`` (request
 
 *Asked anew* means: with an attempt one higher, which makes new requests of it (`messages.Request.sample`), where
 its answers were no good; at temperature 0 at another one (`anew`). Where requests got no answer at all, the attempt stays: there is nothing in the cache to get
-around, and the answers that it did get are not paid for again. A plain run asks for those, too.
+around, and the answers that it did get are not paid for again. A plain run asks for those, and for no others.
 
 Which attempt a row has come to is kept beside, in ``out.failed.attempts.json``, so that a later plain run finds the
 same answers as the last one. The attempts are a run's own: ``run`` stands for everything that shapes its requests.
@@ -30,12 +30,9 @@ import orjson
 
 from pairwright.datasets.atomic import replacing, write_bytes
 from pairwright.datasets.errors import PairwrightError, StorageError, UsageError
+from pairwright.generators.llm.failed_tally import FailedTally
 from pairwright.generators.llm.failures import MOST, Failure
-from pairwright.generators.llm.failures import WORDS as FAILURES
 from pairwright.generators.llm.runner import Done
-from pairwright.generators.llm.troubles import WORDS as TROUBLES
-
-_SHOWN = 200  # letters of a row's detail in the line that is told of all
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class FailedRows:
         self._retry = retry
         self._stack = ExitStack()
         self.counts: Counter[str] = Counter()  # rows of this run that ended rejected, by reason
-        self._details: dict[str, str] = {}  # of the last row of each reason
+        self._tally = FailedTally()
 
     def attempt(self, row: str) -> int:
         """Return the attempt at which a row is asked."""
@@ -113,31 +110,16 @@ class FailedRows:
             self.counts[reason] += 1
             detail = detail or done.failure
             detail = detail if len(detail) <= MOST else detail[:MOST] + "…"
-            self._details[reason] = detail
+            self._tally.add(reason, detail, answered=bool(done.keys), unanswered=done.unanswered)
             line = FailedRow(done.row, reason, detail, done.attempt, done.keys, done.said, done.unanswered, self._run)
             self._file.write(_line(line))
 
     def summary(self, rows: int) -> str:
-        """Return a line that says how many of ``rows`` failed and why, and what to do about it; empty: none did.
+        """Return what to tell of those of ``rows`` that ended rejected, and what to do about it; empty: none did.
 
-        Where most failed for one reason, it says what that means and how to mend it: asking anew may not be enough.
+        A line on those that failed, one on those that were answered and of which nothing passed (`failed_tally`).
         """
-        total = self.counts.total()
-        if not total:
-            return ""
-        why = ", ".join(f"{count:,} {reason}" for reason, count in self.counts.most_common())
-        told = f"{total:,} of {rows:,} rows failed: {why}. {self.path} says more; --retry-failed asks for them anew."
-        ((reason, count),) = self.counts.most_common(1)
-        return f"{told} {self._told(reason)}".strip() if 2 * count > total else told
-
-    def _told(self, reason: str) -> str:
-        """Return what a reason means and how to mend it; nothing where it is a maker's own."""
-        word = FAILURES.get(reason) or TROUBLES.get(reason)
-        if word is None:
-            return ""
-        said = self._details.get(reason, "")
-        said = f" ({said if len(said) <= _SHOWN else said[:_SHOWN] + '…'})" if said else ""
-        return f"{reason}: {word.means}{said}. {word.mend}"
+        return "\n".join(self._tally.lines(str(self.path), of=f" of {rows:,}", plain_asks=True))
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -171,6 +153,18 @@ def read_failed(path: Path) -> Iterator[FailedRow]:
                 yield _failed_row(line, f"{path}:{number}")
     except OSError as error:
         raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from None
+
+
+def tally_of(path: Path) -> FailedTally:
+    """Return what a file of failed rows names, counted.
+
+    Raises:
+        StorageError: it cannot be read, or is none.
+    """
+    tally = FailedTally()
+    for each in read_failed(path):
+        tally.add(each.reason, each.detail, answered=bool(each.keys), unanswered=each.unanswered)
+    return tally
 
 
 def _failed_row(line: bytes, where: str) -> FailedRow:

@@ -42,7 +42,7 @@ class Asked:
     retry_failed: Annotated[
         bool,
         typer.Option(
-            "--retry-failed", help="Ask anew for the rows in OUT's .failed.jsonl; others come from the cache."
+            "--retry-failed", help="Ask anew, and pay, for all rows in OUT's .failed.jsonl; others come from the cache."
         ),
     ] = False
     batch: Annotated[bool, typer.Option("--batch", help="OpenAI's Batch API: half the price, within a day.")] = False

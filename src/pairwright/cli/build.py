@@ -51,7 +51,7 @@ def build(
         bool, typer.Option("--dry-run", help="Tell what would be made, and what models would cost; make nothing.")
     ] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Ask models anew about the rows that they failed at.")
+        bool, typer.Option("--retry-failed", help="Ask models anew, and pay, about all rows that failed/ names.")
     ] = False,
     only: Annotated[
         str, typer.Option("--only", metavar="STAGE", help="Make this stage and end; those before it have to be there.")
@@ -163,16 +163,15 @@ def _asked_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     if not bills:
         return []
     from pairwright.generators.llm.budget import usd
+    from pairwright.generators.llm.failed_rows import tally_of
 
     cost = manifest["cost"]
     price = "price unknown" if cost["usd"] is None else usd(cost["usd"])
     lines = ["", f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
     for name, bill in bills.items():
-        if bill["failed"]:
-            where = folder / "failed" / f"{name}.jsonl"
-            lines.append(
-                f"{name}: {bill['failed']:,} rows failed. {where} says why; --retry-failed asks for them anew."
-            )
+        where = folder / "failed" / f"{name}.jsonl"
+        if bill["failed"] and where.exists():
+            lines += [f"{name}: {line}" for line in tally_of(where).lines(str(where))]
     return lines
 
 

@@ -1,0 +1,104 @@
+"""The last lines of a run by a model: rows that got no answer or none of use, apart from those that no check let pass."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
+from pairwright.generators.llm.server.answers import Answer
+from pairwright.generators.llm.server.app import App
+from pairwright.generators.llm.server.chat_request import ChatRequest
+from pairwright.generators.llm.server.script import Script
+from pairwright.generators.llm.server.serving import Server, in_thread
+
+ELSEWHERE = json.dumps({"negatives": [{"type": "replace-object", "caption": "A cow on a bench."}]})
+GOOD = json.dumps({"negatives": [{"type": "replace-object", "caption": "A horse on a sofa."}]})
+RULES = (
+    {"contains": "dog", "text": ELSEWHERE},
+    {"contains": "cow", "fault": "400"},
+    {"contains": "cat", "refusal": "I can't help with that."},
+    {"contains": "horse", "text": GOOD},
+    {"contains": "", "text": json.dumps({"negatives": []})},
+)
+DOGS = "A dog on a bed.\nA dog on a mat.\nA dog on a rug.\n"
+OTHERS = "A cow on a bed.\nA cat on a rug.\nA horse on a bed.\nA sheep on a hill.\n"
+NOT_PASSED = "3 of 7 rows got answers of which nothing passed the checks: 3 several_edits. n.failed.jsonl names them"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with in_thread(App(Script(rules=RULES))) as server:
+        yield server
+
+
+def lines(server: Server, *more: str, side: str = "negatives") -> list[str]:
+    """Return what a run over ``c.csv`` tells of its rows."""
+    asked = ("--method", "llm", "--model", "m", "--base-url", server.url, "--price", "1/2", "--out", "n.jsonl")
+    done = CliRunner().invoke(app, ["generate", side, "c.csv", *asked, *more], catch_exceptions=False)
+    return [line for line in done.stderr.splitlines() if " rows " in line]
+
+
+def test_rows_that_only_the_checks_rejected_are_told_apart_from_those_without_an_answer(server: Server) -> None:
+    """And of each it is told what asks for it anew, and whether that is paid for."""
+    Path("c.csv").write_text("caption\n" + DOGS + OTHERS)
+    told = [
+        "2 of 7 rows failed: 1 bad_request, 1 refused. n.failed.jsonl says more; --retry-failed asks for them anew.",
+        (
+            f"{NOT_PASSED} as well; --retry-failed asks for these, too: another draw, paid for again."
+            " Without it the same command asks only for what got no answer."
+        ),
+    ]
+    assert lines(server) == told
+    first = server.stats()["requests"]
+    assert lines(server) == told
+    second = server.stats()["requests"]
+    assert second - first == 1  # the one without an answer
+    assert lines(server, "--retry-failed") == told
+    assert server.stats()["requests"] - second == 5  # that one, the refused one, and the three that did not pass
+
+
+def test_a_run_of_which_every_row_was_answered_says_of_none_that_it_failed(server: Server) -> None:
+    Path("c.csv").write_text("caption\n" + DOGS + "A horse on a bed.\n")
+    assert lines(server) == [
+        f"{NOT_PASSED.replace('7', '4')}; --retry-failed asks for them anew: another draw, paid for again."
+    ]
+
+
+def test_a_row_of_which_a_request_got_no_answer_failed_for_that_whatever_its_other_texts_are() -> None:
+    def answer(request: ChatRequest) -> Answer:
+        if "describes a thing" in str(request.body["messages"][0]):
+            return Answer("", fault="400")
+        return Answer(
+            json.dumps({"possible": True, "from": "a", "to": "b", "caption": "Two cows by the bench, smiling."})
+        )
+
+    Path("c.csv").write_text("caption\nA big dog on a bed and a small cat on a rug.\nA red dog sits near a tree.\n")
+    with in_thread(App(Script(), answer=answer)) as server:
+        [told] = lines(server, side="positives")
+    assert told.startswith("2 of 2 rows failed: 2 bad_request. n.failed.jsonl says more; --retry-failed asks")
+
+
+def test_a_build_tells_the_two_apart_as_well(server: Server) -> None:
+    Path("c.csv").write_text("caption\n" + DOGS + OTHERS)
+    Path("build.yaml").write_text(
+        "name: b\ninput: {path: c.csv}\nworkers: 1\nnegatives: {method: llm}\n"
+        f"llm: {{model: m, price: 1/2, base_url: '{server.url}'}}\n"
+    )
+    done = CliRunner().invoke(app, ["build", "build.yaml", "--out", "out", "--no-prefect"], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    where = Path("out", "failed", "negatives.jsonl")
+    assert [line for line in done.stdout.splitlines() if line.startswith("negatives: ")] == [
+        f"negatives: 2 rows failed: 1 bad_request, 1 refused. {where} says more; --retry-failed asks for them anew.",
+        (
+            f"negatives: 3 rows got answers of which nothing passed the checks: 3 several_edits. {where} names them as well;"
+            " --retry-failed asks for these, too: another draw, paid for again."
+        ),
+    ]
