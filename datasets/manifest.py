@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import StorageError
+from pairwright.datasets.progress import track
 
 MANIFEST = "manifest.json"
 PAIRS = "pairs"
@@ -67,7 +68,7 @@ def changed_files(folder: Path, digest: Callable[[Path], str]) -> Iterator[str]:
     if not isinstance(files, dict):
         yield f"{MANIFEST} does not tell the files of the build"
         return
-    for name, told in files.items():
+    for name, told in track(files.items(), "hashing", unit="files"):
         problem = _problem(folder, name, told, digest)
         if problem:
             yield f"{name} {problem}"

@@ -20,6 +20,7 @@ import orjson
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError
 from pairwright.datasets.exports.llava import check_llava
 from pairwright.datasets.manifest import changed_files, is_build
+from pairwright.datasets.progress import track
 from pairwright.datasets.recode import extension, open_picture
 from pairwright.datasets.records import IMAGE_MARK
 from pairwright.datasets.sample_shape import SHAPE, misfit
@@ -90,9 +91,10 @@ def _shards(folder: Path, tars: list[Path], digest: Digest) -> Iterator[str]:
     seen: dict[str, str] = {}
     counts: dict[str, int] = {}
     kinds: dict[frozenset[str], str] = {}
-    for tar in tars:
+    sizes = (_read_sizes(folder / SIZES) if folder.is_dir() else None) or {}
+    for tar in track(tars, "verifying", unit="shards"):
         try:
-            for key, members in read_members(tar):
+            for key, members in track(read_members(tar), tar.name, sizes.get(tar.name), "samples"):
                 place = f"{tar.name}, sample {key}"
                 if key in seen:
                     yield f"{place}: the key stands in {seen[key]} too"

@@ -2,10 +2,14 @@
 
 They are spawned, not forked: tagging holds Python's lock, and a forked process would inherit polars' and FAISS's threads.
 
+Steps that a job of a build reports (`datasets.progress`) come out of this process as its own, when somebody listens here.
+Of other work only the results count: who shares it out reports how much is done.
+
 While a process starts, an interrupt would end it with a traceback, or without a word. So it is started with interrupts
 held back, and hears them once it can. Where this process is deaf to them (a script's job in the background), so are those.
 """
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -14,7 +18,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
-from typing import ParamSpec, TypeVar
+from multiprocessing.context import SpawnContext
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from pairwright.datasets.progress import Report, listen, listened, publish
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -26,7 +36,9 @@ class WorkerProcesses(ProcessPoolExecutor):
     def __init__(self, workers: int) -> None:
         context = multiprocessing.get_context("spawn")
         deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # not inherited: polars put a handler of its own there
-        super().__init__(workers, mp_context=context, initializer=_end_with_the_parent, initargs=(deaf,))
+        self._reports = _Reports(context) if listened() else None
+        sending = self._reports.sending if self._reports else None
+        super().__init__(workers, mp_context=context, initializer=_begin, initargs=(deaf, sending))
 
     def submit(
         self, work: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs
@@ -34,6 +46,30 @@ class WorkerProcesses(ProcessPoolExecutor):
         """Have a function called in one of the processes, which the first call starts."""
         with _interrupts_held():
             return super().submit(work, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as the base has it
+        """End the processes."""
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        if self._reports is not None:
+            self._reports.sending.close()
+
+
+class _Reports:
+    """A pipe by which the processes send reports of steps to this one.
+
+    A report is smaller than what a pipe takes at once, so several processes may write without a lock. One that finds the
+    pipe full drops its report instead of waiting.
+    """
+
+    def __init__(self, context: SpawnContext) -> None:
+        self._coming, self.sending = context.Pipe(duplex=False)
+        os.set_blocking(self.sending.fileno(), False)
+        threading.Thread(target=self._pass_on, daemon=True).start()
+
+    def _pass_on(self) -> None:
+        with self._coming, contextlib.suppress(EOFError):
+            while True:
+                publish(Report.of_bytes(self._coming.recv_bytes()))
 
 
 @contextmanager
@@ -48,6 +84,17 @@ def _interrupts_held() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin(deaf: bool, reports: "Connection | None") -> None:  # noqa: FBT001 - a pool passes it by position
+    _end_with_the_parent(deaf)
+    if reports is not None:
+        listen(lambda report: _send(reports, report) if report.owner else None)
+
+
+def _send(reports: "Connection", report: Report) -> None:
+    with contextlib.suppress(OSError):  # the pipe is full, or the parent is gone
+        reports.send_bytes(report.as_bytes())
 
 
 def _end_with_the_parent(deaf: bool) -> None:  # noqa: FBT001 - a pool hands it over by place

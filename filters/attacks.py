@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from pairwright.datasets.progress import track
 from pairwright.filters.blind_classifier import held_out_gaps
 from pairwright.filters.evidence import CLASSIFIERS, COMBINED, Evidence, Texts, all_evidence
 from pairwright.filters.intervals import wilson
@@ -104,7 +105,7 @@ def attack_gaps(evidence: Mapping[str, Evidence], groups: Sequence[str], seed: i
     evidence = {name: each for name, each in evidence.items() if not each.silent}
     found = {
         name: held_out_gaps(each.features, groups, seed, cost=each.cost) if each.gaps is None else each.gaps
-        for name, each in evidence.items()
+        for name, each in track(evidence.items(), "attacking", unit="attacks")
     }
     if len(evidence) > 1:
         together = hstack([each.features for each in evidence.values()], format="csr")

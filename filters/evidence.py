@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.progress import track
 from pairwright.filters.foresight import Gaps, foreseen
 from pairwright.filters.scorers import CrossFitted, GapScorer
 from pairwright.filters.text_features import format_differences, letter_differences, word_differences
@@ -194,7 +195,7 @@ def all_evidence(
 
     found: dict[str, Evidence] = {}
     trained: dict[str, Gaps] = {}
-    for scorer in scorers:
+    for scorer in track(scorers, "training text-only scorers", unit="scorers"):
         # Length is length: nobody has another.
         if guard is None or not isinstance(scorer, CrossFitted):
             found[scorer.name] = scorer_evidence(scorer.name, gaps(scorer))
@@ -202,7 +203,8 @@ def all_evidence(
         akin = [gaps(replace(scorer, half=half)) for half in (0, 1)]
         trained[scorer.name] = Gaps(gaps(scorer), *akin)
         found[scorer.name] = guarded_evidence(scorer.name, trained[scorer.name].whole, texts.types, guard.lean)
-    found |= {name: classifier_evidence(name, texts.positives, texts.negatives) for name in classifiers}
+    for name in track(classifiers, "reading features", unit="classifiers"):
+        found[name] = classifier_evidence(name, texts.positives, texts.negatives)
     if guard is not None and guard.captions:
         read = kind_differences(texts.positives, texts.negatives, guard.captions)
         found[KINDS] = Evidence(KINDS, of_unit_length(read))

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import polars as pl
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.progress import track
 from pairwright.filters.arena import Round
 from pairwright.filters.attacks import Standing, standing, standing_by
 from pairwright.filters.balancing import Step, balance
@@ -118,7 +119,10 @@ def refine_rows(
     scorers = weight_free(corpus, options.folds) if scorers is None else scorers
     _check(rows, scorers)
     positives, negatives, groups, types = (rows[name].to_list() for name in ROW_COLUMNS[1:])
-    gaps = {scorer.name: scorer.gaps(positives, negatives, groups, options.seed) for scorer in scorers}
+    gaps = {
+        scorer.name: scorer.gaps(positives, negatives, groups, options.seed)
+        for scorer in track(scorers, "scoring", unit="scorers")
+    }
     texts = zip(positives, negatives, strict=True)
     same = np.fromiter((normal_form(better) == normal_form(worse) for better, worse in texts), np.bool_, len(rows))
     return settled(rows["id"], types, gaps, same, options)

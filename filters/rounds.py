@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairwright.datasets.chance import array_stream
+from pairwright.datasets.progress import track
 from pairwright.filters.arena import Arena, Found, Kept, Leans, Round, verdict
 from pairwright.filters.evidence import FORESIGHT, Evidence
 from pairwright.filters.selection import Balancer
@@ -108,7 +109,7 @@ def select(
             return whole
     parts = [_Part(evidence, np.flatnonzero(kind == number), luck, coins, slot) for number in range(len(names))]
     rounds, found = [], []
-    for number in range(demand.rounds):
+    for number in track(range(demand.rounds), "refining", unit="rounds at most"):
         kept, told_by = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.int64)
         for part in parts:
             kept[part.rows], told_by[part.rows] = part.choose(demand.target)

@@ -21,6 +21,7 @@ import numpy as np
 
 from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.progress import track
 from pairwright.filters.cooccurrence import Cooccurrence
 from pairwright.generators.language.ngrams import TrigramModel
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded, normal_form
@@ -211,7 +212,7 @@ class CrossFitted:
             corpus = corpus.halves[self.half]
         fold = fold_of(groups, self.folds, seed) if corpus.pool else np.zeros(len(groups), np.int64)
         gaps = np.full(len(groups), np.nan)
-        for number in np.unique(fold):
+        for number in track(np.unique(fold), "scoring", unit="folds"):
             rows = np.flatnonzero(fold == number).tolist()
             better, worse = [positives[row] for row in rows], [negatives[row] for row in rows]
             tested = {normal_form(text) for text in (*better, *worse)}

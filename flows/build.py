@@ -16,6 +16,7 @@ from typing import Any
 
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.progress import listening
 from pairwright.datasets.remote import is_remote, open_store
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
@@ -105,7 +106,7 @@ def build(  # noqa: PLR0913 - keywords, each told of below
         refuse_broken_prefect()
     this = _RUN.set(_Run(progress or Silence(), truth, retry_failed, scope or Scope()))
     try:
-        with Sigterm() as sigterm:
+        with Sigterm() as sigterm, listening(_RUN.get().progress.inside):
             run = _in_order(_as_flow(_heard_in_a_flow(sigterm)) if prefect else run_build, sigterm)
             with server_of_a_build() if prefect else nullcontext():
                 return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))

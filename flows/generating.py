@@ -16,6 +16,7 @@ from typing import Any
 
 from pairwright.datasets.atomic import remove_left_behind
 from pairwright.datasets.contents import exchanges_in
+from pairwright.datasets.progress import listened, step, track
 from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.skipped import Skipped
@@ -140,10 +141,12 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
         chosen, known = _chosen(request, crew, note)
         annotating = Annotating(Recipe(request.generator, request.options, chosen, request.seed), Path(folder))
         batches = _batches(request.read, work.broken, known)
-        for pairs, made in crew.paired(annotating, batches):
-            for (pair, _), rows in zip(pairs, made, strict=True):
-                work.labels.update(box.label for box in pair.boxes)
-                write(pair, rows)
+        with step("writing texts", pairs_in(request.read) if listened() else None, "captions") as done:
+            for pairs, made in crew.paired(annotating, batches):
+                for (pair, _), rows in zip(pairs, made, strict=True):
+                    work.labels.update(box.label for box in pair.boxes)
+                    write(pair, rows)
+                done.advance(len(pairs))
     if wants_vocabulary(request.generator, request.options):
         note(hint(work.labels))
     return work.result(request.out)
@@ -186,14 +189,24 @@ def counted(request: Request, crew: Crew) -> tuple[PoolStatistics, dict[str, Pac
     read = request.read
     if request.pool:
         read = replace(read, input=request.pool, format="", columns={}, on_error="skip", wording=AS_IT_IS)
-    captions = islice(_captions(read_pairs(read)), POOL_CAPTIONS)
+    captions = list(islice(track(_captions(read_pairs(read)), "reading captions", unit="captions"), POOL_CAPTIONS))
     counts = PoolCounts()
     known: dict[str, PackedTokens] = {}
-    jobs = iter(lambda: list(islice(captions, BATCH)), [])
-    for batch, (part, tokens) in crew.paired(tag_and_count, jobs):
-        counts = counts.merged(part)
-        known.update(zip(batch, tokens, strict=True))
+    with step("tagging captions", len(captions), "captions") as done:
+        for batch, (part, tokens) in crew.paired(tag_and_count, _slices(captions)):
+            counts = counts.merged(part)
+            known.update(zip(batch, tokens, strict=True))
+            done.advance(len(batch))
     return counts.frozen(), known
+
+
+def pairs_in(read: ReadOptions) -> int:
+    """Return how many pairs an input holds, for progress; reads all of it."""
+    return sum(len(batch.pairs) for batch in track(read_pairs(read), "counting rows", unit="batches"))
+
+
+def _slices(captions: Sequence[str]) -> Iterator[list[str]]:
+    return (list(captions[start : start + BATCH]) for start in range(0, len(captions), BATCH))
 
 
 def _captions(batches: Iterator[Batch]) -> Iterator[str]:

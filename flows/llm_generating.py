@@ -19,7 +19,7 @@ from pairwright.flows.annotation_files import refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
 from pairwright.flows.context import Given
 from pairwright.flows.counting import Filling, asked_and_given, told_missing
-from pairwright.flows.generating import Request, Work, materials, tagged_pairs
+from pairwright.flows.generating import Request, Work, materials, pairs_in, tagged_pairs
 from pairwright.flows.llm import Asking
 from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.talking import Talks
@@ -53,7 +53,7 @@ def run_llm_generator(
     refuse_overwriting(request.out, request.read.input, request.pool)
     refuse_training_rows(request.out, request.options.get("types", ()))
     asking.check()
-    captions = sum(len(batch.pairs) for batch in read_pairs(request.read))
+    captions = pairs_in(request.read)
     tagger = load_tagger()
     made = asking.materials(materials(request, note), tagger)
     filling = Filling(

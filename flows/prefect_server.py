@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.progress import step
 from pairwright.flows.last_words import LastWords
 from pairwright.flows.preflight import prefect_home, prepare_prefect
 from pairwright.flows.watchdog import ends_with_us
@@ -87,7 +88,8 @@ def _running(module: Sequence[str], port: int, settings: Mapping[str, str]) -> I
         with ends_with_us(process.pid):
             url = f"http://{HOST}:{port}/api"
             assert process.stderr
-            _wait_for(url, process, LastWords(process.stderr))
+            with step("starting the Prefect server", unit=""):
+                _wait_for(url, process, LastWords(process.stderr))
             yield url
     finally:
         _end(process)

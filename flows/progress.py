@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pairwright.datasets.progress import Report
     from pairwright.generators.llm.session import Snapshot
 
 
@@ -15,6 +16,10 @@ class Progress(Protocol):
 
     def advance(self, stage: str, *, reused: bool) -> None:
         """One job of the stage is done; ``reused`` when an earlier run had done it."""
+        ...
+
+    def inside(self, report: "Report") -> None:
+        """A step inside a job has come so far, or a step of the build itself; called from any thread."""
         ...
 
     def far(self, stage: str, now: "Snapshot") -> None:
@@ -37,6 +42,9 @@ class Silence:
         """Say nothing."""
 
     def advance(self, stage: str, *, reused: bool) -> None:
+        """Say nothing."""
+
+    def inside(self, report: "Report") -> None:
         """Say nothing."""
 
     def far(self, stage: str, now: "Snapshot") -> None:

@@ -22,6 +22,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.atomic import write_bytes
+from pairwright.datasets.progress import owned_by
 from pairwright.datasets.records import compact_json
 
 SHAPING_PACKAGES = ("faiss-cpu", "lemminflect", "numpy", "pillow", "polars", "pyarrow", "spacy")
@@ -169,7 +170,8 @@ def run_job(root: Path, job: Job) -> Receipt:
     # From here on the outputs are neither the old job's nor the new one's until the receipt says so.
     receipt_path(root, job.stage, job.part).unlink(missing_ok=True)
     started = time.perf_counter()
-    outcome = job.run(root, *job.args)
+    with owned_by(job.stage, job.part):
+        outcome = job.run(root, *job.args)
     receipt = Receipt(
         stage=job.stage,
         part=job.part,

@@ -21,6 +21,7 @@ from pairwright.flows.config import load_config
 from pairwright.flows.prefect_api import TerminationSignal, flow
 
 if TYPE_CHECKING:
+    from pairwright.datasets.progress import Report
     from pairwright.generators.llm.session import Snapshot
 
 SERVED_BY = "PAIRWRIGHT_SERVED_BY"  # process id of the `pairwright serve` that started this process
@@ -41,6 +42,9 @@ class Lines:
     def advance(self, stage: str, *, reused: bool) -> None:
         """One job is done."""
         self._ran[stage] += not reused
+
+    def inside(self, report: "Report") -> None:
+        """Print nothing."""
 
     def far(self, stage: str, now: "Snapshot") -> None:
         """Say nothing: a log has no use for each second."""

@@ -19,6 +19,7 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.chance import stream
+from pairwright.datasets.progress import track
 from pairwright.datasets.reading import Policy, ReadOptions
 from pairwright.datasets.records import Edit, Pair, edit_dict, pair_key
 from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
@@ -33,6 +34,7 @@ from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.positives import TYPES as POSITIVES
 from pairwright.generators.positives import Maker, PositiveOptions, makers
@@ -137,7 +139,7 @@ class TripleWork:
 
     def _statistics(self) -> PoolStatistics:
         captions = islice(self._pool_captions(), CHECKED_CAPTIONS)
-        return count(self.tagger.tag(list(captions))).frozen()
+        return count(tag_all(self.tagger, list(captions))).frozen()
 
     def _pool_captions(self) -> Iterator[str]:
         if not self.request.pool:
@@ -158,7 +160,7 @@ class TripleWork:
                 said[locator][caption] = None
         texts = self.frame["negative"].to_list()
         told = [type_name(*each) if any(each) else "" for each in self.frame.select("form", "target").iter_rows()]
-        waiting = iter(members.items())
+        waiting = iter(track(members.items(), "reading rows", unit="captions"))
         while batch := list(islice(waiting, BATCH)):
             self.remembering.learn(
                 [caption for (_, caption), _ in batch] + [texts[row] for _, rows in batch for row in rows]

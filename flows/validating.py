@@ -42,6 +42,7 @@ from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.language.general import usable_pool
 from pairwright.generators.language.pool import count
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.failed_rows import FailedRows
 from pairwright.generators.llm.images import Images
@@ -166,7 +167,7 @@ class Validation:
             note("No image has another caption or a box: only rewordings can be found. --captions FILE tells more.")
         wordnet, tagger = load_wordnet(), Remembering(load_tagger())
         captions = (text for each in known.values() for text in each.captions)
-        statistics = count(tagger.tag(list(islice(dict.fromkeys(captions), CHECKED_CAPTIONS)))).frozen()
+        statistics = count(tag_all(tagger, list(islice(dict.fromkeys(captions), CHECKED_CAPTIONS)))).frozen()
         triples = Triples(EditChecks(wordnet, usable_pool(statistics, wordnet), tagger), tagger, as_given=True)
         standing = self.standing()
 

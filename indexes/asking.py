@@ -17,6 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pairwright.datasets.progress import track
 from pairwright.indexes.encoders import TextEncoder, Vectors
 from pairwright.indexes.exclusion import Guard
 from pairwright.indexes.graph import Found
@@ -163,7 +164,7 @@ class _Search:
         frames: dict[Mode, list[pl.DataFrame]] = {mode: [] for mode in pending}
         numbers = np.unique(np.concatenate(list(pending.values())))
         size = max(1, min(_BATCH, _HITS // depth))
-        for start in range(0, len(numbers), size):
+        for start in track(range(0, len(numbers), size), "searching", unit="batches of queries"):
             batch = numbers[start : start + size]
             vectors = self.asks.rows(batch)
             for mode, wanted in pending.items():

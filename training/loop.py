@@ -23,6 +23,7 @@ from torch import nn
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.progress import step
 from pairwright.training.curves import write_curves
 from pairwright.training.folder import Asked, claim, describe
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_there, told_of_data
@@ -156,7 +157,11 @@ class _Trainer:
                 run.say(line)
 
     def go(self) -> Report:
-        with memory_told(lambda: _memory_helps(self.recipe, f"at step {self.progress.step + 1}")):
+        self.first = self.progress.step
+        with (
+            memory_told(lambda: _memory_helps(self.recipe, f"at step {self.progress.step + 1}")),
+            step("training", self.steps - self.first, "steps") as self.bar,
+        ):
             writers = self._writers()
             while not self.progress.ended:
                 self._epoch(writers)
@@ -213,6 +218,7 @@ class _Trainer:
         for batch in self.loader:
             self.stretch.got()
             self._step(batch)
+            self.bar.reach(self.progress.step - self.first)
             self.progress.ended = "done" if self.progress.step >= self.steps else ""
             validation = self._look() if self._due() else None
             saving = self.progress.ended or self.progress.step % self.recipe.save_every == 0

@@ -10,7 +10,7 @@ Memory does not grow with the number of pairs: one shard is open at a time.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -30,6 +30,7 @@ from pairwright.datasets.colorshape.scenes import (
 )
 from pairwright.datasets.colorshape.wording import captions_of
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.progress import track
 from pairwright.datasets.records import Box, Pair, compact_json, pair_key
 from pairwright.datasets.ustar import END, member
 
@@ -40,7 +41,7 @@ TEXT_FILE = "captions.jsonl"
 _BUFFER = 1 << 20
 
 SampleRow = tuple[Scene, dict[str, Any]]
-Progress = Callable[[int], None]
+_DRAWING = "drawing scenes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,37 +158,34 @@ def scene_of(pair: Pair) -> Scene:
     return scene_from_dict(scene)
 
 
-def write_corpus(folder: Path, spec: CorpusSpec, progress: Progress | None = None) -> Corpus:
+def write_corpus(folder: Path, spec: CorpusSpec) -> Corpus:
     """Write the samples of ``spec`` into ``folder``.
 
     Args:
         folder: made when missing; it may hold an earlier corpus of the same number of files, which is replaced.
         spec: what to write.
-        progress: called with the number of samples written so far, every hundred and at the end.
 
     Raises:
         UsageError: when the folder holds shards or lines that this corpus would not replace.
     """
     if spec.images:
-        return write_shards(folder, _rows(spec), spec.pairs, spec.shard_size, progress)
+        return write_shards(folder, _rows(spec), spec.pairs, spec.shard_size)
     path = folder / TEXT_FILE
     _refuse_strangers(folder, (path,))
     with replacing(path) as temporary, temporary.open("wb", buffering=_BUFFER) as out:
-        told = _told(_rows(spec), progress)
-        out.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for _, row in told)
+        rows = track(_rows(spec), _DRAWING, spec.pairs, "scenes")
+        out.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for _, row in rows)
     return Corpus(folder, (path,), spec.pairs)
 
 
-def write_shards(
-    folder: Path, rows: Iterable[SampleRow], count: int, shard_size: int, progress: Progress | None = None
-) -> Corpus:
+def write_shards(folder: Path, rows: Iterable[SampleRow], count: int, shard_size: int) -> Corpus:
     """Write ``count`` rows as shards with pictures; arguments and errors as in `write_corpus`."""
     files = tuple(folder / f"{number:05d}.tar" for number in range(-(-count // shard_size)))
     _refuse_strangers(folder, files)
-    told = _told(rows, progress)
+    drawn = track(rows, _DRAWING, count, "scenes")
     for path in files:
         with replacing(path) as temporary, temporary.open("wb", buffering=_BUFFER) as out:
-            for scene, row in islice(told, shard_size):
+            for scene, row in islice(drawn, shard_size):
                 out.writelines(_members(scene, row))
             out.write(END)
     return Corpus(folder, files, count)
@@ -204,16 +202,6 @@ def _members(scene: Scene, row: dict[str, Any]) -> Iterator[bytes]:
     yield from member(f"{key}.jpg", jpeg_bytes(scene))
     yield from member(f"{key}.txt", row["caption"].encode())
     yield from member(f"{key}.json", orjson.dumps(row))
-
-
-def _told(rows: Iterable[SampleRow], progress: Progress | None) -> Iterator[SampleRow]:
-    number = 0
-    for number, row in enumerate(rows, start=1):
-        yield row
-        if progress is not None and number % 100 == 0:
-            progress(number)
-    if progress is not None and number % 100:
-        progress(number)
 
 
 def _refuse_strangers(folder: Path, files: tuple[Path, ...]) -> None:

@@ -4,7 +4,7 @@ A format is a small module with ``write(source, out, options) -> Exported``; its
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pairwright.datasets.choices import refuse_unknown
@@ -23,6 +23,7 @@ from pairwright.datasets.exports import (
 )
 from pairwright.datasets.exports.source import Source, from_records, open_source
 from pairwright.datasets.exports.writing import Exported, ExportOptions, Writer
+from pairwright.datasets.progress import track
 from pairwright.datasets.records import Annotation, Pair
 
 
@@ -75,13 +76,19 @@ def export(source: Source | Path, to: str, out: Path, options: ExportOptions = N
     endings = FORMATS[to].endings
     if out.suffix not in endings and "" not in endings:
         raise UsageError(f"{out}: {to} is written to a file that ends in {' or '.join(endings)}.")
-    opened = open_source(source) if isinstance(source, Path) else source
+    opened = _reporting(open_source(source) if isinstance(source, Path) else source)
     if opened.examples and to != "rationales":
         raise UsageError(f"{source}: examples of text tasks; they are exported to rationales, not to {to}.")
     try:
         return FORMATS[to].write(opened, out, options)
     except OSError as error:  # what is read has its own errors, so this is about writing
         raise StorageError(f"{out}: cannot be written ({why_not_written(error)}). Choose another place.") from None
+
+
+def _reporting(source: Source) -> Source:
+    """Return the source with passes that report how many samples were read."""
+    total = source.manifest.get("shards", {}).get("samples")
+    return replace(source, samples=lambda: track(source.samples(), "exporting", total, "samples"))
 
 
 def export_records(

@@ -10,6 +10,7 @@ import polars as pl
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import is_url, split_locator
+from pairwright.datasets.progress import following
 from pairwright.datasets.reading import Batch
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.chosen import Choice, chosen_pairs
@@ -44,7 +45,8 @@ def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments
         pairs = chosen_pairs(root, part, choice)
         local += [pair.key for pair in pairs if not is_url(pair.image)]
         batches.append(Batch([pair for pair in pairs if is_url(pair.image)], []))
-    told = fetch_images(batches, root / DOWNLOADS, _options(section), exclusion=read_exclusions(exclude))
+    with following("images") as follow:
+        told = fetch_images(batches, root / DOWNLOADS, _options(section), follow, read_exclusions(exclude))
     none = not (told.fetched or local or home)
     if told.fetched < section.min_success * told.pairs or none:
         raise InputError(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.chance import stream
+from pairwright.datasets.progress import track
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 from pairwright.flows.chosen import Choice, chosen_flags
@@ -68,7 +69,8 @@ def generate_part(root: Path, part: str, this: Generation) -> Outcome:
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
     rows: list[Annotation] = []
-    for pair, words, goes_on in zip(pairs, tokens, chosen_flags(root, pairs, this.choice), strict=True):
+    flagged = zip(pairs, tokens, chosen_flags(root, pairs, this.choice), strict=True)
+    for pair, words, goes_on in track(flagged, "writing texts", len(pairs), "captions"):
         if goes_on:
             rows += maker.annotate(pair, words, stream(this.seed, 0, maker.name, maker.version, pair.key))
     rows = not_on_both_sides(root, part, this, rows)

@@ -9,6 +9,7 @@ import polars as pl
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.progress import following
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.inputs import file_state, named_state
@@ -45,25 +46,27 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     """
     folder = root / "index"
     rejects: list[Reject] = []
-    info = index_pairs(
-        lambda: read_pair_parts(root, parts),
-        folder,
-        encoder=None if like else _encoder(section, seed),
-        like=like,
-        vectors=PrecomputedPairs(Path(source)) if section.encoder == PRECOMPUTED else None,
-        modalities=section.modalities,
-        options=IndexOptions(
-            m=section.m,
-            ef_construction=section.ef_construction,
-            recall=section.recall,
-            storage=section.storage,
-            memory_gib=section.memory,
-            near=section.near,
-        ),
-        shards=section.shards,
-        keep_pairs=False,
-        rejected=rejects.append,
-    )
+    with following("pairs") as follow:
+        info = index_pairs(
+            lambda: read_pair_parts(root, parts),
+            folder,
+            encoder=None if like else _encoder(section, seed),
+            like=like,
+            vectors=PrecomputedPairs(Path(source)) if section.encoder == PRECOMPUTED else None,
+            modalities=section.modalities,
+            options=IndexOptions(
+                m=section.m,
+                ef_construction=section.ef_construction,
+                recall=section.recall,
+                storage=section.storage,
+                memory_gib=section.memory,
+                near=section.near,
+            ),
+            shards=section.shards,
+            keep_pairs=False,
+            rejected=rejects.append,
+            watch=follow,
+        )
     rejected = rejected_path(root, "index", "all")
     REJECTS.write(rejects, rejected)
     outputs = [*(folder / name for name in sorted(info.files)), folder / SIDECAR, rejected]

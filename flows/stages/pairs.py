@@ -6,13 +6,14 @@ formats that shards hold, or of none, unless they are recoded. What a picture is
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import SUFFIXES, in_table, is_url
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.progress import step
+from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
 from pairwright.datasets.recode import EXTENSIONS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
@@ -77,7 +78,7 @@ def read_input(root: Path, intake: Intake) -> Outcome:
 def _parts(options: ReadOptions, size: int, formats: Counter[str]) -> Iterator[tuple[list[Pair], list[Reject]]]:
     pairs: list[Pair] = []
     rejects: list[Reject] = []
-    for batch in read_pairs(options):
+    for batch in reading(read_pairs(options)):
         pairs += batch.pairs
         rejects += batch.rejects
         for name, count in batch.formats.items():
@@ -87,6 +88,14 @@ def _parts(options: ReadOptions, size: int, formats: Counter[str]) -> Iterator[t
             pairs, rejects = pairs[size:], []
     if pairs or rejects:
         yield pairs, rejects
+
+
+def reading(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Yield batches as they come, and report how many rows were read."""
+    with step("reading", unit="rows") as done:
+        for batch in batches:
+            yield batch
+            done.advance(len(batch.pairs) + len(batch.rejects))
 
 
 def without_image(pair: Pair) -> Reject:

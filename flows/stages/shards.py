@@ -15,6 +15,7 @@ import polars as pl
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import with_image
 from pairwright.datasets.images import INSIDE, UnusableImage, is_url, stored_size
+from pairwright.datasets.progress import track
 from pairwright.datasets.recode import Recoding
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.rejects import Reject, reject
@@ -133,7 +134,7 @@ def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: lis
         rationales: dict[str, list[Example]] = {}
         for example in EXAMPLES.read(rationales_path(root, piece.part)) if packing.rationales else ():
             rationales.setdefault(example.key, []).append(example)
-        for pair in pairs:
+        for pair in track(pairs, "packing", unit="samples"):
             sample = Sample(pair, tuple(texts.get(pair.key, ())), tuple(rationales.get(pair.key, ())))
             if packing.section.images:
                 try:

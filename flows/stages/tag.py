@@ -8,6 +8,7 @@ from pairwright.flows.receipts import Counts, Outcome
 from pairwright.generators.language.pool import PoolCounts, PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.token_table import write_tokens
+from pairwright.generators.language.tokens import tag_all
 
 
 def partial_statistics_path(root: Path, part: str) -> Path:
@@ -27,9 +28,9 @@ def tag_part(root: Path, part: str, tagger_name: str, exploded: bool) -> Outcome
     """
     pairs = PAIRS.read(pairs_path(root, part))
     tagger = load_tagger(tagger_name)
-    tokens = tagger.tag([pair.caption for pair in pairs])
+    tokens = tag_all(tagger, [pair.caption for pair in pairs])
     write_tokens([pair.key for pair in pairs], tokens, tokens_path(root, part))
-    others = [] if exploded else tagger.tag([caption for pair in pairs for caption in pair.captions])
+    others = [] if exploded else tag_all(tagger, [caption for pair in pairs for caption in pair.captions])
     count([*tokens, *others]).exact().save(partial_statistics_path(root, part))
     outputs = [tokens_path(root, part), partial_statistics_path(root, part)]
     return Outcome(outputs, Counts("caption", len(pairs), len(pairs)), {"tagger": tagger.name})

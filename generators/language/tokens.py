@@ -6,7 +6,11 @@ parsing schemes.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
+
+from pairwright.datasets.progress import step
+
+BATCH: Final = 1_024  # texts between two reports of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +45,13 @@ class Tagger(Protocol):
     def tag(self, texts: Sequence[str]) -> list[list[Token]]:
         """Return the tokens of each text, in order; spaces are not tokens."""
         ...
+
+
+def tag_all(tagger: Tagger, texts: Sequence[str]) -> list[list[Token]]:
+    """Return the tokens of each text, in order, and report progress."""
+    tokens: list[list[Token]] = []
+    with step("tagging", len(texts), "captions") as done:
+        for start in range(0, len(texts), BATCH):
+            tokens += tagger.tag(texts[start : start + BATCH])
+            done.reach(len(tokens))
+    return tokens

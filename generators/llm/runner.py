@@ -135,9 +135,10 @@ class BrokenTalk(PairwrightError):  # noqa: N818 - reads as what it is; it is an
 
 @dataclass(slots=True)
 class Meter:
-    """What a run has done so far."""
+    """What a run has done so far; ``failed`` are rows with a request that got no answer, or an error of their own."""
 
     rows: int = 0
+    failed: int = 0
     spent: Spent = field(default_factory=Spent)
 
     def add(self, spent: Spent) -> None:
@@ -304,6 +305,7 @@ class Run(Generic[T]):
 
     def _end(self, number: int, done: Done[T]) -> None:
         self.meter.rows += 1
+        self.meter.failed += bool(done.unanswered or done.error)
         ended = self._ended
         ended[number] = done
         if number == self._whole:

@@ -73,6 +73,7 @@ class Snapshot:
         seconds: since the run began.
         rate: rows a second, of the last `RATE_S` seconds.
         eta: seconds to go at this rate; None: unknown.
+        failed: rows of the whole session with a request that got no answer, or an error of their own.
     """
 
     rows: int
@@ -82,6 +83,7 @@ class Snapshot:
     seconds: float
     rate: float
     eta: float | None
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,7 @@ class _Pace:
         then, had = self._seen[0]
         rate = (rows - had) / (now - then) if now > then else 0.0
         eta = max(0, self._of - rows) / rate if self._of and rate else None
-        return Snapshot(rows, self._of, meter.spent, cost, now - self._began, rate, eta)
+        return Snapshot(rows, self._of, meter.spent, cost, now - self._began, rate, eta, meter.failed)
 
 
 @contextlib.contextmanager

@@ -35,6 +35,7 @@ from pairwright.datasets.colorshape.scenes import (
 from pairwright.datasets.colorshape.toy import TOY_COLOURS, TOY_SHAPES, toy_set, write_toy_set
 from pairwright.datasets.colorshape.wording import captions_of
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.progress import Report, listening
 
 seeds = st.integers(0, 2**32)
 indexes = st.integers(0, 10**7)
@@ -185,12 +186,13 @@ def test_the_same_corpus_has_the_same_bytes_and_a_longer_one_begins_with_it(tmp_
 
 
 def test_a_text_only_corpus_is_json_lines_with_the_same_rows(tmp_path: Path) -> None:
-    told: list[int] = []
-    corpus = write_corpus(tmp_path, CorpusSpec(pairs=150, images=False), told.append)
+    reports: list[Report] = []
+    with listening(reports.append):
+        corpus = write_corpus(tmp_path, CorpusSpec(pairs=150, images=False))
     rows = [json.loads(line) for line in corpus.files[0].read_text().splitlines()]
     assert [row["key"] for row in rows] == [f"{i:09d}" for i in range(150)]
     assert rows[5]["caption"] == make_sample(0, 5).caption
-    assert told == [100, 150]
+    assert [(last.name, last.done, last.total) for last in reports if last.ended] == [("drawing scenes", 150, 150)]
 
 
 def test_leftover_shards_of_another_corpus_are_not_mixed_in(tmp_path: Path) -> None:

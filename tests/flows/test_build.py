@@ -18,6 +18,7 @@ from PIL import Image
 
 from pairwright.datasets.contact import first_samples
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError
+from pairwright.datasets.progress import Report
 from pairwright.datasets.tables import REJECTS
 from pairwright.datasets.verify import verify
 from pairwright.flows.build import build as build_with_prefect
@@ -38,6 +39,7 @@ class Heard:
     def __init__(self) -> None:
         self.ran: dict[str, int] = {}
         self.reused: dict[str, int] = {}
+        self.steps: list[Report] = []
 
     def begin(self, stage: str, jobs: int) -> None:  # noqa: D102 - as the protocol says
         self.ran[stage] = self.reused[stage] = 0
@@ -45,6 +47,9 @@ class Heard:
 
     def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says
         (self.reused if reused else self.ran)[stage] += 1
+
+    def inside(self, report: Report) -> None:  # noqa: D102 - as the protocol says
+        self.steps.append(report)
 
     def far(self, stage: str, now: Snapshot) -> None:  # noqa: D102 - as the protocol says
         assert stage in self.ran

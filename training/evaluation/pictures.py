@@ -19,6 +19,7 @@ from torch import Tensor
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images import UnusableImage, check_locator, open_image
+from pairwright.datasets.progress import track
 from pairwright.training.loading.images import ImageOptions, parts, pixels
 from pairwright.training.models.anyres import Grid
 from pairwright.training.models.clip import Pixels
@@ -87,7 +88,7 @@ def image_batches(
     options = ImageOptions(wanted.size, tiles=tiles, mean=mean, std=std)
     middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (mean, std))
     with ThreadPoolExecutor(_THREADS) as threads:
-        for start in range(0, len(images), size):
+        for start in track(range(0, len(images), size), "embedding images", unit="batches"):
             found = list(threads.map(partial(_prepared, options), images[start : start + size]))
             raw = torch.from_numpy(np.concatenate([own for own, _ in found])).to(device)
             grids = [grid for _, grid in found if grid is not None]

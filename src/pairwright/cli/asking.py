@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from pairwright.cli.console import Progress, columns, duration, far, note
+from pairwright.cli.console import columns, duration, note
+from pairwright.cli.progress import asking_figures, display
 from pairwright.cli.stopping import goes_on_later
 from pairwright.datasets.errors import UsageError
 
@@ -154,15 +155,23 @@ def _parameter(written: str) -> tuple[str, Any]:
 
 
 class Watching:
-    """Draws how far a run is: rows, rate, tokens, cost, time to go."""
+    """Draws a bar for a run that asks a model: rows, rate, answers billed, tokens, cost, failures, time left.
+
+    Args:
+        what: name of the bar.
+        max_cost: USD that the run may cost; None: unlimited.
+    """
 
     def __init__(self, what: str, max_cost: float | None) -> None:
-        self.progress = Progress()
-        self._what, self._most = what, max_cost
+        self._display, self._what, self._most = display(), what, max_cost
 
     def __call__(self, snapshot: "Snapshot") -> None:
         """Draw a snapshot."""
-        self.progress.draw(self._what, ", ".join(far(snapshot, self._most)))
+        self._display.show(self, self._what, **asking_figures(snapshot, self._most))
+
+    def end(self) -> None:
+        """Remove the bar."""
+        self._display.end(self)
 
 
 def may_ask_a_model(command: Callable[..., None]) -> Callable[..., None]:

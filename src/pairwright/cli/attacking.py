@@ -129,6 +129,6 @@ def _rated(
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
         raise typer.Exit(0)
     watching = Watching("rows", asked.max_cost)
-    rated, bill = ask_gaps(rows, asking, out, watching.progress.note, watching)
-    watching.progress.end()
+    rated, bill = ask_gaps(rows, asking, out, note, watching)
+    watching.end()
     return rated, bill

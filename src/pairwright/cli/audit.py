@@ -9,6 +9,7 @@ from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
 from pairwright.cli.stopping import writes_at_its_end
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pairwright.filters.audit.verdict import Audit
 
 
+@shows_progress
 @may_ask_a_model
 def audit(
     input_: Annotated[

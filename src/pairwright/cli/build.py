@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.asking import cancelled_lines
-from pairwright.cli.console import BuildProgress, columns, emit, note
+from pairwright.cli.console import columns, emit, note
 from pairwright.cli.generated import limit_lines
 from pairwright.cli.plan import plan
+from pairwright.cli.progress import StageBars, shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.stopping import goes_on_later
 from pairwright.datasets.errors import UsageError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pairwright.flows.config import BuildConfig
 
 
+@shows_progress
 def build(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file, as `pairwright init` writes it.")],
     *,
@@ -97,7 +99,7 @@ def build(
         split_url(publish)
         loaded = loaded.model_copy(update={"publish": publish})
     folder = out or Path("build") / loaded.name
-    progress = BuildProgress()
+    progress = StageBars()
     progress.note(f"Building {loaded.name} in {folder}{starting(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
 

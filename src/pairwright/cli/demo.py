@@ -6,11 +6,13 @@ from typing import Annotated
 import typer
 
 from pairwright.cli.build import build_lines, build_result, starting
-from pairwright.cli.console import BuildProgress, columns, emit
+from pairwright.cli.console import columns, emit
+from pairwright.cli.progress import StageBars, shows_progress
 from pairwright.cli.reading import JsonOption, SeedOption
 from pairwright.cli.stopping import goes_on_later
 
 
+@shows_progress
 def demo(
     *,
     out: Annotated[Path, typer.Option("--out", help="Folder for the corpus and the build.")],
@@ -33,7 +35,7 @@ def demo(
 
     goes_on_later()
     corpus = out.resolve() / "corpus"
-    progress = BuildProgress()
+    progress = StageBars()
     progress.note(f"Drawing {pairs:,} scenes in {out / 'corpus'} ...")
     claim(out)
     write_demo_corpus(corpus, pairs, seed)

@@ -10,10 +10,12 @@ from pairwright.cli.asking import Asked, Watching, cancelled_lines, may_ask_a_mo
 from pairwright.cli.console import emit, note
 from pairwright.cli.evaluate_models import DeviceOption, HtmlOption, ImagesOption
 from pairwright.cli.evaluated import need_torch, show, told_once
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
 
 
+@shows_progress
 @may_ask_a_model
 def answers(
     models: Annotated[
@@ -54,6 +56,6 @@ def answers(
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
         return
     watching = Watching("answers", asked.max_cost)
-    found, bill = judge_models(request, asking, watching.progress.note, watching)
-    watching.progress.end()
+    found, bill = judge_models(request, asking, note, watching)
+    watching.end()
     show("answers", [str(data)], found, html, started, bill=bill, as_json=as_json)

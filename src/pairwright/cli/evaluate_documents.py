@@ -10,6 +10,7 @@ import typer
 from pairwright.cli.console import note
 from pairwright.cli.evaluate_models import DeviceOption, HtmlOption
 from pairwright.cli.evaluated import document_lines, need_torch, show, told_once
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pairwright.training.evaluation.multi_document import Way
 
 
+@shows_progress
 def multi_document(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Decoders: folders or hub names.")],
     *,

@@ -10,6 +10,7 @@ import typer
 from pairwright.cli.console import note
 from pairwright.cli.evaluated import need_torch, show
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
 
@@ -44,6 +45,7 @@ BaseOption = Annotated[str, typer.Option("--base", help="With --wise-ft: what th
 BatchOption = Annotated[int, typer.Option("--batch-size", min=1, help="Images or texts at once.")]
 
 
+@shows_progress
 def negatives(
     models: ModelsArgument,
     *,
@@ -76,6 +78,7 @@ def negatives(
     )
 
 
+@shows_progress
 def retrieval(
     models: ModelsArgument,
     *,
@@ -107,6 +110,7 @@ def retrieval(
     )
 
 
+@shows_progress
 def zero_shot(
     models: ModelsArgument,
     *,
@@ -144,6 +148,7 @@ def zero_shot(
     )
 
 
+@shows_progress
 def conditions(
     models: ModelsArgument,
     *,
@@ -192,6 +197,7 @@ def conditions(
     )
 
 
+@shows_progress
 def rationales(
     models: ModelsArgument,
     *,

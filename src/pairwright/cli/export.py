@@ -7,6 +7,7 @@ import typer
 
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.review import tell_uncounted
 from pairwright.datasets.choices import refuse_unknown
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pairwright.datasets.exports.source import Source
 
 
+@shows_progress
 def export(
     input_: Annotated[
         Path,

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import Progress, columns, emit, note
+from pairwright.cli.console import columns, emit, note
 from pairwright.cli.excluding import exclusion_of
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
     ColumnsOption,
     ExplodeOption,
@@ -16,8 +17,10 @@ from pairwright.cli.reading import (
     text_options,
 )
 from pairwright.cli.stopping import goes_on_later
+from pairwright.datasets.progress import following
 
 
+@shows_progress
 def fetch(
     input_: Annotated[
         str, typer.Argument(metavar="PAIRS", help="Pairs whose images are URLs: .parquet, .jsonl, .csv, .tsv, ...")
@@ -107,9 +110,8 @@ def fetch(
     )
     reading = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
     goes_on_later()
-    progress = Progress()
-    result = fetch_images(read_pairs(reading), out, options, progress, exclusion_of(exclude)).as_json()
-    progress.end()
+    with following("images") as follow:
+        result = fetch_images(read_pairs(reading), out, options, follow, exclusion_of(exclude)).as_json()
     emit(result, _lines(result), as_json=as_json)
     if not result["fetched"]:
         note("Nothing was fetched. rejected.parquet tells why, image by image.")

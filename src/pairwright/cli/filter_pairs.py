@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pairwright.cli.console import Progress, columns, emit, note
+from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
     ColumnsOption,
     ExplodeOption,
@@ -20,11 +21,13 @@ from pairwright.cli.reading import (
     columns_option,
 )
 from pairwright.cli.stopping import writes_at_its_end
+from pairwright.datasets.progress import following
 from pairwright.datasets.skipped import Skipped
 
 OFF = "off"
 
 
+@shows_progress
 def filter_pairs(
     input_: InputArgument,
     *,
@@ -94,9 +97,8 @@ def filter_pairs(
     request.check()
     tell_replaced(out, request.rejected)
     writes_at_its_end()
-    progress = Progress()
-    result = run_filters(request, progress)
-    progress.end()
+    with following("pairs") as follow:
+        result = run_filters(request, follow)
     emit(result, _lines(result), as_json=as_json)
     if result.get("unknown_size"):
         images = "image" if result["unknown_size"] == 1 else "images"

@@ -24,6 +24,7 @@ from pairwright.cli.asking import (
 from pairwright.cli.console import emit, note
 from pairwright.cli.generated import result_lines
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.rationales import SeveralOutputs, rationales
 from pairwright.cli.reading import (
     ColumnsOption,
@@ -73,6 +74,7 @@ MethodOption = Annotated[Literal["rules", "llm"], typer.Option(help="rules: no m
 
 
 @app.command("negatives", short_help="Captions with one edit that makes them false.")
+@shows_progress
 @may_ask_a_model
 def negatives(
     input_: InputArgument,
@@ -152,6 +154,7 @@ def negatives(
 
 
 @app.command("positives", short_help="Captions with one edit that keeps them true.")
+@shows_progress
 @may_ask_a_model
 def positives(
     input_: InputArgument,
@@ -195,6 +198,7 @@ def positives(
 
 
 @app.command("conversations", short_help="Questions and answers about the image.")
+@shows_progress
 @may_ask_a_model
 def conversations(
     input_: InputArgument,
@@ -348,8 +352,8 @@ def _ask(request: "Request", asked: Asked, *, as_json: bool, reading: Reading | 
 
         tell_replaced(request.out, reads=(request.read.input, request.pool))
         watching = Watching("captions", asked.max_cost)
-        result = run_llm_generator(request, asking, watching.progress.note, watching)
-        watching.progress.end()
+        result = run_llm_generator(request, asking, note, watching)
+        watching.end()
         emit({**result, "method": "llm"}, [*result_lines(result), *bill_lines(result)], as_json=as_json)
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import Progress, columns, emit, note
+from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced, tell_replaced_index
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
     ColumnsOption,
     ExplodeOption,
@@ -20,6 +21,7 @@ from pairwright.cli.reading import (
     text_options,
 )
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.progress import following
 
 if TYPE_CHECKING:
     from pairwright.datasets.reading import ReadOptions
@@ -50,6 +52,7 @@ _PRECOMPUTED = "precomputed"
 
 
 @app.command("build", short_help="Encode pairs and build their index.")
+@shows_progress
 def build(
     input_: InputArgument,
     *,
@@ -117,30 +120,31 @@ def build(
     tell_replaced_index(out)
     _check_rejected(rejected, input_)
     note(f"Indexing {input_} ...")
-    progress, rejects = Progress(), _Rejects(rejected)
-    info = index_pairs(
-        lambda: _pairs(options, rejects),
-        out,
-        encoder=chosen,
-        vectors=precomputed,
-        modalities=("text", "image") if modality == "both" else (modality,),
-        options=IndexOptions(
-            m=m, ef_construction=ef_construction, recall=recall, storage=storage, memory_gib=memory, near=near
-        ),
-        shards=shards,
-        workers=workers,
-        like=like,
-        keep_pairs=keep_pairs,
-        rejected=rejects.add,
-        watch=progress,
-    )
-    progress.end()
+    rejects = _Rejects(rejected)
+    with following("pairs") as follow:
+        info = index_pairs(
+            lambda: _pairs(options, rejects),
+            out,
+            encoder=chosen,
+            vectors=precomputed,
+            modalities=("text", "image") if modality == "both" else (modality,),
+            options=IndexOptions(
+                m=m, ef_construction=ef_construction, recall=recall, storage=storage, memory_gib=memory, near=near
+            ),
+            shards=shards,
+            workers=workers,
+            like=like,
+            keep_pairs=keep_pairs,
+            rejected=rejects.add,
+            watch=follow,
+        )
     rejects.write()
     note(info.why)
     _emit(info, out, as_json=as_json, skipped=rejects.skipped)
 
 
 @app.command("add", short_help="Add pairs without building it again.")
+@shows_progress
 def add(
     folder: FolderArgument,
     input_: InputArgument,
@@ -170,23 +174,24 @@ def add(
     options = text_options(input_, columns_, format_, explode=explode, on_error=on_error, image_root=image_root)
     _check_rejected(rejected, input_)
     foreign = not open_index(folder).info.encoder or _is_embeddings(Path(input_))
-    progress, rejects = Progress(), _Rejects(rejected)
-    added = add_pairs(
-        _pairs(options, rejects),
-        folder,
-        vectors=_precomputed(input_) if foreign else None,
-        as_part=as_part,
-        device=device,
-        model=model,
-        rejected=rejects.add,
-        watch=progress,
-    )
-    progress.end()
+    rejects = _Rejects(rejected)
+    with following("pairs") as follow:
+        added = add_pairs(
+            _pairs(options, rejects),
+            folder,
+            vectors=_precomputed(input_) if foreign else None,
+            as_part=as_part,
+            device=device,
+            model=model,
+            rejected=rejects.add,
+            watch=follow,
+        )
     rejects.write()
     _emit(added.info, folder, as_json=as_json, added=added.added, known=added.known, skipped=rejects.skipped)
 
 
 @app.command("merge", short_help="Make one index of several.")
+@shows_progress
 def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Indexes with the same encoder.")],
     *,
@@ -243,6 +248,7 @@ def info(folder: FolderArgument, *, as_json: JsonOption = False) -> None:
 
 
 @app.command("check", short_help="Measure it against exact search; check its files.")
+@shows_progress
 def check(
     folder: FolderArgument,
     *,

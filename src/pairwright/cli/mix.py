@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import Progress, columns, emit
+from pairwright.cli.console import columns, emit
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
+from pairwright.datasets.progress import following
 
 if TYPE_CHECKING:
     from pairwright.flows.mixture_report import MixtureReport
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 18  # so that the table fits 80 columns
 
 
+@shows_progress
 def mix(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file with `sources:`.")],
     *,
@@ -63,9 +66,8 @@ def mix(
     given = {name: value for name, value in (("seed", seed), ("keep", keep)) if value is not None}
     settings = load_mixture(config).model_copy(update=given)
     tell_replaced(None if dry_run else out)
-    progress = Progress()
-    report = run(MixtureRequest(settings, out, to or "", dry_run), lambda what, done: progress(what, done, 0))
-    progress.end()
+    with following() as follow:
+        report = run(MixtureRequest(settings, out, to or "", dry_run), lambda what, done: follow(what, done, 0))
     result: dict[str, Any] = {
         "rows": report.rows,
         "image_root": str(report.image_root or ""),

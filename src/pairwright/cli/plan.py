@@ -7,6 +7,7 @@ import typer
 
 from pairwright.cli.asking import plan_lines
 from pairwright.cli.console import columns, emit
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pairwright.flows.planning import Work
 
 
+@shows_progress
 def plan(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file, as `pairwright init` writes it.")],
     *,

@@ -22,8 +22,9 @@ from pairwright.cli.asking import (
     plan_lines,
     with_context,
 )
-from pairwright.cli.console import columns, emit
+from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
     ColumnsOption,
     FormatOption,
@@ -151,6 +152,7 @@ def render(
 
 
 @app.command("ask", short_help="Ask a prompt of yours about every pair.")
+@shows_progress
 @may_ask_a_model
 def ask(
     name: NameArgument,
@@ -184,15 +186,15 @@ def ask(
     asking = with_context(asked.asking(out, seed), reading, out)
     watching = Watching("pairs", asked.max_cost)
     if asked.batch_cancel:
-        ids = asking.cancel_batches(watching.progress.note)
+        ids = asking.cancel_batches(note)
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
     elif asked.dry_run:
         plan = plan_prompt(request, asking)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
         tell_replaced(out)
-        result = ask_prompt(request, asking, watching.progress.note, watching)
-        watching.progress.end()
+        result = ask_prompt(request, asking, note, watching)
+        watching.end()
         why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())
         told = f"{result['rows']:,} pairs, kept {result['kept']:,}" + (f", rejected: {why}" if why else "")
         told += f", skipped: {broken}" if (broken := told_of(result)) else ""

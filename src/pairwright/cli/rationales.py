@@ -22,8 +22,9 @@ from pairwright.cli.asking import (
     plan_lines,
     with_context,
 )
-from pairwright.cli.console import columns, emit
+from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
     ColumnsOption,
     FormatOption,
@@ -57,6 +58,7 @@ class SeveralOutputs(TyperCommand):
         return super().parse_args(ctx, spread)
 
 
+@shows_progress
 @may_ask_a_model
 def rationales(
     input_: Annotated[
@@ -139,15 +141,15 @@ def _ask(request: "RationaleRequest", asked: Asked, reading: Reading, *, as_json
     asking = with_context(asked.asking(request.out), reading, request.out)
     watching = Watching("rows", asked.max_cost)
     if asked.batch_cancel:
-        ids = asking.cancel_batches(watching.progress.note)
+        ids = asking.cancel_batches(note)
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
     elif asked.dry_run:
         plan = plan_rationales(request, asking)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
         tell_replaced(request.out)
-        result = ask_rationales(request, asking, watching.progress.note, watching)
-        watching.progress.end()
+        result = ask_rationales(request, asking, note, watching)
+        watching.end()
         emit(result, [*_lines(result), *bill_lines(result)], as_json=as_json)
 
 

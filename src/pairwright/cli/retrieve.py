@@ -10,6 +10,7 @@ import typer
 from pairwright.cli.console import columns, emit
 from pairwright.cli.excluding import exclusion_of
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import MissingResource, UsageError
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 _SHOWN = 20  # uncovered concepts that are named on a terminal
 
 
+@shows_progress
 def retrieve(
     *,
     index: Annotated[Path, typer.Option("--index", help="Folder that `pairwright index build` made.")],

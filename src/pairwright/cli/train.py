@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pairwright.cli.console import Progress, duration, emit, note
+from pairwright.cli.console import duration, emit, note
 from pairwright.cli.hub import told_of_hub
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.stopping import goes_on_later
 from pairwright.datasets.errors import MissingResource
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _NEEDED = ("torch", "transformers", "accelerate", "peft", "safetensors")
 
 
+@shows_progress
 def train(
     recipe: Annotated[
         str,
@@ -66,7 +68,6 @@ def train(
 
     told_of_hub([model])
     logging.disable_progress_bar()  # of loading weights, which takes a moment
-    console = Progress()
     goes_on_later("--resume goes on from the newest checkpoint")
     report = run(
         Run(
@@ -77,8 +78,8 @@ def train(
             validation,
             resume,
             tensorboard,
-            lambda row: console.note(_said(row)),
-            console.note,
+            lambda row: note(_said(row)),
+            note,
         )
     )
     if report.main:

@@ -9,6 +9,7 @@ import typer
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
 from pairwright.cli.stopping import writes_at_its_end
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pairwright.flows.triples import TripleRequest
 
 
+@shows_progress
 @may_ask_a_model
 def triples(
     input_: Annotated[
@@ -77,8 +79,8 @@ def _ask(request: "TripleRequest", asked: Asked, *, as_json: bool) -> None:
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
         tell_replaced(request.out, reads=(str(request.input), request.pool))
-        result = run_by_model(request, asking, watching.progress.note, watching)
-        watching.progress.end()
+        result = run_by_model(request, asking, note, watching)
+        watching.end()
         _tell(result, "llm", as_json=as_json)
 
 

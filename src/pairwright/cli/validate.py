@@ -9,10 +9,12 @@ import typer
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, columns_option, skipped_lines
 from pairwright.cli.stopping import writes_at_its_end
 
 
+@shows_progress
 @may_ask_a_model
 def validate(
     input_: Annotated[
@@ -105,8 +107,8 @@ def validate(
     else:
         tell_replaced(out, reads=(str(input_), captions))
         watching = Watching("rows", asked.max_cost)
-        result = run(request, asking, watching.progress.note, watching)
-        watching.progress.end()
+        result = run(request, asking, note, watching)
+        watching.end()
         emit(result, _lines(result), as_json=as_json)
         if result["in"] and not result["kept"]:
             note("Nothing was left to keep.")

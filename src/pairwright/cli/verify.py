@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from pairwright.cli.console import emit, note
+from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 
 
+@shows_progress
 def verify(
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="A build directory, a folder of shards, a .tar, or LLaVA's .json.")

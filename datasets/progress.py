@@ -1,0 +1,174 @@
+"""Progress of long work: library code reports steps, and whoever runs it may listen.
+
+A *step* is a named piece of work with a number of units done and, where it is known, a total. Code that can take seconds
+opens one (`step`, `track`); without a listener this costs next to nothing. The command line listens and draws bars
+(`pairwright.cli.progress`). A worker process listens for its parent: it sends each report through a queue
+(`datasets.worker_processes`). A job of a build names itself as the *owner* of the steps inside it (`owned_by`), so that
+they move the bar of its stage.
+
+Reports are limited to one each `INTERVAL` seconds a step; the first and the last are always sent.
+"""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sized
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import count
+from typing import Final, TypeVar
+
+import orjson
+
+INTERVAL: Final = 0.1
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Report:
+    """How far a step is.
+
+    Attributes:
+        id: process and ordinal of the step.
+        name: what is done, as a phrase: "counting words".
+        done: units done.
+        total: units in all; None when it is not known.
+        unit: what is counted, in the plural.
+        owner: stage and part of the build's job that the step belongs to; empty outside of a build.
+        ended: whether this is the last report of the step.
+    """
+
+    id: tuple[int, int]
+    name: str
+    done: int
+    total: int | None
+    unit: str
+    owner: tuple[str, ...] = ()
+    ended: bool = False
+
+    def as_bytes(self) -> bytes:
+        """Return the report as JSON."""
+        return orjson.dumps(self)
+
+    @classmethod
+    def of_bytes(cls, data: bytes) -> "Report":
+        """Return the report that `as_bytes` wrote."""
+        fields = orjson.loads(data)
+        return cls(**{**fields, "id": tuple(fields["id"]), "owner": tuple(fields["owner"])})
+
+
+Listener = Callable[[Report], None]
+
+_listeners: list[Listener] = []  # of this process; the last one hears
+_owner: ContextVar[tuple[str, ...]] = ContextVar("_owner", default=())
+_ordinals = count()
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Send the reports of all threads of this process to ``listener`` inside the block."""
+    _listeners.append(listener)
+    try:
+        yield
+    finally:
+        _listeners.remove(listener)
+
+
+def listen(listener: Listener) -> None:
+    """Send the reports of this process to ``listener`` until the process ends."""
+    _listeners.append(listener)
+
+
+def listened() -> bool:
+    """Return whether anybody listens in this process."""
+    return bool(_listeners)
+
+
+def publish(report: Report) -> None:
+    """Hand a report to the listener; of another process, as well."""
+    if _listeners:
+        _listeners[-1](report)
+
+
+@contextmanager
+def following(unit: str = "rows") -> Iterator[Callable[[str, int, int], None]]:
+    """Give a function (name, done, total) that reports a sequence of steps; a total of 0 is an unknown one."""
+    open_: list[Step] = []
+
+    def follow(name: str, done: int, total: int) -> None:
+        if open_ and open_[-1].name != name:
+            open_.pop().report(ended=True)
+        if not open_:
+            open_.append(Step(name, total or None, unit))
+        open_[-1].reach(done, total or None)
+
+    try:
+        yield follow
+    finally:
+        for this in open_:
+            this.report(ended=True)
+
+
+@contextmanager
+def owned_by(stage: str, part: str) -> Iterator[None]:
+    """Mark the steps that this thread opens inside the block as those of a job of a build."""
+    token = _owner.set((stage, part))
+    try:
+        yield
+    finally:
+        _owner.reset(token)
+
+
+class Step:
+    """A piece of work that reports how far it is; made by `step`."""
+
+    def __init__(self, name: str, total: int | None, unit: str) -> None:
+        self.name, self.total, self.unit, self.done = name, total, unit, 0
+        self._id, self._owner, self._sent = (os.getpid(), next(_ordinals)), _owner.get(), 0.0
+
+    def advance(self, units: int = 1) -> None:
+        """Count units as done."""
+        self.done += units
+        self._report_at_times()
+
+    def reach(self, done: int, total: int | None = None) -> None:
+        """Set how many units are done, and the total where it has become known."""
+        self.done, self.total = done, self.total if total is None else total
+        self._report_at_times()
+
+    def _report_at_times(self) -> None:
+        now = time.monotonic()
+        if now - self._sent >= INTERVAL:
+            self._sent = now
+            self.report()
+
+    def report(self, *, ended: bool = False) -> None:
+        """Send a report now."""
+        publish(Report(self._id, self.name, self.done, self.total, self.unit, self._owner, ended))
+
+
+@contextmanager
+def step(name: str, total: int | None = None, unit: str = "rows") -> Iterator[Step]:
+    """Open a step for the length of the block.
+
+    Args:
+        name: what is done, as a phrase: "counting words".
+        total: units in all; None when it is not known.
+        unit: what is counted, in the plural.
+    """
+    this = Step(name, total, unit)
+    this.report()
+    try:
+        yield this
+    finally:
+        this.report(ended=True)
+
+
+def track(items: Iterable[Item], name: str, total: int | None = None, unit: str = "rows") -> Iterator[Item]:
+    """Yield items as they come and report how many are done; ``total`` defaults to the length where there is one."""
+    known = len(items) if total is None and isinstance(items, Sized) else total
+    with step(name, known, unit) as this:
+        for item in items:
+            yield item
+            this.advance()
