@@ -9,6 +9,7 @@ they move the bar of its stage.
 Reports are limited to one each `INTERVAL` seconds a step; the first and the last are always sent.
 """
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -125,7 +126,7 @@ class Step:
 
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.name, self.total, self.unit, self.done = name, total, unit, 0
-        self._id, self._owner, self._sent = (os.getpid(), next(_ordinals)), _owner.get(), 0.0
+        self._id, self._owner, self._sent = (os.getpid(), next(_ordinals)), _owner.get(), -math.inf
 
     def advance(self, units: int = 1) -> None:
         """Count units as done."""

@@ -159,7 +159,7 @@ class Display:
         with self._lock:
             bar = self._bars.get(key)
             if bar is None:
-                bar = self._bars[key] = Bar(name)
+                bar = self._bars[key] = Bar(name, started=time.monotonic())
             if bar.name != name:
                 bar.name = name
                 bar.marks.clear()
