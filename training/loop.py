@@ -9,15 +9,12 @@ Not covered: gradients accumulated over several batches, which contrastive losse
 
 import json
 import math
-import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator  # type: ignore[import-untyped]
-from accelerate.state import AcceleratorState  # type: ignore[import-untyped]
 from torch import nn
 
 from pairwright.datasets.atomic import write_text
@@ -25,7 +22,7 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.progress import step
 from pairwright.training.curves import write_curves
-from pairwright.training.folder import Asked, claim, describe
+from pairwright.training.folder import Asked, claim, describe, hold
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_there, told_of_data
 from pairwright.training.log import BoardLog, CsvLog, Row
 from pairwright.training.memory import memory_told
@@ -36,6 +33,7 @@ from pairwright.training.models.clip import Clip
 from pairwright.training.models.mllm import FocalLensMllm
 from pairwright.training.models.opening import model_folder
 from pairwright.training.models.trained import share
+from pairwright.training.processes import default_workers, start_processes
 from pairwright.training.ranks import Ranks
 from pairwright.training.recipe import Recipe, StepByStepMethod
 from pairwright.training.saving import (
@@ -134,7 +132,7 @@ class _Trainer:
         self.run, self.recipe = run, run.recipe
         if bool(run.validation) != bool(run.recipe.early_stop):
             raise UsageError("early_stop and --validation go together: give both, or neither.")
-        self.accelerator = _accelerator(run.recipe)
+        self.accelerator = start_processes(run.recipe.precision)
         self.ranks = Ranks(self.accelerator.process_index, self.accelerator.num_processes)
         asked = Asked(run.recipe, run.model, run.data, run.validation)
         claim(run.out, asked, resume=run.resume)
@@ -152,6 +150,8 @@ class _Trainer:
         self._prepare()
         self.accelerator.wait_for_everyone()  # all have looked, and nothing was refused
         if self.accelerator.is_main_process:
+            self.lock = hold(run.out)
+            claim(run.out, asked, resume=run.resume)  # again: another run may have started there meanwhile
             describe(run.out, asked)
             for line in told_of_data(self.loader):
                 run.say(line)
@@ -192,7 +192,7 @@ class _Trainer:
             seed=self.recipe.seed,
             window=0 if validation else batches.window,
             ends="even" if validation else batches.ends,
-            workers=_workers(self.ranks) if batches.workers is None else batches.workers,
+            workers=default_workers(self.ranks.count) if batches.workers is None else batches.workers,
             rank=self.ranks.rank,
             ranks=self.ranks.count,
             device=str(self.accelerator.device),
@@ -335,21 +335,6 @@ class _Trainer:
             write_curves(self.run.out)
         self.accelerator.wait_for_everyone()
         return report
-
-
-def _workers(ranks: Ranks) -> int:
-    return max(1, min(4, (os.cpu_count() or 1) // ranks.count))
-
-
-def _accelerator(recipe: Recipe) -> Accelerator:
-    AcceleratorState._reset_state()  # noqa: SLF001 - else the second run of a process has the first one's precision
-    try:
-        accelerator = Accelerator(mixed_precision="no" if recipe.precision == "fp32" else recipe.precision)
-    except ValueError as error:
-        raise UsageError(f"precision {recipe.precision}: {str(error).splitlines()[0]} Set precision to fp32.") from None
-    if recipe.precision == "fp16" and accelerator.device.type == "cpu":
-        raise UsageError("fp16 needs a GPU, for gradients are scaled there. Set precision to fp32 or bf16.")
-    return accelerator
 
 
 def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:

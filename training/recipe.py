@@ -157,7 +157,9 @@ class Batches(_Strict):
     mirror: float = Field(0.0, ge=0, le=1, description="Share of images that are mirrored; left becomes right.")
     window: int = Field(100_000, ge=0, description="Samples that are shuffled together; 0: as they stand.")
     ends: Literal["even", "repeat", "drop"] = "even"
-    workers: int | None = Field(None, ge=0, description="Processes that load, for each that trains; left out: up to 4.")
+    workers: int | None = Field(
+        None, ge=0, description="Loading processes per training process; left out: one per core, at most 16."
+    )
 
 
 class Optimizer(_Strict):

@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +29,7 @@ from pairwright.training.models.opening import open_model  # noqa: E402
 from pairwright.training.models.rationales import Student  # noqa: E402
 from pairwright.training.models.react import ReactClip  # noqa: E402
 from pairwright.training.recipe_reading import names  # noqa: E402
-from tests.training.training_trial import clip, language, run, shards, student  # noqa: E402
+from tests.training.training_trial import clip, language, run, shards, student, two_processes  # noqa: E402
 
 PAIRS = ("clip", "negclip", "hp-hn", "fsc-clip")
 SPEED = ("samples_per_second", "waiting")
@@ -391,19 +389,6 @@ def test_a_worker_that_was_killed_is_told_with_the_settings_that_help(
     monkeypatch.setattr("pairwright.training.loading.pairs.image_tensor", killed)
     with pytest.raises(PairwrightError, match=r"loads data was killed.*fewer batches.workers"):
         run("clip", *given, tmp_path, "batches.workers=1")
-
-
-def two_processes(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a module in two processes that train together, by gloo."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", module]
-    return subprocess.run(
-        [*command, *arguments],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.mark.slow

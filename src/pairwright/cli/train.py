@@ -47,7 +47,7 @@ def train(
 ) -> None:
     """Train a model on shards.
 
-    On several GPUs: `accelerate launch -m pairwright train ...`; batches.size counts over all of them.
+    Several GPUs: `accelerate launch --multi_gpu -m pairwright train ...`; batches.size is divided among them.
 
     \b
     Examples:
