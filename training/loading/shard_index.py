@@ -142,10 +142,11 @@ class _Sieve:
             self.left_out.update([flaw.reason])
             self._flawed.setdefault(flaw.reason, f"{path}::{found.stem}")
             return 0
-        if self.selection.lacks and (reason := self.selection.lacks(body)):
+        lacks, units = self.selection.lacks, self.selection.units
+        if lacks and (reason := lacks(body)):
             self.left_out.update([reason])
             return 0
-        return self.selection.units(body) if self.selection.units else 1
+        return units(body) if units else 1
 
     def refuse_flaws(self) -> None:
         """Raise InputError for broken and incomplete samples, where these are not to be skipped."""
