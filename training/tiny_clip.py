@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import StorageError
 from pairwright.training.loading.raw import RawSample
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.texts import CONTEXT, load_tokenizer
@@ -50,9 +50,8 @@ def tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClip:
         seed: of the weights; the same seed and shards give the same bytes.
 
     Raises:
-        UsageError: ``out`` holds files.
         InputError: no such shards, or none with a sample.
-        StorageError: a shard that is torn.
+        StorageError: ``out`` holds files; a shard that is torn.
     """
     check_new(out)
     with TemporaryDirectory() as words:
@@ -66,9 +65,9 @@ def tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClip:
 
 
 def check_new(out: Path) -> None:
-    """Raise UsageError when the folder holds files."""
+    """Raise StorageError when the folder holds files."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UsageError(f"{out} holds files already. Choose a new folder, or remove it first.")
+        raise StorageError(f"{out} holds files already. Choose a new folder, or remove it first.")
 
 
 def _texts(data: str) -> Iterator[str]:
