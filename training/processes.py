@@ -23,6 +23,7 @@ _SHARDED = {
     "ACCELERATE_USE_MEGATRON_LM": "Megatron-LM",
     "ACCELERATE_USE_PARALLELISM_CONFIG": "a parallelism config",
 }
+_TRUE = {"1", "true", "yes", "y", "on", "t"}
 _SHARDED_TYPES = {DistributedType.DEEPSPEED, DistributedType.FSDP, DistributedType.MEGATRON_LM}
 
 
@@ -69,7 +70,9 @@ def default_workers(processes: int) -> int:
 
 
 def _on_cpu(started: int) -> bool:
-    """Return whether accelerate has to be told that the processes train on the CPU; on its own it would not join them."""
+    """Return whether to train on the CPU: as asked, or since accelerate joins processes without a GPU only when told so."""
+    if os.environ.get("ACCELERATE_USE_CPU", "").lower() in _TRUE:
+        return True
     state = PartialState()
     if state.num_processes == started or state.device.type != "cpu" or _number(_RANKS, -1) < 0:
         return False
@@ -79,7 +82,7 @@ def _on_cpu(started: int) -> bool:
 
 def _refuse_config(settings: Mapping[str, str], precision: str) -> None:
     for name, what in _SHARDED.items():
-        if settings.get(name, "").lower() in {"true", "1"}:
+        if settings.get(name, "").lower() in _TRUE:
             raise _sharded(f"{what} ({name})")
     if (steps := settings.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1")) not in {"1", ""}:
         raise UsageError(
