@@ -18,6 +18,7 @@ import re
 import struct
 import warnings
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -42,6 +43,11 @@ INSIDE = rf"(\.tar|{re.escape(ENDING)})::"  # what stands between a file of pict
 
 _INSIDE = re.compile(INSIDE)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def image_extensions(extensions: Iterable[str]) -> list[str]:
+    """Return those of a sample's file extensions, without their dot, that name an image; labels and texts are none."""
+    return [each for each in extensions if f".{each.lower()}" in SUFFIXES]
 
 
 class UnusableImage(InputError):  # noqa: N818 - reads as what it is; it is an error by its base

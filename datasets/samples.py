@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.images import image_extensions
 from pairwright.datasets.masking import is_file_url, masked_url
 from pairwright.datasets.records import (
     Annotation,
@@ -178,7 +179,10 @@ def sample_from_members(key: str, members: dict[str, bytes], where: str) -> Samp
         body = orjson.loads(members["json"])
     except orjson.JSONDecodeError as error:
         raise StorageError(f"{where}: {key}.json is broken JSON ({error.msg}). Write the shard again.") from None
-    image_ext = next((ext for ext in members if ext not in ("txt", "json")), "")
+    images = image_extensions(members)
+    if len(images) > 1:
+        raise StorageError(f"{where}: sample {key} has {len(images)} images: {', '.join(images)}. {_ELSEWHERE}")
+    image_ext = images[0] if images else ""
     problem = ("" if fits_sample(body) else misfit(body, SHAPE)) or bad_key(key, body["key"])
     if problem:
         raise StorageError(

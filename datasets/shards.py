@@ -19,6 +19,7 @@ import orjson
 
 from pairwright.datasets.atomic import replacing, write_bytes, write_text
 from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.images import image_extensions
 from pairwright.datasets.samples import Sample, bad_key, group_members, members_of, sample_from_members
 from pairwright.datasets.ustar import END, member, members
 
@@ -373,7 +374,7 @@ def scan_shard(path: Path, seen: set[str] | None = None) -> ShardInfo:
             raise InputError("a key that came before", where=f"{path}, sample {key}", mend=TWICE)
         seen.add(key)
         count += 1
-        image_ext = next((ext for ext in contents if ext not in ("txt", "json")), "")
+        image_ext = next(iter(image_extensions(contents)), "")
     return ShardInfo(path.name, count, path.stat().st_size, sha256_of(path), image_ext)
 
 

@@ -19,6 +19,7 @@ import orjson
 
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError
 from pairwright.datasets.exports.llava import check_llava
+from pairwright.datasets.images import image_extensions
 from pairwright.datasets.manifest import changed_files, is_build
 from pairwright.datasets.progress import track
 from pairwright.datasets.recode import extension, open_picture
@@ -112,10 +113,10 @@ def _shards(folder: Path, tars: list[Path], digest: Digest) -> Iterator[str]:
 
 
 def _sample(key: str, members: dict[str, bytes]) -> Iterator[str]:
-    images = [ext for ext in members if ext not in ("txt", "json")]
+    images = image_extensions(members)
     for ext in images:
         yield from _image(ext, members[ext], f"{key}.{ext}")
-    if len(images) > 1 or "txt" not in members or "json" not in members:
+    if len(images) > 1 or members.keys() != {"txt", "json", *images}:
         yield f"holds {', '.join(members)} instead of txt, json and at most one image"
         return
     try:

@@ -1,15 +1,17 @@
-"""Whose folder it is: a run is begun in a folder without one, and gone on with by the settings that it was begun with."""
+"""The folder of a run: started only where there is none, resumed only with the same settings, by one run at a time."""
 
+import errno
+import fcntl
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import yaml
 
 from pairwright.datasets.atomic import write_text
-from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.errors import StorageError, UsageError, why_not_written
 from pairwright.training.recipe import Recipe
 
 _FREE = {("batches", "workers"), ("log_every",), ("save_every",)}  # may differ when a run goes on
@@ -49,6 +51,32 @@ def claim(out: Path, asked: Asked, *, resume: bool) -> None:
     except ValueError as error:
         raise StorageError(f"{path} is torn ({error}). Begin in another folder.") from None
     _compare(before, _described(asked), out)
+
+
+def hold(out: Path) -> IO[str]:
+    """Lock the folder ``out`` for this process, as long as the returned file is open.
+
+    The operating system drops the lock when the process ends; processes that it forked do not hold it. A file system
+    without locks is used without one.
+
+    Raises:
+        StorageError: another run trains in this folder, or it is not writable.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        handle = (out / ".lock").open("w", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{out} is not writable ({why_not_written(error)}). Choose another --out.") from None
+    try:
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in {errno.EACCES, errno.EAGAIN}:
+            handle.close()
+            raise StorageError(
+                f"{out}: another run trains in this folder. Wait for it, or choose another --out. To train with several "
+                "processes, launch them by torchrun or accelerate launch."
+            ) from None
+    return handle
 
 
 def describe(out: Path, asked: Asked) -> None:

@@ -9,24 +9,24 @@ Not covered: gradients accumulated over several batches, which contrastive losse
 
 import json
 import math
-import os
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import Accelerator  # type: ignore[import-untyped]
-from accelerate.state import AcceleratorState  # type: ignore[import-untyped]
 from torch import nn
 
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.progress import step
+from pairwright.datasets.samples import image_name
 from pairwright.training.curves import write_curves
-from pairwright.training.folder import Asked, claim, describe
-from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_there, told_of_data
+from pairwright.training.folder import Asked, claim, describe, hold
+from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_there
+from pairwright.training.loading.raw import OnError
 from pairwright.training.log import BoardLog, CsvLog, Row
 from pairwright.training.memory import memory_told
 from pairwright.training.methods.method import Method, Ready
@@ -36,6 +36,7 @@ from pairwright.training.models.clip import Clip
 from pairwright.training.models.mllm import FocalLensMllm
 from pairwright.training.models.opening import model_folder
 from pairwright.training.models.trained import share
+from pairwright.training.processes import default_workers, start_processes
 from pairwright.training.ranks import Ranks
 from pairwright.training.recipe import Recipe, StepByStepMethod
 from pairwright.training.saving import (
@@ -45,9 +46,12 @@ from pairwright.training.saving import (
     newest_checkpoint,
     save_checkpoint,
     save_model,
+    write_skipped,
 )
 from pairwright.training.schedule import share_of_rate, warmup_steps
 from pairwright.training.stretch import Stretch
+
+_SAID_OF_SKIPPED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +65,12 @@ class Run:
         out: the folder of the run (`saving.py`).
         validation: shards whose loss tells when to stop; empty: none.
         resume: go on with what stands in ``out``.
+        on_error: samples that are broken or lack an image or caption: ``skip`` leaves them out and counts them, ``stop``
+            ends the run.
         board: write for TensorBoard too.
         tell: is given each row of the log.
-        say: is given, before the first step, what of the data is not as one might think: samples that are left out, that
-            lack texts, batches that are smaller than asked for.
+        say: is given, before the first step, in which way the data differs from complete data (samples that are left out
+            or lack texts, batches that are smaller than asked for), and later the first samples that are skipped.
     """
 
     recipe: Recipe
@@ -73,6 +79,7 @@ class Run:
     out: Path
     validation: str = ""
     resume: bool = False
+    on_error: OnError = "skip"
     board: bool = False
     tell: Callable[[Row], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
@@ -91,8 +98,10 @@ class Report:
         ended: ``done`` or ``early stop``.
         trained: parameters that were trained.
         frozen: parameters that were not.
+        unit: what ``samples`` counts: samples, or conversations.
         samples: that an epoch has.
         left_out: samples that the recipe cannot use, by reason.
+        skipped: samples that turned out to be broken when a batch needed them, by reason; ``OUT/skipped.jsonl`` lists them.
         lacking: samples that are used and have no text of some kind that the recipe takes, by reason.
         cut: texts that were longer than the model reads, and lost their end; of all epochs.
         seconds: spent in training.
@@ -107,8 +116,10 @@ class Report:
     ended: str
     trained: int
     frozen: int
+    unit: str
     samples: int
     left_out: dict[str, int]
+    skipped: dict[str, int]
     lacking: dict[str, int]
     cut: int
     seconds: float
@@ -134,7 +145,7 @@ class _Trainer:
         self.run, self.recipe = run, run.recipe
         if bool(run.validation) != bool(run.recipe.early_stop):
             raise UsageError("early_stop and --validation go together: give both, or neither.")
-        self.accelerator = _accelerator(run.recipe)
+        self.accelerator = start_processes(run.recipe.precision)
         self.ranks = Ranks(self.accelerator.process_index, self.accelerator.num_processes)
         asked = Asked(run.recipe, run.model, run.data, run.validation)
         claim(run.out, asked, resume=run.resume)
@@ -152,8 +163,10 @@ class _Trainer:
         self._prepare()
         self.accelerator.wait_for_everyone()  # all have looked, and nothing was refused
         if self.accelerator.is_main_process:
+            self.lock = hold(run.out)
+            claim(run.out, asked, resume=run.resume)  # again: another run may have started there meanwhile
             describe(run.out, asked)
-            for line in told_of_data(self.loader):
+            for line in self.loader.notes():
                 run.say(line)
 
     def go(self) -> Report:
@@ -192,10 +205,11 @@ class _Trainer:
             seed=self.recipe.seed,
             window=0 if validation else batches.window,
             ends="even" if validation else batches.ends,
-            workers=_workers(self.ranks) if batches.workers is None else batches.workers,
+            workers=default_workers(self.ranks.count) if batches.workers is None else batches.workers,
             rank=self.ranks.rank,
             ranks=self.ranks.count,
             device=str(self.accelerator.device),
+            on_error=self.run.on_error,
         )
         images = replace(ready.images, crop=1.0, mirror=0.0) if validation else ready.images
         return ShardLoader(data, ready.rows, options, ready.texts, images)
@@ -249,6 +263,7 @@ class _Trainer:
         self.progress.step += 1
         self.progress.loader = self.loader.state_dict()
         self.progress.cut += batch.cut
+        self._note_skipped()
         self.stretch.add(total, norm, len(batch.keys), rate)
 
     def _warmup(self) -> int:
@@ -272,6 +287,7 @@ class _Trainer:
                 value = self.method.loss(self.recipe, self.wrapped, batch, self.ranks).loss
                 # A gathered loss is the same everywhere, and its own mean; others are shares of one.
                 losses.append(self.ranks.total(value) / self.ranks.count)
+        self._note_skipped()
         self.looked.epoch = 0  # the same edited texts at every look
         found = torch.stack(losses).mean().item()
         if self.progress.best is None or found < self.progress.best:
@@ -296,8 +312,21 @@ class _Trainer:
         self.progress.loss = row.loss
         return row
 
+    def _note_skipped(self) -> None:
+        """Take over what the loaders skipped, and say so of the first few samples."""
+        for loader in filter(None, (self.loader, self.looked)):
+            for place, found in loader.skipped.items():
+                name = image_name(place)
+                if name in self.progress.skipped:
+                    continue
+                self.progress.skipped[name] = f"{found.reason}: {found.detail}"
+                if len(self.progress.skipped) <= _SAID_OF_SKIPPED:
+                    self.run.say(f"skipped {place}: {found.detail}.")
+            loader.skipped.clear()
+
     def _save(self) -> None:
         cut = self._cut()
+        self.progress.skipped = self.ranks.merged(self.progress.skipped)
         if self.accelerator.is_main_process:
             self.progress.seconds += self.stretch.lap()
             save_checkpoint(self.run.out, self.model, self.running, replace(self.progress, cut=cut))
@@ -320,8 +349,10 @@ class _Trainer:
             ended=self.progress.ended,
             trained=sizes.trained,
             frozen=sizes.frozen,
+            unit=self.loader.unit,
             samples=self.loader.order.samples,
             left_out=dict(self.loader.index.left_out),
+            skipped=dict(Counter(each.partition(":")[0] for each in self.progress.skipped.values())),
             lacking=dict(self.loader.lacking),
             cut=cut,
             seconds=round(self.progress.seconds, 1),
@@ -333,23 +364,9 @@ class _Trainer:
             save_model(self.method.finished(self.model), folder)
             write_text(self.run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
             write_curves(self.run.out)
+            write_skipped(self.run.out, self.progress.skipped)
         self.accelerator.wait_for_everyone()
         return report
-
-
-def _workers(ranks: Ranks) -> int:
-    return max(1, min(4, (os.cpu_count() or 1) // ranks.count))
-
-
-def _accelerator(recipe: Recipe) -> Accelerator:
-    AcceleratorState._reset_state()  # noqa: SLF001 - else the second run of a process has the first one's precision
-    try:
-        accelerator = Accelerator(mixed_precision="no" if recipe.precision == "fp32" else recipe.precision)
-    except ValueError as error:
-        raise UsageError(f"precision {recipe.precision}: {str(error).splitlines()[0]} Set precision to fp32.") from None
-    if recipe.precision == "fp16" and accelerator.device.type == "cpu":
-        raise UsageError("fp16 needs a GPU, for gradients are scaled there. Set precision to fp32 or bf16.")
-    return accelerator
 
 
 def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:

@@ -53,6 +53,14 @@ class Ranks:
             distributed.all_reduce(summed)
         return summed
 
+    def merged(self, found: dict[str, str]) -> dict[str, str]:
+        """Return the entries of all ranks; where two have one key, that of the later rank."""
+        if self.count == 1:
+            return found
+        each: list[dict[str, str]] = [{}] * self.count
+        distributed.all_gather_object(each, found)
+        return {name: value for one in each for name, value in one.items()}
+
     def _sizes(self, rows: Tensor) -> list[list[int]]:
         own = torch.tensor(rows.shape, device=rows.device)
         found = [torch.empty_like(own) for _ in range(self.count)]

@@ -151,13 +151,15 @@ Method = (
 class Batches(_Strict):
     """What a step takes."""
 
-    size: int = Field(256, ge=1, description="Samples a step, over all processes.")
+    size: int = Field(256, ge=1, description="Samples (of LLaVA, conversations) a step, over all processes.")
     max_tokens: int | None = Field(None, ge=3, description="Of a text; left out: what the model reads.")
     crop: float = Field(0.9, gt=0, le=1, description="Least share of an image that a random crop keeps; 1: the middle.")
     mirror: float = Field(0.0, ge=0, le=1, description="Share of images that are mirrored; left becomes right.")
     window: int = Field(100_000, ge=0, description="Samples that are shuffled together; 0: as they stand.")
     ends: Literal["even", "repeat", "drop"] = "even"
-    workers: int | None = Field(None, ge=0, description="Processes that load, for each that trains; left out: up to 4.")
+    workers: int | None = Field(
+        None, ge=0, description="Loading processes per training process; left out: one per core, at most 16."
+    )
 
 
 class Optimizer(_Strict):

@@ -7,6 +7,7 @@
         optimizer.pt              of AdamW, and of the gradient scaler under fp16
         state.json                counters, the loader's place; last, and the folder is renamed when it is whole
     OUT/best.safetensors          with early stop: the trained parameters with the lowest loss so far
+    OUT/skipped.jsonl             samples that could not be used, where there are some
     OUT/model/                    the finished model
 
 Only the newest checkpoint is kept. Chance needs no place here: each step draws from (seed, step, rank).
@@ -15,7 +16,7 @@ Only the newest checkpoint is kept. Chance needs no place here: each step draws 
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from pairwright.datasets.atomic import write_text
 from pairwright.datasets.errors import StorageError
+from pairwright.datasets.records import compact_json
 from pairwright.training.loading.loader import LoaderState
 from pairwright.training.models.checkpoints import load_trained, save_trained
 
@@ -38,6 +41,7 @@ class Progress:
         step: steps done.
         loader: the place of the next batch.
         cut: texts that lost their end, so far.
+        skipped: samples that cannot be used, met so far: reason and detail by shard and key.
         loss: of the last row of the log.
         best: lowest loss on validation data; None before the first look.
         waited: looks since then.
@@ -48,6 +52,7 @@ class Progress:
     step: int = 0
     loader: LoaderState | None = None
     cut: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
     loss: float = 0.0
     best: float | None = None
     waited: int = 0
@@ -115,6 +120,13 @@ def save_model(model: Any, folder: Path) -> None:
         shutil.rmtree(stale, ignore_errors=True)
     model.save(temporary)
     temporary.rename(folder)
+
+
+def write_skipped(out: Path, skipped: Mapping[str, str]) -> None:
+    """Write the samples that were skipped to ``OUT/skipped.jsonl``, a row each; no file where none was."""
+    if skipped:
+        rows = ({"sample": name, "why": skipped[name]} for name in sorted(skipped))
+        write_text(out / "skipped.jsonl", "".join(compact_json(row) + "\n" for row in rows))
 
 
 def _checkpoints(out: Path) -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """``pairwright train`` as a user calls it."""
 
 import json
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -47,3 +48,67 @@ def test_a_run_tells_of_its_steps_and_ends_with_a_report(run_model: Run, tmp_pat
     assert f"{report['cut']} texts were longer than the model reads" in done.stderr
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
     assert "<figure" in (tmp_path / "run" / "report.html").read_text()
+
+
+def offline_example() -> list[list[str]]:
+    """Return the commands of the page's example, without the name of the program."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "verbs" / "train.md").read_text()
+    block = page.partition("## Try it offline")[2].partition("```sh\n")[2].partition("```")[0]
+    commands = [shlex.split(line) for line in block.splitlines()]
+    assert [command[:3] for command in commands] == [
+        ["pairwright", "demo", "--out"],
+        ["pairwright", "demo", "--out"],
+        ["pairwright", "dev", "tiny-clip"],
+        ["pairwright", "train", "negclip"],
+        ["pairwright", "evaluate", "negatives"],
+    ]
+    return [command[1:] for command in commands]
+
+
+def test_the_offline_example_runs_with_less_data_and_fewer_steps(run: Run, run_model: Run, tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="torch is an extra")
+    pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")
+    less = {"400": "40", "200": "30", "schedule.epochs=30": "schedule.epochs=1"}
+    done = []
+    for command in offline_example():
+        call = run if command[0] == "demo" else run_model
+        done.append(call(*(less.get(word, word) for word in command)))
+    assert json.loads(done[2].stdout)["model"] == "clip"
+    assert (tmp_path / "run" / "model" / "tokenizer.json").is_file()
+    assert done[4].stdout.splitlines()[0].split()[:4] == ["of", "measure", "run", "95%"]
+
+
+@pytest.mark.slow
+def test_the_offline_example_as_printed_makes_a_model_that_tells_negatives(run_apart: Run) -> None:
+    pytest.importorskip("torch", reason="torch is an extra")
+    pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")
+    *first, last = offline_example()
+    for command in first:
+        run_apart(*command)
+    trained, begun = json.loads(run_apart(*last, "--json").stdout)["models"]
+    figures = [
+        next(f["value"] for f in model["figures"] if (f["part"], f["measure"]) == ("all", "accuracy"))
+        for model in (trained, begun)
+    ]
+    assert figures[0] > figures[1] + 0.05
+
+
+def test_a_tiny_clip_is_the_same_for_the_same_shards_and_no_folder_with_files_is_taken(
+    run_model: Run, tmp_path: Path
+) -> None:
+    pytest.importorskip("torch", reason="torch is an extra")
+    from tests.training.training_trial import shards
+
+    shards(tmp_path / "shards", count=8)
+    for out in ("one", "two"):
+        run_model("dev", "tiny-clip", "--data", "shards", "--out", out)
+    assert all(
+        (tmp_path / "two" / path.name).read_bytes() == path.read_bytes() for path in (tmp_path / "one").iterdir()
+    )
+    words = (tmp_path / "one" / "tokenizer.json").read_text()
+    assert '"look"' in words  # a word of hard positives alone
+    done = run_model("dev", "tiny-clip", "--data", "shards", "--out", "shards", ok=False)
+    assert (done.returncode, "shards holds files already" in done.stderr) == (1, True)
+    done = run_model("dev", "tiny-clip", "--data", "none", "--out", "new", ok=False)
+    assert (done.returncode, "no such file" in done.stderr) == (1, True)
+    assert not (tmp_path / "new").exists()

@@ -95,6 +95,16 @@ def test_differing_members_and_types_are_told(tmp_path: Path) -> None:
     assert "caption is not a str" in problems
 
 
+def test_a_member_that_no_sample_of_ours_has_is_told_and_not_taken_for_the_image(tmp_path: Path) -> None:
+    good = sample(0, image=picture())
+    members = [("cls", b"7"), *members_of(good)]
+    parts = [c for ext, data in members for c in member(f"{good.pair.key}.{ext}", data)]
+    (tmp_path / "00000.tar").write_bytes(b"".join([*parts, END]))
+    finish_shards(tmp_path)
+    (problem,) = verify(tmp_path)
+    assert problem.endswith("holds cls, jpg, txt, json instead of txt, json and at most one image")
+
+
 def test_a_picture_that_is_none_is_told(tmp_path: Path) -> None:
     write_shards([sample(0, image=picture()[:200]), sample(2, image=b"GIF89a"), sample(4, image=picture())], tmp_path)
     problems = verify(tmp_path)

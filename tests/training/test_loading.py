@@ -16,10 +16,10 @@ pytest.importorskip("transformers", reason="the trainer's tokenizers are those o
 import webdataset  # noqa: E402 - behind the guard of torch
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError  # noqa: E402
-from pairwright.datasets.images import UnusableImage  # noqa: E402
 from pairwright.datasets.shards import write_shards  # noqa: E402
 from pairwright.training.loading.limits import check_fit  # noqa: E402
 from pairwright.training.loading.pairs import Pairs  # noqa: E402
+from pairwright.training.loading.raw import read  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.loading.triplets import Triplets  # noqa: E402
 from tests.datasets.way_out import conversation, pair, picture, samples  # noqa: E402
@@ -126,7 +126,7 @@ def test_each_row_has_its_own_picture(given: Given) -> None:
 
 def test_webdatasets_own_stream_holds_what_the_loader_reads(given: Given) -> None:
     index = index_shards(given.data)
-    ours = [(sample.key, sample.caption, sample.image, dict(sample.body)) for sample in index.read(range(23))]
+    ours = [(sample.key, sample.caption, sample.image, dict(sample.body)) for sample in read(index, range(23))]
     stream = webdataset.WebDataset(given.data, shardshuffle=False)
     theirs = [(row["__key__"], row["txt"].decode(), row["jpg"], json.loads(row["json"])) for row in stream]
     assert ours == theirs
@@ -190,8 +190,8 @@ def test_a_broken_image_is_named_in_one_line_from_any_worker(tmp_path: Path, giv
 
     broken = [replace(sample, image=b"no image") for sample in samples(2)]
     data, before = write_shards(broken, tmp_path).pattern, set(multiprocessing.active_children())
-    with pytest.raises(UnusableImage, match=f"sample {broken[0].pair.key}") as caught:
-        list(loader(data, Pairs(), given.words, workers=workers, window=0))
+    with pytest.raises(InputError, match=f"{broken[0].pair.key}: bad_image: not an image") as caught:
+        list(loader(data, Pairs(), given.words, workers=workers, window=0, on_error="stop"))
     assert "\n" not in str(caught.value)
     del caught  # with the error its workers go: torch waits seconds for those that the garbage collector finds
     assert set(multiprocessing.active_children()) <= before

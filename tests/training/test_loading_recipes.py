@@ -1,6 +1,7 @@
 """What the recipes make of samples: texts, masks, labels, and chance."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -190,6 +191,31 @@ def test_a_conversation_that_is_too_long_loses_its_end_but_not_the_image(given: 
     assert batch.cut == 6
     assert batch.texts.shape == (6, 6)
     assert ((batch.texts == IMAGE).sum(dim=1) == 1).all()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_steps_and_epochs_of_conversations_count_conversations(tmp_path: Path, given: Given, workers: int) -> None:
+    def asked(number: int) -> Sample:
+        of = pair(number, f"a red circle {number}", f"{number}.jpg")
+        talks = [conversation(of, "what color ?", f"red {turn} ." if turn else "red .") for turn in range(number)]
+        return Sample(of, tuple(talks), (), picture(), "jpg")
+
+    data = write_shards(map(asked, range(6)), tmp_path, max_samples=2).pattern
+    one = loader(data, Talks(IMAGE), given.words, batch_size=5, workers=workers)
+    assert (one.order.samples, one.unit, one.index.left_out) == (15, "conversations", {"no_conversations": 1})
+    batches = list(one)
+    assert [len(batch.keys) for batch in batches] == [5, 5, 5]
+    said = Counter(
+        (key, given.text(row[row != IGNORED]))
+        for batch in batches
+        for key, row in zip(batch.keys, batch.labels, strict=True)
+    )
+    assert len(said) == 15
+    assert set(Counter(key for key, _ in said).values()) == {1, 2, 3, 4, 5}
+    for batch in batches:
+        assert batch.images.shape[0] == 5
+        for place, key in enumerate(batch.keys):
+            assert torch.equal(batch.images[place], batch.images[batch.keys.index(key)])
 
 
 @pytest.mark.parametrize(("objectives", "rows"), [("multi-task", 2), ("single-task", 1), ("label", 1)])

@@ -5,8 +5,7 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,10 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 from safetensors.torch import load_file  # noqa: E402 - behind the guard of torch
 
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
-from pairwright.datasets.shards import find_shards  # noqa: E402
+from pairwright.datasets.records import Turn  # noqa: E402
+from pairwright.datasets.samples import Sample  # noqa: E402
+from pairwright.datasets.shards import find_shards, read_shard, write_shards  # noqa: E402
+from pairwright.training.loading.raw import read  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.log import Row  # noqa: E402
 from pairwright.training.methods.contrastive import Contrastive  # noqa: E402
@@ -31,7 +33,7 @@ from pairwright.training.models.opening import open_model  # noqa: E402
 from pairwright.training.models.rationales import Student  # noqa: E402
 from pairwright.training.models.react import ReactClip  # noqa: E402
 from pairwright.training.recipe_reading import names  # noqa: E402
-from tests.training.training_trial import clip, language, run, shards, student  # noqa: E402
+from tests.training.training_trial import clip, language, run, shards, student, two_processes  # noqa: E402
 
 PAIRS = ("clip", "negclip", "hp-hn", "fsc-clip")
 SPEED = ("samples_per_second", "waiting")
@@ -116,6 +118,7 @@ def test_llava_learns_to_show_and_then_to_answer(given: Given, tmp_path: Path) -
     speaks = f"method.language={language(tmp_path / 'language')}"
     shown = run("llava-align", *given, tmp_path / "one", speaks, "schedule.steps=8", "log_every=2")
     told = run("llava-instruct", given.data, shown.model, tmp_path / "two")
+    assert (told.unit, told.samples) == ("conversations", 48)
     assert shown.trained < told.trained
     assert isinstance(open_model(told.model), Llava)
     losses = [float(row["loss"]) for row in log(tmp_path / "one")]
@@ -151,6 +154,21 @@ def test_focallens_mllm_says_what_it_cannot_begin_with(given: Given, tmp_path: P
     first = run("focallens-mllm", given.data, llava, tmp_path / "three", f"method.target={given.model}")
     with pytest.raises(UsageError, match=r"leave out method\.target"):
         run("focallens-mllm", given.data, first.model, tmp_path / "four", f"method.target={given.model}")
+
+
+def test_rows_with_one_answer_are_no_negatives_of_each_other(given: Given, tmp_path: Path) -> None:
+    def said(sample: Sample, text: str) -> Sample:
+        talks = [each for each in sample.annotations if each.kind == "conversation"]
+        turns = (Turn("human", "what colour is it ?"), Turn("assistant", text))
+        return replace(sample, annotations=tuple(replace(each, turns=turns) for each in talks))
+
+    known = [sample for path in find_shards(Path(given.data)) for sample in read_shard(path)][:16]
+    same = write_shards([said(sample, "red") for sample in known], tmp_path / "same").pattern
+    assert run("focallens-clip", same, given.model, tmp_path / "one").loss == 0
+    two = write_shards(
+        [said(sample, ("red", "blue")[place % 2]) for place, sample in enumerate(known)], tmp_path / "two"
+    ).pattern
+    assert run("focallens-clip", two, given.model, tmp_path / "other").loss > 0
 
 
 @pytest.mark.parametrize(
@@ -273,7 +291,7 @@ def test_settings_that_cannot_be_are_refused_before_the_first_step(
 def test_shards_without_what_a_recipe_needs_are_refused(given: Given, tmp_path: Path) -> None:
     bare = shards(tmp_path / "bare", 8, texts=False)
     for recipe, lacking in (("negclip", "hard negatives"), ("hp-hn", "hard"), ("focallens-clip", "a question")):
-        with pytest.raises(InputError, match=rf"none of the 8 samples holds .* Each lacks {lacking}"):
+        with pytest.raises(InputError, match=rf"none of the 8 samples holds .* It needs {lacking}"):
             run(recipe, bare, given.model, tmp_path / "run")
 
 
@@ -311,7 +329,7 @@ def test_a_loss_that_is_no_number_ends_the_run_with_what_helps(given: Given, tmp
 def test_batches_that_are_smaller_than_asked_for_are_said(given: Given, tmp_path: Path) -> None:
     said: list[str] = []
     run("clip", *given, tmp_path / "even", "batches.size=32", say=said.append)
-    assert said == ["Steps take 24 samples, not 32: 48 samples are shared out evenly over 2 steps an epoch."]
+    assert said == ["Steps take 24 samples, not 32: 48 samples are divided evenly over 2 steps an epoch."]
     run("clip", *given, tmp_path / "full", "batches.size=16", say=said.append)
     assert len(said) == 1
     with pytest.raises(UsageError, match=r"48 samples for 1 ranks and batches of 64 .* needs 64"):
@@ -341,7 +359,7 @@ def test_samples_that_lack_texts_or_are_left_out_are_counted_at_the_start_and_in
 def bodies(data: str) -> list[dict[str, Any]]:
     """Return the JSON of all samples."""
     index = index_shards(data)
-    return [dict(sample.body) for sample in index.read(range(sum(index.counts)))]
+    return [dict(sample.body) for sample in read(index, range(sum(index.counts)))]
 
 
 def both(one: str, other: str, folder: Path) -> str:
@@ -388,22 +406,9 @@ def test_a_worker_that_was_killed_is_told_with_the_settings_that_help(
     def killed(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    monkeypatch.setattr("pairwright.training.loading.pairs.image_tensor", killed)
+    monkeypatch.setattr("pairwright.training.loading.recipes.pixels", killed)
     with pytest.raises(PairwrightError, match=r"loads data was killed.*fewer batches.workers"):
         run("clip", *given, tmp_path, "batches.workers=1")
-
-
-def two_processes(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a module in two processes that train together, by gloo."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", module]
-    return subprocess.run(
-        [*command, *arguments],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.mark.slow

@@ -1,5 +1,8 @@
 """A tiny CLIP, shards of ColorShape with hard negatives and positives, and a run over them."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -66,6 +69,19 @@ def student(folder: Path) -> str:
 def run(recipe: str, data: str, model: str, out: Path, *changes: str, **named: Any) -> Report:
     """Train in this process, with few and small steps unless told otherwise."""
     return train(replace(Run(read_recipe(recipe, [*SMALL, *changes]), data, model, out), **named))
+
+
+def two_processes(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a module in two processes that train together, by gloo."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", module]
+    return subprocess.run(
+        [*command, *arguments],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def _sample(seed: int, number: int) -> Sample:

@@ -20,7 +20,7 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
-from pairwright.datasets.images import SUFFIXES, is_url, open_image
+from pairwright.datasets.images import image_extensions, is_url, open_image
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.shards import find_shards, read_members
 from pairwright.datasets.wording import AS_IT_IS
@@ -241,10 +241,11 @@ def _samples(data: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield locator of the image, key and JSON of each sample, in order."""
     for path in find_shards(Path(data)):
         for key, members in read_members(path):
-            kinds = [kind for kind in members if f".{kind}" in SUFFIXES]
+            kinds = image_extensions(members)
             where = f"{path}, sample {key}"
-            if not kinds:
-                raise InputError("no image", where=where, mend="Models are measured on shards with images.")
+            if len(kinds) != 1:
+                what = f"{len(kinds)} images: {', '.join(kinds)}" if kinds else "no image"
+                raise InputError(what, where=where, mend="Models are measured on samples with one image each.")
             try:
                 body = orjson.loads(members.get("json", b"{}"))
                 caption = members["txt"].decode() if "txt" in members else ""

@@ -18,7 +18,7 @@ import torch
 from pairwright.datasets.errors import InputError
 from pairwright.training.evaluation.figures import Figure, Findings
 from pairwright.training.evaluation.subjects import Subject
-from pairwright.training.loading.raw import Samples
+from pairwright.training.loading.raw import Samples, Selection, read
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.student_file import index_students
 from pairwright.training.loading.students import Students
@@ -71,10 +71,12 @@ def tasks(data: Sequence[str], *, split: str = "validation", single: bool = Fals
     left_out = 0
     for one in data:
         given: Samples = (
-            index_students(Path(one), wanted.lacks) if one.endswith(".jsonl") else index_shards(one, wanted.lacks)
+            index_students(Path(one), wanted.lacks)
+            if one.endswith(".jsonl")
+            else index_shards(one, Selection(wanted.lacks))
         )
         left_out += given.left_out.get(_NO_ROWS, 0)
-        for sample in given.read(range(sum(given.counts))):
+        for sample in read(given, range(sum(given.counts))):
             rows += [
                 Task(row.get("task", ""), row["objective"], row["input"], row["output"])
                 for row in wanted.rows(sample.key, sample.body)

@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
+from pairwright.datasets.rejects import Reject
+
 IGNORED = -100
 """The label of a token that the next-token loss leaves out (torch's and transformers' own mark)."""
 
@@ -133,15 +135,18 @@ class Packed(Generic[B]):
         batch: everything else.
         pixels: uint8 (m, 3, h, w), each image once; (0,) for batches without.
         image_of: int64 (b,), the image of each row; of images in tiles, the places of all parts, row by row.
+        skipped: samples of this step that cannot be used, and that the batch is without.
     """
 
     batch: B
     pixels: Tensor
     image_of: Tensor
+    skipped: tuple[Reject, ...] = ()
 
     def pin_memory(self) -> "Packed[B]":
         """Return the same in page-locked memory; torch's loader calls this before it hands a batch over."""
-        return Packed(_each(self.batch, Tensor.pin_memory), self.pixels.pin_memory(), self.image_of.pin_memory())
+        pixels, image_of = self.pixels.pin_memory(), self.image_of.pin_memory()
+        return Packed(_each(self.batch, Tensor.pin_memory), pixels, image_of, self.skipped)
 
 
 def unpack(packed: Packed[B], device: torch.device, mean: tuple[float, ...], std: tuple[float, ...]) -> B:

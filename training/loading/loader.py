@@ -12,6 +12,10 @@ taken between batches and is three numbers; after it is loaded, the batch comes 
 
 Chance (order, crops, which negatives) is a function of (seed, epoch, key): a sample that an epoch repeats is the same
 again, and the next epoch sees it otherwise.
+
+A sample that cannot be used (an image that does not decode) is left out of its batch, which is smaller by that sample;
+a rank whose whole batch is unusable takes the samples of the epoch's next step as well. Both depend on (seed, epoch,
+step, rank) alone, so that resuming stays exact.
 """
 
 import os
@@ -22,35 +26,21 @@ from pathlib import Path
 from typing import Any, Generic, TypedDict
 
 import torch
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Sampler
 
-from pairwright.datasets.errors import InputError, PairwrightError, UsageError
+from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards import find_shards
-from pairwright.training.loading.batches import B, Packed, unpack
+from pairwright.training.loading.batches import B, unpack
 from pairwright.training.loading.images import ImageOptions
 from pairwright.training.loading.order import Ends, Order
-from pairwright.training.loading.raw import Body, Judge, Samples
-from pairwright.training.loading.recipes import Making, Recipe, no_image
+from pairwright.training.loading.raw import Body, Judge, OnError, Samples, Selection
+from pairwright.training.loading.reasons import check_usable, data_notes
+from pairwright.training.loading.recipes import Recipe
 from pairwright.training.loading.shard_index import index_shards
+from pairwright.training.loading.steps import StepBatches
 from pairwright.training.loading.student_file import index_students, no_rows
 from pairwright.training.loading.texts import TextOptions, load_tokenizer
-
-_SAID = {
-    "no_hard_negatives": "hard negative",
-    "no_hard_positives": "hard positive",
-    "no_hard_texts": "hard negative and no hard positive",
-    "no_triplets": "question with an answer",
-    "no_conversations": "conversation",
-    "no_rationales": "rationale or label of this split",
-}
-_MENDS = {
-    "no_hard_negatives": "hard negatives. Make them by a build with the section negatives, or have them made online",
-    "no_hard_positives": "hard positives. Make them by a build with the section positives",
-    "no_hard_texts": "hard negatives and hard positives. Make them by a build with the sections negatives and positives",
-    "no_triplets": "a question with its answer (of method.types, where given). Make them by a build with the section conversations",
-    "no_conversations": "a conversation (of method.types, where given). Make them by a build with the section conversations",
-    "no_rationales": "a rationale of this split. Make them by a build with the section rationales",
-}
 
 
 class LoaderState(TypedDict):
@@ -85,6 +75,8 @@ class LoadingOptions:
         rank: of this process, from 0.
         ranks: processes that train together.
         device: where batches go.
+        on_error: samples that are broken or lack an image or caption: ``skip`` leaves them out and counts them, ``stop``
+            raises.
 
     Raises:
         UsageError: a number that cannot be.
@@ -99,6 +91,7 @@ class LoadingOptions:
     rank: int = 0
     ranks: int = 1
     device: str = "cpu"
+    on_error: OnError = "skip"
 
     def __post_init__(self) -> None:
         if self.workers < 0 or self.ahead < 1:
@@ -113,6 +106,8 @@ class ShardLoader(Generic[B]):
     Attributes:
         index: the samples; ``index.left_out`` counts those that the recipe cannot use, by reason.
         lacking: samples that are used but lack texts of some kind, by reason; masks stand for them.
+        unit: what an epoch and a step count, in the plural: samples, or conversations.
+        skipped: samples of the batches given so far that were left out of them, by place.
         order: which samples make a step.
         epoch: of the next batch.
         step: of the next batch.
@@ -136,12 +131,14 @@ class ShardLoader(Generic[B]):
             UsageError: no tokenizer, or numbers that do not go together.
         """
         load_tokenizer(texts.tokenizer)
-        self.options, self._images = options, images
+        self.options, self._images, self.unit = options, images, recipe.unit
+        self.skipped: dict[str, Reject] = {}
         counted = _Counting(recipe.lacks)
         judges: dict[str, Judge | None] = {"each": recipe.lacks, "some": counted, "nothing": None}
-        self.index = _indexed(data, judges[recipe.needs])
+        selection = Selection(judges[recipe.needs], recipe.units, recipe.members, options.on_error)
+        self.index = _indexed(data, selection)
         self.lacking: Mapping[str, int] = dict(counted.found)
-        _check(self.index, self.lacking, recipe, data)
+        check_usable(self.index, self.lacking, data)
         self.order = Order(
             self.index.counts, options.batch_size, options.ranks, options.seed, options.window, options.ends
         )
@@ -149,7 +146,7 @@ class ShardLoader(Generic[B]):
         self.epoch = self.step = 0
         self._sampler = _Steps()
         self._loader: DataLoader[Any] = DataLoader(
-            _Batches(self.index, self.order, recipe, options.rank, texts, images, options.seed),
+            StepBatches(self.index, self.order, recipe, texts, images, options.seed, options.rank, options.on_error),
             batch_size=None,
             sampler=self._sampler,
             num_workers=options.workers,
@@ -168,7 +165,7 @@ class ShardLoader(Generic[B]):
 
         Raises:
             StorageError: a shard that changed meanwhile.
-            UnusableImage: an image that does not decode.
+            InputError: a sample that cannot be used, where ``on_error`` is ``stop``; none in many steps that can be.
             PairwrightError: a worker that was killed.
         """
         epoch = self.epoch
@@ -179,10 +176,15 @@ class ShardLoader(Generic[B]):
                     raise made
                 finally:
                     del made  # it holds this frame, and with it workers: torch waits seconds for those found as garbage
+            self.skipped |= {each.place: each for each in made.skipped}
             self.step += 1
             if self.step == len(self):
                 self.epoch, self.step = epoch + 1, 0
             yield unpack(made, torch.device(self.options.device), self._images.mean, self._images.std)
+
+    def notes(self) -> list[str]:
+        """Return in sentences what differs from data in which every sample is used and complete."""
+        return data_notes(self.index.left_out, self.lacking, self.order, self.unit)
 
     def state_dict(self) -> LoaderState:
         """Return where the loader stands: what `load_state_dict` takes."""
@@ -225,31 +227,10 @@ def check_there(data: str) -> None:
         raise no_rows(Path(data))
 
 
-def _indexed(data: str, judge: Judge | None) -> Samples:
-    return index_students(Path(data), judge) if data.endswith(".jsonl") else index_shards(data, judge)
-
-
-def told_of_data(loader: ShardLoader[Any]) -> list[str]:
-    """Return in sentences what of the data is not as one might think; nothing where all is."""
-    order = loader.order
-    lines = [
-        f"{count:,} samples have no {_SAID[reason]} and are left out." for reason, count in _most(loader.index.left_out)
-    ]
-    lines += [
-        f"{count:,} of {order.samples:,} samples have no {_SAID[reason]}, and are trained on without."
-        for reason, count in _most(loader.lacking)
-    ]
-    largest = -(-order.samples // order.steps)
-    if order.ends == "even" and largest < order.together:
-        lines.append(
-            f"Steps take {largest:,} samples, not {order.together:,}: {order.samples:,} samples are shared out evenly over "
-            f"{order.steps:,} {'step' if order.steps == 1 else 'steps'} an epoch."
-        )
-    return lines
-
-
-def _most(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+def _indexed(data: str, selection: Selection) -> Samples:
+    if data.endswith(".jsonl"):
+        return index_students(Path(data), selection.lacks)
+    return index_shards(data, selection)
 
 
 class _Counting:
@@ -263,22 +244,6 @@ class _Counting:
         reason = self._lacks(body)
         self.found.update([reason] if reason else [])
         return ""
-
-
-def _check(index: Samples, lacking: Mapping[str, int], recipe: Recipe[B], data: str) -> None:
-    """Raise InputError when the shards do not hold what the recipe needs."""
-    known = sum(index.counts)
-    if sum(lacking.values()) == known:  # none left by the recipe, or none that serves
-        counts = {**index.left_out, **lacking}
-        reason = max(counts, key=lambda name: counts[name])
-        raise InputError(
-            f"none of the {sum(counts.values()):,} samples holds what the recipe needs",
-            where=data,
-            mend=f"Each lacks {_MENDS[reason]}.",
-        )
-    first = index.read([0])[0]
-    if recipe.pictures and not first.image:
-        raise no_image(first.where)
 
 
 def _unless_killed(made: Iterable[Any]) -> Iterator[Any]:
@@ -302,28 +267,6 @@ class _Steps(Sampler[tuple[int, int]]):
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return iter(self.steps)
-
-
-@dataclass(frozen=True)
-class _Batches(Dataset[Any], Generic[B]):
-    """The batches of one rank by (epoch, step), as workers make them."""
-
-    index: Samples
-    order: Order
-    recipe: Recipe[B]
-    rank: int
-    texts: TextOptions
-    images: ImageOptions
-    seed: int
-
-    def __getitem__(self, at: tuple[int, int]) -> Packed[B] | PairwrightError:
-        """Return a batch; an error of ours as a value, since torch would wrap it in a worker's traceback."""
-        epoch, step = at
-        try:
-            samples = self.index.read(self.order.take(epoch, step, self.rank).tolist())
-            return self.recipe.collate(samples, Making(self.texts, self.images, self.seed, epoch))
-        except PairwrightError as error:
-            return error
 
 
 def _start_worker(_number: int) -> None:

@@ -18,7 +18,7 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.batches import Packed, PairBatch
 from pairwright.training.loading.raw import Body, RawSample
-from pairwright.training.loading.recipes import Making, Needs, group_numbers, image_tensor
+from pairwright.training.loading.recipes import Making, Needs, Picture, group_numbers, shown
 from pairwright.training.loading.texts import encode, fill_of, padded
 
 _Kinds = Mapping[str, Sequence[str]]
@@ -48,7 +48,8 @@ class Pairs:
     positives: int = 0
     online: NegativeMaker | None = None
 
-    pictures = True
+    members = frozenset({"image", "caption"})
+    unit, units = "samples", None
 
     def __post_init__(self) -> None:
         if min(self.negatives, self.positives) < 0 or (self.online and not self.negatives):
@@ -67,7 +68,7 @@ class Pairs:
             return "no_hard_texts"
         return "no_hard_negatives" if negatives else "no_hard_positives" if positives else ""
 
-    def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[PairBatch]:
+    def collate(self, samples: Sequence[RawSample], pictures: Sequence[Picture], making: Making) -> Packed[PairBatch]:
         """Return the batch of these samples."""
         negatives = [_drawn(self._negatives(sample, making), self.negatives, sample.key, making) for sample in samples]
         positives = [
@@ -97,7 +98,8 @@ class Pairs:
             keys=[sample.key for sample in samples],
             cut=cut,
         )
-        return Packed(batch, image_tensor(samples, making), torch.arange(own))
+        images = shown(pictures)
+        return Packed(batch, images.pixels, images.image_of)
 
     def _negatives(self, sample: RawSample, making: Making) -> _Kinds:
         if self.online is None:

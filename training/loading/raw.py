@@ -1,12 +1,33 @@
-"""A sample before a recipe makes rows of it, and what a loader asks of those who read samples."""
+"""A sample before a recipe makes rows of it, and the interface of the indexes that read samples."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
+
+from pairwright.datasets.rejects import Reject
 
 Body = Mapping[str, Any]
 Judge = Callable[[Body], str]
-"""Says why a sample has no place, in one word; nothing when it has one."""
+"""Returns why a sample cannot be used, in one countable word; empty when it can."""
+
+OnError = Literal["skip", "stop"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which samples of the files are used, and how many units of an epoch each one is.
+
+    Attributes:
+        lacks: judges the JSON of a sample; None: no JSON is read, which is much faster.
+        units: counts the units of a sample by its JSON; None: each sample is one.
+        members: what a sample must have beside its JSON: ``image``, ``caption``.
+        on_error: ``skip`` leaves broken and incomplete samples out and counts them, ``stop`` raises.
+    """
+
+    lacks: Judge | None = None
+    units: Callable[[Body], int] | None = None
+    members: frozenset[str] = frozenset()
+    on_error: OnError = "skip"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +37,10 @@ class RawSample:
     Attributes:
         key: of the sample.
         where: file and key, for messages.
-        caption: contents of ``.txt``.
+        caption: contents of ``.txt``; empty when it has none.
         body: contents of ``.json``; empty when it has none.
         image: bytes of the image; empty for text-only samples.
+        unit: which of the sample's units is meant, from 0 (`Selection.units`).
     """
 
     key: str
@@ -26,21 +48,41 @@ class RawSample:
     caption: str
     body: Body
     image: bytes
+    unit: int = 0
 
 
 class Samples(Protocol):
-    """Samples numbered through, each to be read by its number, in any process."""
+    """The units of samples, numbered through, each to be read by its number, in any process."""
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Return the number of samples of each file."""
+        """Return the number of units of each file."""
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Return the number of samples that have no place, by reason."""
+        """Return the number of samples that are not used, by reason."""
 
     def places(self) -> str:
         """Return a digest of where the samples lie: the same for the same files in another folder."""
 
-    def read(self, numbers: Sequence[int]) -> list[RawSample]:
-        """Return the samples of these numbers, in their order; a number may come twice."""
+    def find(self, number: int) -> RawSample | Reject:
+        """Return the sample of a number, or why it cannot be read.
+
+        Raises:
+            PairwrightError: the file changed or cannot be read any more.
+        """
+
+
+def read(samples: Samples, numbers: Sequence[int]) -> list[RawSample]:
+    """Return the samples of these numbers, in their order.
+
+    Raises:
+        PairwrightError: one of them cannot be read.
+    """
+    return [_readable(samples.find(int(number))) for number in numbers]
+
+
+def _readable(found: RawSample | Reject) -> RawSample:
+    if isinstance(found, Reject):
+        raise found.error()
+    return found

@@ -4,21 +4,21 @@
 knows nothing of files, workers or ranks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from random import Random
 from typing import Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from pairwright.datasets.chance import stream
-from pairwright.datasets.errors import InputError
 from pairwright.training.loading.batches import B, Packed
 from pairwright.training.loading.images import ImageOptions, parts, pixels
 from pairwright.training.loading.raw import Body, RawSample
 from pairwright.training.loading.texts import TextOptions
+from pairwright.training.models.anyres import Grid
 
 Needs = Literal["nothing", "some", "each"]
 """Of the samples: nothing beside the caption; at least one has to serve; each, and those that do not are left out."""
@@ -34,6 +34,19 @@ class Making:
     epoch: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Picture:
+    """An image as a tower takes it.
+
+    Attributes:
+        parts: uint8 (n, 3, size, size): the image, or with tiles (AnyRes) the whole image and its tiles.
+        grid: of the tiles; None without.
+    """
+
+    parts: npt.NDArray[np.uint8]
+    grid: Grid | None = None
+
+
 class Recipe(Protocol[B]):
     """Makes batches of samples."""
 
@@ -42,14 +55,28 @@ class Recipe(Protocol[B]):
         """Return what the samples have to hold."""
 
     @property
-    def pictures(self) -> bool:
-        """Return whether the batch holds images."""
+    def members(self) -> frozenset[str]:
+        """Return what a sample must have beside its JSON: ``image``, ``caption``."""
+
+    @property
+    def unit(self) -> str:
+        """Return what an epoch and a step count, in the plural: ``samples`` or ``conversations``."""
+
+    @property
+    def units(self) -> Callable[[Body], int] | None:
+        """Return a function that counts the units of a sample that serves; None: each sample is one."""
 
     def lacks(self, body: Body) -> str:
         """Return, as a countable word, what a sample's JSON lacks to serve; nothing when it serves."""
 
-    def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[B]:
-        """Return the batch of these samples, in their order."""
+    def collate(self, samples: Sequence[RawSample], pictures: Sequence[Picture], making: Making) -> Packed[B]:
+        """Return the batch of these samples, in their order.
+
+        Args:
+            samples: one a unit; a sample may come several times, for each of its units.
+            pictures: of the samples, in their order; empty where the recipe takes no images.
+            making: how texts become tokens, and the seed of what is drawn.
+        """
 
 
 def group_numbers(samples: Sequence[RawSample]) -> list[int]:
@@ -65,17 +92,16 @@ def _image_of(sample: RawSample) -> tuple[str, ...]:
     return tuple(str(source.get(name, "")) for name in ("source", "image", "width", "height"))
 
 
-def image_tensor(samples: Sequence[RawSample], making: Making) -> Tensor:
-    """Return uint8 (m, 3, size, size): the images of these samples.
+def picture(sample: RawSample, making: Making) -> Picture:
+    """Return the image of a sample as a tower takes it; the same for the same sample, seed and epoch.
 
     Raises:
-        InputError: a sample without an image.
-        UnusableImage: an image that does not decode.
+        UnusableImage: it does not decode.
     """
-    stacked = np.empty((len(samples), 3, making.images.size, making.images.size), dtype=np.uint8)
-    for place, sample in enumerate(samples):
-        stacked[place] = pixels(_image(sample), making.images, _chance(sample, making), sample.where)
-    return torch.from_numpy(stacked)
+    chance = stream(making.seed, making.epoch, "crop", sample.key)
+    if making.images.tiles:
+        return Picture(*parts(sample.image, making.images, chance, sample.where))
+    return Picture(pixels(sample.image, making.images, chance, sample.where)[np.newaxis])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,34 +119,12 @@ class Shown:
     grids: tuple[tuple[int, int], ...] = ()
 
 
-def shown(samples: Sequence[RawSample], owners: Sequence[int], making: Making) -> Shown:
-    """Return the images of rows, ``owners`` telling for each the place of its sample.
-
-    Raises:
-        InputError: a sample without an image.
-        UnusableImage: an image that does not decode.
-    """
-    if not making.images.tiles:
-        return Shown(image_tensor(samples, making), torch.tensor(owners))
-    cut = [parts(_image(one), making.images, _chance(one, making), one.where) for one in samples]
-    first = np.cumsum([0, *(len(own) for own, _ in cut)])
-    places = [np.arange(first[owner], first[owner + 1]) for owner in owners]
-    grids = tuple((cut[owner][1].rows, cut[owner][1].columns) for owner in owners)
-    return Shown(
-        torch.from_numpy(np.concatenate([own for own, _ in cut])), torch.from_numpy(np.concatenate(places)), grids
-    )
-
-
-def _image(sample: RawSample) -> bytes:
-    if not sample.image:
-        raise no_image(sample.where)
-    return sample.image
-
-
-def _chance(sample: RawSample, making: Making) -> Random:
-    return stream(making.seed, making.epoch, "crop", sample.key)
-
-
-def no_image(where: str) -> InputError:
-    """Return the error of a sample that has to have an image."""
-    return InputError("no image", where=where, mend="This recipe looks at images: give shards that hold them.")
+def shown(pictures: Sequence[Picture]) -> Shown:
+    """Return the images of rows; a picture that comes several times (the same object) is stored once."""
+    distinct = {id(each): each for each in pictures}
+    ends = np.cumsum([len(each.parts) for each in distinct.values()])
+    last = dict(zip(distinct, ends.tolist(), strict=True))
+    places = [np.arange(last[id(each)] - len(each.parts), last[id(each)]) for each in pictures]
+    grids = tuple((each.grid.rows, each.grid.columns) for each in pictures if each.grid is not None)
+    stacked = np.concatenate([each.parts for each in distinct.values()])
+    return Shown(torch.from_numpy(stacked), torch.from_numpy(np.concatenate(places)), grids)

@@ -5,7 +5,9 @@ is a tar of one sample, and webdataset, given the stretches of a batch one behin
 shard. So a sample can be read by its number, in any order, and what webdataset takes can be trained on: shards by
 `pairwright`, whose headers are read fast, and those of others, for which Python's tarfile is asked.
 
-Limits: files on disks; tars without compression. Memory: 16 bytes a sample.
+The image of a sample is the member whose extension names one (`datasets.images.SUFFIXES`), whatever stands before it.
+
+Limits: files on disks; tars without compression. Memory: 16 bytes a sample; 20 a unit where samples have several.
 """
 
 import hashlib
@@ -13,9 +15,9 @@ import io
 import mmap
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,29 +28,33 @@ import orjson
 from webdataset.tariterators import group_by_keys, tar_file_expander
 
 from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.images import image_extensions
+from pairwright.datasets.rejects import REASONS, Refused, Reject, reject
 from pairwright.datasets.shards import find_shards
 from pairwright.datasets.ustar import BLOCK, END
 from pairwright.training.loading.positions import read_span
-from pairwright.training.loading.raw import Judge, RawSample
+from pairwright.training.loading.raw import RawSample, Selection
 
 
 @dataclass(frozen=True)
 class ShardIndex:
-    """The samples of a set of shards, numbered through.
+    """The units of samples of a set of shards, numbered through.
 
     Attributes:
         paths: of the shards.
-        spans: for each shard int64 (n, 2): first byte of a sample, and the byte behind it.
-        left_out: samples that have no place, by reason.
+        spans: for each shard int64 (n, 2): first byte of a unit's sample, and the byte behind it.
+        units: for each shard int32 (n,), which unit of its sample; None: each sample is one.
+        left_out: samples that are not used, by reason.
     """
 
     paths: tuple[Path, ...]
     spans: tuple[npt.NDArray[np.int64], ...]
+    units: tuple[npt.NDArray[np.int32], ...] | None
     left_out: Mapping[str, int]
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Return the number of samples of each shard."""
+        """Return the number of units of each shard."""
         return tuple(map(len, self.spans))
 
     @cached_property
@@ -63,100 +69,161 @@ class ShardIndex:
             digest.update(np.ascontiguousarray(spans, dtype="<i8").data)
         return digest.hexdigest()[:16]
 
-    def read(self, numbers: Sequence[int]) -> list[RawSample]:
-        """Return the samples of these numbers, in their order; a number may come twice.
+    def find(self, number: int) -> RawSample | Reject:
+        """Return the sample of a number, or why it cannot be read.
 
         Raises:
-            StorageError: a shard that changed since, or a sample that cannot be read.
+            StorageError: a shard that changed since.
         """
-        found = {number: self._read(number) for number in sorted(set(map(int, numbers)))}  # as they lie in the files
-        return [found[int(number)] for number in numbers]
-
-    def _read(self, number: int) -> RawSample:
         shard = int(np.searchsorted(self._ends, number, side="right"))
         path = self.paths[shard]
-        start, end = self.spans[shard][number - (self._ends[shard] - len(self.spans[shard]))].tolist()
+        at = number - int(self._ends[shard] - len(self.spans[shard]))
+        start, end = self.spans[shard][at].tolist()
         part = {"url": str(path), "stream": io.BytesIO(read_span(path, start, end) + END)}
         try:
             (members,) = group_by_keys(tar_file_expander([part]))
         except (ValueError, tarfile.TarError) as error:
             raise StorageError(f"{path}: no sample at byte {start} any more ({error}). Start again.") from None
-        return _sample(path, members)
+        return _sample(path, members, 0 if self.units is None else int(self.units[shard][at]))
 
 
-def _sample(path: Path, members: dict[str, Any]) -> RawSample:
+def _sample(path: Path, members: dict[str, Any], unit: int) -> RawSample | Reject:
     key = members.pop("__key__")
-    where = f"{path}, sample {key}"
-    members = {name: data for name, data in members.items() if not name.startswith("__")}
+    where = f"{path}::{key}"
     try:
-        caption = members.pop("txt").decode()
-        body = orjson.loads(members.pop("json", b"{}"))
-    except (KeyError, ValueError) as error:
-        raise StorageError(f"{where}: no caption or no readable JSON ({error!r}). Write the shard again.") from None
-    return RawSample(key, where, caption, body, next(iter(members.values()), b""))
+        body = orjson.loads(members.get("json", b"{}"))
+    except orjson.JSONDecodeError as error:
+        return reject(where, "broken_json", str(error))
+    try:
+        caption = members.get("txt", b"").decode()
+    except UnicodeDecodeError as error:
+        return reject(where, "not_utf8", f"the caption: {error}")
+    images = image_extensions(members)
+    return RawSample(key, where, caption, body, members[images[0]] if images else b"", unit)
 
 
-def index_shards(data: str | Path, judge: Judge | None = None) -> ShardIndex:
+def index_shards(data: str | Path, selection: Selection | None = None) -> ShardIndex:
     """Return where the samples of a folder, a tar or a brace pattern lie.
 
     Args:
         data: as in `find_shards`.
-        judge: given the JSON of each sample; those for which it says a reason are left out and counted. Without, no
-            JSON is read, which is much faster.
+        selection: which samples are used, and how many units each is; None: all, as one.
 
     Raises:
-        InputError: no such shard, or shards without a sample.
+        InputError: no such shard, or shards without a sample; a broken or incomplete sample where ``selection`` says
+            ``stop``.
         StorageError: a shard that is torn or no tar.
     """
     paths = tuple(find_shards(Path(data)))
-    left_out: Counter[str] = Counter()
-    spans = tuple(_spans(path, judge, left_out) for path in paths)
-    if not sum(map(len, spans)) and not left_out:
+    sieve = _Sieve(selection or Selection())
+    found = [_spans(path, sieve) for path in paths]
+    if not sum(len(spans) for spans, _ in found) and not sieve.left_out:
         raise InputError("no sample in it", where=str(data), mend="Build shards that hold samples.")
-    return ShardIndex(paths, spans, dict(left_out))
+    sieve.refuse_flaws()
+    units = tuple(own for _, own in found) if sieve.selection.units else None
+    return ShardIndex(paths, tuple(spans for spans, _ in found), units, dict(sieve.left_out))
 
 
-def _spans(path: Path, judge: Judge | None, left_out: Counter[str]) -> npt.NDArray[np.int64]:
+class _Sieve:
+    """Decides of each sample how many units it is, and counts those that are none."""
+
+    def __init__(self, selection: Selection) -> None:
+        self.selection = selection
+        self.left_out: Counter[str] = Counter()
+        self._flawed: dict[str, str] = {}  # reason: the first sample with that flaw
+        self._samples = 0
+
+    def units(self, found: "_Found", path: Path) -> int:
+        """Return how many units a sample is; 0: it is not used."""
+        self._samples += 1
+        try:
+            body = self._body(found)
+        except Refused as flaw:
+            self.left_out.update([flaw.reason])
+            self._flawed.setdefault(flaw.reason, f"{path}::{found.stem}")
+            return 0
+        lacks, units = self.selection.lacks, self.selection.units
+        if lacks and (reason := lacks(body)):
+            self.left_out.update([reason])
+            return 0
+        return units(body) if units else 1
+
+    def refuse_flaws(self) -> None:
+        """Raise InputError for broken and incomplete samples, where these are not to be skipped."""
+        if self.selection.on_error == "stop" and self._flawed:
+            reason, first = next(iter(self._flawed.items()))
+            raise InputError(
+                f"{self.left_out[reason]:,} of {self._samples:,} samples have the flaw {reason}; this is the first",
+                where=first,
+                mend=f"{REASONS[reason]} To leave such samples out: --on-error skip.",
+            )
+
+    def _body(self, found: "_Found") -> Any:
+        images = image_extensions(found.extensions)
+        if len(images) > 1 or found.twice:
+            raise Refused("duplicate_member", "two members of one kind")
+        if "image" in self.selection.members and not images:
+            raise Refused("missing_image", "no image")
+        if "caption" in self.selection.members and "txt" not in found.extensions:
+            raise Refused("missing_caption", "no .txt")
+        if self.selection.lacks is None and self.selection.units is None:
+            return {}
+        try:
+            return orjson.loads(found.body or b"{}")
+        except orjson.JSONDecodeError as error:
+            raise Refused("broken_json", str(error)) from None
+
+
+def _spans(path: Path, sieve: _Sieve) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return the byte range of each unit's sample in one shard, and which unit of the sample it is."""
+    rows, units = list[tuple[int, int]](), list[int]()
     with path.open("rb") as handle:
         size = handle.seek(0, io.SEEK_END)
         if not size:
             raise StorageError(f"{path}: an empty file. Write the shard again.")
         with closing(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)) as view:
-            rows = [
-                (start, end)
-                for start, end, body in _samples(_members(view, path, size), view)
-                if not (judge and _refused(judge, body, left_out, path))
-            ]
-    return np.array(rows, dtype=np.int64).reshape(-1, 2)
-
-
-def _refused(judge: Judge, body: bytes, left_out: Counter[str], path: Path) -> bool:
-    try:
-        reason = judge(orjson.loads(body or b"{}"))
-    except orjson.JSONDecodeError as error:
-        raise StorageError(f"{path}: a sample without readable JSON ({error}). Write the shard again.") from None
-    left_out.update([reason] if reason else [])
-    return bool(reason)
+            for found in _samples(_members(view, path, size), view):
+                count = sieve.units(found, path)
+                rows += [(found.start, found.end)] * count
+                units += range(count) if sieve.selection.units else ()
+    return np.array(rows, dtype=np.int64).reshape(-1, 2), np.array(units, dtype=np.int32)
 
 
 _Member = tuple[str, int, int, int]  # name, first byte of its header(s), first byte and size of its data
 
 
-def _samples(members: Iterator[_Member], view: mmap.mmap) -> Iterator[tuple[int, int, bytes]]:
-    """Yield first byte, byte behind, and JSON of each sample: members of one stem, side by side."""
-    stem, start, end, body = "", 0, 0, b""
+@dataclass(slots=True)
+class _Found:
+    """A sample on its way through the headers: its members' extensions, in lower case, and where it lies."""
+
+    stem: str
+    start: int
+    end: int = 0
+    body: bytes = b""
+    extensions: set[str] = field(default_factory=set)
+    twice: bool = False
+
+
+def _samples(members: Iterator[_Member], view: mmap.mmap) -> Iterator[_Found]:
+    """Yield the samples: members of one stem, side by side."""
+    found: _Found | None = None
     for name, at, data, size in members:
-        folder, _, file = name.rpartition("/")
-        base, _, ext = file.partition(".")
-        if f"{folder}/{base}" != stem:
-            if stem:
-                yield start, end, body
-            stem, start, body = f"{folder}/{base}", at, b""
-        end = data + size + -size % BLOCK
+        folder, slash, file = name.rpartition("/")
+        base, dot, ext = file.partition(".")
+        if not base or not dot:  # no member of a sample, for webdataset neither
+            continue
+        stem, ext = f"{folder}{slash}{base}", ext.lower()
+        if found is None or stem != found.stem:
+            if found is not None:
+                yield found
+            found = _Found(stem, at)
+        found.end = data + size + -size % BLOCK
+        found.twice |= ext in found.extensions
+        found.extensions.add(ext)
         if ext == "json":
-            body = view[data : data + size]
-    if stem:
-        yield start, end, body
+            found.body = view[data : data + size]
+    if found is not None:
+        yield found
 
 
 def _members(view: mmap.mmap, path: Path, size: int) -> Iterator[_Member]:

@@ -6,7 +6,7 @@ the rows are read when a batch wants them.
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,15 +46,12 @@ class StudentIndex:
         """Return a digest of where the examples lie: the same for the same file in another folder."""
         return hashlib.sha256(repr(self.spans).encode()).hexdigest()[:16]
 
-    def read(self, numbers: Sequence[int]) -> list[RawSample]:
-        """Return the examples of these numbers.
+    def find(self, number: int) -> RawSample:
+        """Return the example of a number.
 
         Raises:
             InputError: a line that changed since.
         """
-        return [self._read(number) for number in numbers]
-
-    def _read(self, number: int) -> RawSample:
         rows = [_row(read_span(self.path, *span), str(self.path)) for span in self.spans[number]]
         return RawSample(rows[0]["id"], f"{self.path}, example {rows[0]['id']}", "", {ROWS: rows}, b"")
 

@@ -18,7 +18,7 @@ from pairwright.datasets.exports.rationales import StudentRows
 from pairwright.datasets.records import Example, Origin
 from pairwright.training.loading.batches import IGNORED, Packed, StudentBatch
 from pairwright.training.loading.raw import Body, RawSample
-from pairwright.training.loading.recipes import Making, Needs
+from pairwright.training.loading.recipes import Making, Needs, Picture
 from pairwright.training.loading.student_file import ROWS
 from pairwright.training.loading.texts import encode, fill_of, padded
 
@@ -40,13 +40,19 @@ class Students:
     split: str = "train"
 
     needs: Needs = "each"
-    pictures = False
+    members = frozenset[str]()
+    unit, units = "samples", None
 
     def lacks(self, body: Body) -> str:
         """Return whether a sample has no row of this split and objective."""
         return "" if self.rows("", body) else "no_rationales"
 
-    def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[StudentBatch]:
+    def collate(
+        self,
+        samples: Sequence[RawSample],
+        pictures: Sequence[Picture],  # noqa: ARG002 - as every recipe
+        making: Making,
+    ) -> Packed[StudentBatch]:
         """Return the batch of these samples."""
         rows = [(sample.key, row) for sample in samples for row in self.rows(sample.key, sample.body)]
         asked, cut_asked = encode([row["input"] for _, row in rows], making.texts)

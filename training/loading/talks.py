@@ -17,7 +17,7 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.batches import IGNORED, Packed, TalkBatch
 from pairwright.training.loading.raw import Body, RawSample
-from pairwright.training.loading.recipes import Making, Needs, group_numbers, shown
+from pairwright.training.loading.recipes import Making, Needs, Picture, group_numbers, shown
 from pairwright.training.loading.texts import fill_of, load_tokenizer, padded
 from pairwright.training.loading.triplets import chosen
 
@@ -48,14 +48,19 @@ class Talks:
     style: TalkFormat = TalkFormat()
 
     needs: Needs = "each"
-    pictures = True
+    members = frozenset({"image"})
+    unit = "conversations"
 
     def lacks(self, body: Body) -> str:
         """Return whether a sample has no conversation."""
         return "" if chosen(body, self.types) else "no_conversations"
 
-    def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[TalkBatch]:
-        """Return the batch of these samples, one row for each of their conversations.
+    def units(self, body: Body) -> int:
+        """Return the number of a sample's conversations: an epoch and a step count these, as LLaVA's batch sizes do."""
+        return len(chosen(body, self.types))
+
+    def collate(self, samples: Sequence[RawSample], pictures: Sequence[Picture], making: Making) -> Packed[TalkBatch]:
+        """Return the batch of these conversations: of each sample the one of its unit.
 
         Raises:
             UsageError: the tokenizer has no mark for the end.
@@ -63,17 +68,15 @@ class Talks:
         tokenizer, limit = load_tokenizer(making.texts.tokenizer), making.texts.max_tokens
         if tokenizer.eos_token_id is None:
             raise UsageError(f"the tokenizer {making.texts.tokenizer!r} has no mark for the end. Set its eos_token.")
-        owners, rows = list[int](), list[_Labelled]()
-        for place, sample in enumerate(samples):
-            chance = stream(making.seed, making.epoch, "image mark", sample.key)
-            for conversation in chosen(sample.body, self.types):
-                owners.append(place)
-                row = self._row(conversation["turns"], tokenizer, before=chance.random() < 0.5)
-                if self.image_token not in row[0][:limit]:  # behind a question that alone is too long
-                    row = self._row(conversation["turns"], tokenizer, before=True)
-                rows.append(row)
-        groups = group_numbers(samples)
-        images = shown(samples, owners, making)
+        rows = list[_Labelled]()
+        for sample in samples:
+            turns = chosen(sample.body, self.types)[sample.unit]["turns"]
+            before = stream(making.seed, making.epoch, "image mark", sample.key, sample.unit).random() < 0.5
+            row = self._row(turns, tokenizer, before=before)
+            if self.image_token not in row[0][:limit]:  # behind a question that alone is too long
+                row = self._row(turns, tokenizer, before=True)
+            rows.append(row)
+        images = shown(pictures)
         texts, mask = padded([ids[:limit] for ids, _ in rows], fill_of(making.texts))
         labels, _ = padded([wanted[:limit] for _, wanted in rows], IGNORED)
         batch = TalkBatch(
@@ -82,8 +85,8 @@ class Talks:
             texts=texts,
             text_mask=mask,
             labels=labels,
-            groups=torch.tensor([groups[place] for place in owners]),
-            keys=[samples[place].key for place in owners],
+            groups=torch.tensor(group_numbers(samples)),
+            keys=[sample.key for sample in samples],
             cut=sum(len(ids) > limit for ids, _ in rows),
         )
         return Packed(batch, images.pixels, images.image_of)

@@ -19,7 +19,7 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.batches import Packed, TripletBatch
 from pairwright.training.loading.raw import Body, RawSample
-from pairwright.training.loading.recipes import Making, Needs, group_numbers, shown
+from pairwright.training.loading.recipes import Making, Needs, Picture, group_numbers, shown
 from pairwright.training.loading.texts import TextOptions, encode, fill_of, load_tokenizer, padded
 
 
@@ -42,7 +42,8 @@ class Triplets:
     instructions: TextOptions | None = None
 
     needs: Needs = "each"
-    pictures = True
+    members = frozenset({"image"})
+    unit, units = "samples", None
 
     def __post_init__(self) -> None:
         if self.turns < 0:
@@ -52,7 +53,9 @@ class Triplets:
         """Return whether a sample has no exchange."""
         return "" if exchanges(body, self.types) else "no_triplets"
 
-    def collate(self, samples: Sequence[RawSample], making: Making) -> Packed[TripletBatch]:
+    def collate(
+        self, samples: Sequence[RawSample], pictures: Sequence[Picture], making: Making
+    ) -> Packed[TripletBatch]:
         """Return the batch of these samples."""
         drawn = [self._drawn(sample, making) for sample in samples]
         rows = [(place, *exchange) for place, found in enumerate(drawn) for exchange in found]
@@ -61,7 +64,7 @@ class Triplets:
         instructions, instruction_mask = padded(asked, fill_of(self.instructions or making.texts))
         texts, text_mask = padded(said, fill_of(making.texts))
         groups = group_numbers(samples)
-        images = shown(samples, [place for place, _, _ in rows], making)
+        images = shown([pictures[place] for place, _, _ in rows])
         batch = TripletBatch(
             images=torch.empty(0),
             grids=images.grids,

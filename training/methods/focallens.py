@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import cast
 
+import torch
 from torch import nn
 
 from pairwright.datasets.errors import UsageError
@@ -45,8 +46,7 @@ class FocalLens:
         """Return the loss of the whole batch."""
         method = cast("FocalLensClipMethod", recipe.method)
         out: ClipOutput = model(batch.images, batch.texts, batch.text_mask, instructions=batch.instructions)
-        images, texts = ranks.gather(out.images), ranks.gather(out.texts)
-        return Total(conditional_loss(images, texts, out.scale, both_ways=method.both_ways), {})
+        return _loss(out, batch, ranks, both_ways=method.both_ways)
 
     def finished(self, model: nn.Module) -> nn.Module:
         """Return the model as it is."""
@@ -86,12 +86,19 @@ class FocalLensByLanguage:
         method = cast("FocalLensMllmMethod", recipe.method)
         grids = grids_of(batch.grids)
         out: ClipOutput = model(batch.images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
-        images, texts = ranks.gather(out.images), ranks.gather(out.texts)
-        return Total(conditional_loss(images, texts, out.scale, both_ways=method.both_ways), {})
+        return _loss(out, batch, ranks, both_ways=method.both_ways)
 
     def finished(self, model: nn.Module) -> nn.Module:
         """Return the model as it is."""
         return model
+
+
+def _loss(out: ClipOutput, batch: TripletBatch, ranks: Ranks, *, both_ways: bool) -> Total:
+    """Return the loss over the rows of all ranks; rows with one answer are no negatives of each other."""
+    images, texts = ranks.gather(out.images), ranks.gather(out.texts)
+    answers = ranks.gather((batch.texts + 1) * batch.text_mask)  # 0 behind the end, as gathering fills up rows
+    same = torch.unique(answers, dim=0, return_inverse=True)[1]
+    return Total(conditional_loss(images, texts, out.scale, same=same, both_ways=both_ways), {})
 
 
 def _opened(model: str, target: str) -> FocalLensMllm:

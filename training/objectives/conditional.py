@@ -26,7 +26,7 @@ def conditional_loss(
         outputs: float (b, d), rows of unit length: the frozen text encoder's embeddings of the expected outputs.
         scale: 1 / temperature, above 0.
         same: int64 (b,), equal for equal outputs. Rows of one's own output are then left out, as telling "red" from
-            "red" is no task. None, as the paper has it: all other rows are wrong.
+            "red" is no task. None: all other rows are wrong.
         both_ways: Also from output to image and instruction, averaged.
 
     Returns:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -115,6 +116,33 @@ def colorshape(
     write_text(out / "labels.jsonl", "".join(compact_json(row) + "\n" for row in rows))
     told = {"samples": written.pairs, "shards": [str(path) for path in written.files]}
     print(json.dumps({**told, "labels": str(out / "labels.jsonl")}))  # noqa: T201 - stdout is where results go
+
+
+@app.command("tiny-clip", short_help="Make a small CLIP of random weights for the texts of shards.")
+def tiny_clip(
+    *,
+    data: Annotated[str, typer.Option("--data", help="Shards: {00000..00099}.tar, a tar or a folder of them.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder of the model; new or empty.")],
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the weights.")] = 0,
+) -> None:
+    """Make a small CLIP of random weights, with a tokenizer of the words in the shards' texts; nothing is downloaded.
+
+    For trying `pairwright train` and `pairwright evaluate` offline. It reads images of 32 pixels and knows nothing before
+    it is trained.
+
+    \b
+    Example:
+      pairwright dev tiny-clip --data demo/shards --out clip
+    """
+    from pairwright.cli.evaluated import need_torch
+
+    need_torch([])
+    from pairwright.training.tiny_clip import check_new
+    from pairwright.training.tiny_clip import tiny_clip as make
+
+    check_new(out)
+    tell_replaced(out)
+    print(json.dumps(asdict(make(data, out, seed=seed))))  # noqa: T201 - stdout is where results go
 
 
 def _announce(server: "Server") -> None:

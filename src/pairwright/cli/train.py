@@ -2,7 +2,7 @@
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -42,12 +42,18 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, as optimizer.lr=1e-5. Repeatable."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint in OUT.")] = False,
+    on_error: Annotated[
+        Literal["skip", "stop"],
+        typer.Option(
+            "--on-error", help="Samples that are broken or lack an image or caption: skip and count them, or stop."
+        ),
+    ] = "skip",
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write OUT/tensorboard too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a model on shards.
 
-    On several GPUs: `accelerate launch -m pairwright train ...`; batches.size counts over all of them.
+    Several GPUs: `accelerate launch --multi_gpu -m pairwright train ...`; batches.size is divided among them.
 
     \b
     Examples:
@@ -69,19 +75,19 @@ def train(
     told_of_hub([model])
     logging.disable_progress_bar()  # of loading weights, which takes a moment
     goes_on_later("--resume goes on from the newest checkpoint")
-    report = run(
-        Run(
-            settings,
-            data,
-            model,
-            out,
-            validation,
-            resume,
-            tensorboard,
-            lambda row: note(_said(row)),
-            note,
-        )
+    asked = Run(
+        settings,
+        data,
+        model,
+        out,
+        validation=validation,
+        resume=resume,
+        on_error=on_error,
+        board=tensorboard,
+        tell=lambda row: note(_said(row)),
+        say=note,
     )
+    report = run(asked)
     if report.main:
         if report.cut:
             note(f"{report.cut:,} texts were longer than the model reads, and lost their end (counted in each epoch).")
@@ -106,11 +112,13 @@ def _told(report: "Report") -> dict[str, object]:
 def _lines(report: "Report") -> list[str]:
     left = [f"  left out     {count:,} samples: {_words(reason)}" for reason, count in sorted(report.left_out.items())]
     bare = [f"  lacking      {count:,} samples: {_words(reason)}" for reason, count in sorted(report.lacking.items())]
+    skip = [f"  skipped      {count:,} samples: {_words(reason)}" for reason, count in sorted(report.skipped.items())]
     best = [] if report.best is None else [f"  best         {report.best:.4f} on validation data; its weights are kept"]
     return [
         f"{report.model}",
-        f"  steps        {report.steps:,} ({report.epochs:g} epochs of {report.samples:,} samples), {report.ended}",
+        f"  steps        {report.steps:,} ({report.epochs:g} epochs of {report.samples:,} {report.unit}), {report.ended}",
         *left,
+        *skip,
         *bare,
         f"  trained      {report.trained:,} parameters; {report.frozen:,} frozen",
         f"  loss         {report.loss:.4f}",
