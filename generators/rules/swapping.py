@@ -20,7 +20,7 @@ from pairwright.generators.edits import Change, plain
 from pairwright.generators.knowledge.adjective_candidates import keeps_its_colour
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.words.attributes import UNTOUCHED, exclude_each_other, is_colour
-from pairwright.generators.words.nouns import FIGURES, OF_PEOPLE, SURROUNDINGS
+from pairwright.generators.words.nouns import FIGURES, OF_PEOPLE, SURROUNDINGS, WORN
 from pairwright.generators.words.relations import STRICT_VERBS, Found, Relation
 from pairwright.generators.words.synonyms import reword_each_other
 from pairwright.generators.words.wordlists import word_set
@@ -105,6 +105,8 @@ def _may_both_hold(caption: Caption, candidates: Candidates, name: str, thing: N
     if is_one_list(caption.tokens, (thing.start, thing.end), (second.start, second.end), candidates.things.is_alive):
         return True
     one, other = caption.head(thing), caption.head(second)
+    if not WORN.isdisjoint((one, other)):
+        return False
     return candidates.scenes.is_put(one, name, other) or candidates.scenes.is_put(other, name, one)
 
 
