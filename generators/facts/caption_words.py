@@ -16,6 +16,7 @@ from pairwright.generators.language.lemmas import is_common_noun, is_verb
 from pairwright.generators.words.attributes import COLOUR, MATERIAL
 from pairwright.generators.words.label_sets import COCO
 from pairwright.generators.words.nouns import ADDABLE, FRAMES, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY, WORN
+from pairwright.generators.words.relations import RELATIONS
 from pairwright.generators.words.wordlists import word_set
 
 CLAUSE = re.compile(r"[.,;:!?()\"]|\s-\s")
@@ -34,6 +35,7 @@ STOPS = word_set(
     "is are was were while as that which who but so because whilst stands sits looks walks holds rides poses plays waits eats runs talks "
     "watches smiles glances glance gets has does goes takes makes lies leans jumps flies rests moves"
 )
+_BEGIN_PLACES = frozenset(wording.split()[0] for each in RELATIONS for wording in each.wordings)
 PLACES = ("on top of", "in front of", "next to", "on", "in", "under", "behind", "beside", "near", "inside", "beneath")
 DETERMINED = word_set("a an the his her its their some two three")
 LYING = word_set("sitting lying laying standing parked hanging placed resting sits stands lies mounted")
@@ -183,7 +185,7 @@ def _is_participle(lower: Sequence[str], at: int) -> bool:
         return False
     acts = word in LYING or not is_common_noun(word)
     has_things = word in ACTING and following.endswith("s")  # "holding umbrellas"
-    return has_things or following in ARTICLES | DETERMINED or (acts and following in SMALL | {""})
+    return has_things or following in ARTICLES | DETERMINED or (acts and following in SMALL | _BEGIN_PLACES | {""})
 
 
 def _is_thing(word: str) -> bool:

@@ -26,6 +26,9 @@ InstancesOption = Annotated[
 OnErrorOption = Annotated[
     Literal["stop", "skip"], typer.Option("--on-error", help="Broken rows: stop at the first, or skip and count them.")
 ]
+MaxCaptionOption = Annotated[
+    int, typer.Option("--max-caption", min=1, help="Characters of a caption; longer ones are rejected and counted.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Same seed and input: same output.")]
 
@@ -54,9 +57,13 @@ def text_options(
     on_error: Literal["stop", "skip"],
     image_root: str = "",
     instances: str = "",
+    max_caption: int = 0,
 ) -> "ReadOptions":
-    """Return reader options for a command that works on texts alone: images are not looked at."""
-    from pairwright.datasets.reading import ReadOptions
+    """Return reader options for a command that works on texts alone: images are not looked at.
+
+    ``max_caption`` 0 stands for the reader's own limit.
+    """
+    from pairwright.datasets.reading import MAX_CAPTION, ReadOptions
 
     return ReadOptions(
         input=input_,
@@ -67,6 +74,7 @@ def text_options(
         image_root=image_root,
         instances=instances,
         verify_images="off",
+        max_caption=max_caption or MAX_CAPTION,
     )
 
 
