@@ -121,8 +121,8 @@ class Reworder:
         for at in sorted(rng.sample(places, len(places)), key=usual):
             beside = {caption.word(at - 1), caption.word(at + 1)}  # "a small little table"
             news = [word for word in self._describing(caption, at) if word not in beside]
-            usual = [word for word in news if self._is_usual(caption.word(at), word, rng)]
-            yield from _changes(caption, at, at + 1, usual, rng, otherwise="overused_word" if news else "no_candidate")
+            drawn = [word for word in news if self._is_usual(caption.word(at), word, rng)]
+            yield from _changes(caption, at, at + 1, drawn, rng, otherwise="overused_word" if news else "no_candidate")
 
     def _is_usual(self, word: str, new: str, rng: random.Random) -> bool:
         """Draw whether an adjective may be written; the pool counts no joined ones, and figures have a rule of their own."""

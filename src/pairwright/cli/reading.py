@@ -63,7 +63,8 @@ def text_options(
 
     ``max_caption`` 0 stands for the reader's own limit.
     """
-    from pairwright.datasets.reading import MAX_CAPTION, ReadOptions
+    from pairwright.datasets.readers.normalise import MAX_CAPTION
+    from pairwright.datasets.reading import ReadOptions
 
     return ReadOptions(
         input=input_,
