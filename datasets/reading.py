@@ -4,7 +4,7 @@ A format module (`readers/`) gives raw rows, `readers/normalise.py` makes pairs 
 finds repeated keys and applies the policy. A *candidate* is what is judged on its own: a row, a caption that
 was refused out of a row, a failed download. Each is kept as a pair or told as a `Reject`; a batch holds both.
 
-Policy: under ``stop`` the first flaw ends the reading with an `InputError` (file and place, what, how to
+Policy: what exceeds a limit (`rejects.SET_ASIDE`) is always a `Reject`. Else under ``stop`` the first flaw ends the reading with an `InputError` (file and place, what, how to
 mend); under ``skip`` it becomes a `Reject`. A flaw of the whole (unreadable, no caption column at all, no rows, none
 that makes a pair) is an error under both.
 
@@ -26,10 +26,10 @@ from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import check_mapping
 from pairwright.datasets.readers.formats import FIXED_COLUMNS, READERS, Located, locate
 from pairwright.datasets.readers.jsonl import read_jsonl
-from pairwright.datasets.readers.normalise import Normaliser, Rules, Verify
+from pairwright.datasets.readers.normalise import MAX_CAPTION, Normaliser, Rules, Verify
 from pairwright.datasets.readers.rows import Row, Rows
 from pairwright.datasets.records import Pair, pair_key
-from pairwright.datasets.rejects import Reject, mend_of, reject
+from pairwright.datasets.rejects import SET_ASIDE, Reject, mend_of, reject
 from pairwright.datasets.samples import image_name
 from pairwright.datasets.seen import SeenKeys
 from pairwright.datasets.wording import COMMAND_LINE, Wording
@@ -58,6 +58,7 @@ class ReadOptions:
             why it is the default: a broken image would else fail a build at its last stage. ``full`` decodes every
             pixel. ``off`` is for work on texts alone.
         box_unit: of box coordinates; ``guess`` by the rule in `readers/boxes.py`.
+        max_caption: characters of a caption; longer ones are rejected as ``caption_too_long``.
         wording: how these options are called by whoever gives them, for messages.
     """
 
@@ -72,6 +73,7 @@ class ReadOptions:
     batch_size: int = 4096
     verify_images: Verify = "header"
     box_unit: BoxUnit = "guess"
+    max_caption: int = MAX_CAPTION
     wording: Wording = COMMAND_LINE
 
 
@@ -112,6 +114,8 @@ def read_pairs(options: ReadOptions) -> Iterator[Batch]:
             raise UsageError(f"{options.wording.option(name)} {value}: not one of {', '.join(known)}.")
     if options.batch_size < 1:
         raise UsageError(f"batch size {options.batch_size}: at least 1.")
+    if options.max_caption < 1:
+        raise UsageError(f"{options.wording.option('max_caption')} {options.max_caption}: at least 1.")
     inputs = (options.input,) if isinstance(options.input, str) else options.input
     if not inputs:
         raise UsageError("no input to read.")
@@ -134,6 +138,10 @@ class _Screen:
     first: Reject | None = None
     reasons: Counter[str] = field(default_factory=Counter)
 
+    def stops_at(self, flaw: Reject) -> bool:
+        """Return whether a flaw ends the reading."""
+        return self.policy == "stop" and flaw.reason not in SET_ASIDE
+
     def close(self) -> Batch:
         """Return the batch of what waits.
 
@@ -148,7 +156,7 @@ class _Screen:
                 batch.pairs.append(item)
                 continue
             flaw = item
-            if self.policy == "stop":
+            if self.stops_at(flaw):
                 raise flaw.error(self.wording)
             batch.rejects.append(flaw)
             self.first = self.first or flaw
@@ -207,7 +215,7 @@ def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
             empty = False
             if isinstance(candidate, Reject):
                 screen.waiting.append(candidate)
-                if options.on_error == "stop":
+                if screen.stops_at(candidate):
                     screen.close()
             else:
                 screen.waiting.append((place, candidate))
@@ -224,7 +232,15 @@ def _screened(options: ReadOptions, located: list[Located]) -> Iterator[Batch]:
 def _candidates(options: ReadOptions, one: Located, formats: Counter[str]) -> Iterator[tuple[str, Pair | Reject]]:
     """Yield (place, candidate) of one input and count ``formats``; flaws of whole files are raised."""
     wording = options.wording
-    rules = Rules(options.columns, options.explode, options.verify_images, options.box_unit, options.source, wording)
+    rules = Rules(
+        options.columns,
+        options.explode,
+        options.verify_images,
+        options.box_unit,
+        options.source,
+        wording,
+        options.max_caption,
+    )
     root = Path(options.image_root).absolute() if options.image_root else one.root
     normaliser = Normaliser(rules, root, one.name, formats)
     fixed = one.format in FIXED_COLUMNS

@@ -19,6 +19,8 @@ from typing import Any, Literal
 Status = Literal["kept", "rejected"]
 Role = Literal["human", "assistant"]
 
+MAX_CAPTION_EDITED = 2_000
+"""Characters of a caption that texts are made of by default; CLIP reads some 300, models for long texts some 1,000."""
 IMAGE_MARK = "<image>"  # trainers put it where the image is to be, so no text of ours may hold it
 
 

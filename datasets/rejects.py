@@ -37,6 +37,7 @@ REASONS = {
     "broken_parquet": "Copy or write the file again.",
     "broken_tar": "Write the shard again.",
     "candidate_row": "A file of negatives is read by refine, audit, validate and generate triples; here, give the captions themselves.",
+    "caption_too_long": "Raise the limit (--max-caption; in a config, max_caption under input), or shorten the caption.",
     "common_concepts": "Nothing is wrong with it: other pairs hold its concepts already. A higher --concept-cap keeps more.",
     "download_failed": "Download it again, or go on without it.",
     "duplicate_key": "Remove the repeated row, or give rows ids of their own.",
@@ -84,6 +85,10 @@ REASONS = {
     "wrong_type": "Write the field as its type asks.",
     "zero_vector": "Compute the vector again, or go on without it.",
 }
+
+
+SET_ASIDE = frozenset({"caption_too_long"})
+"""Reasons of what was read well and exceeds a limit of the run: it never stops a run."""
 
 
 def mend_of(reason: str, wording: Wording) -> str:

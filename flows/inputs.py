@@ -34,6 +34,7 @@ def read_options(section: InputSection) -> ReadOptions:
         instances=section.instances,
         on_error=section.on_error,
         verify_images=section.verify_images,
+        max_caption=section.max_caption,
         wording=UNDER_INPUT,
     )
 

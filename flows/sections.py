@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from pairwright.datasets.choices import instead, repeated
+from pairwright.datasets.records import MAX_CAPTION_EDITED
 from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 from pairwright.indexes.sidecar import IndexOptions
 
@@ -52,6 +53,9 @@ class InputSection(Section):
         "header", description="how images are checked when read; off when only texts are needed"
     )
     on_error: Literal["stop", "skip"] = Field("stop", description="what a broken row does")
+    max_caption: int = Field(
+        MAX_CAPTION_EDITED, ge=1, description="characters of a caption; longer ones are rejected as caption_too_long"
+    )
 
     @field_validator("verify_images", mode="before")
     @classmethod

@@ -39,7 +39,7 @@ from pairwright.generators.language.tokens import Token
 from pairwright.generators.words.label_sets import labels_of
 
 NAME = "template-conversations"
-VERSION = 5
+VERSION = 6
 TYPES = ("conversation", "brief", "short", "choice")
 LETTERS = "ABCD"
 

@@ -39,7 +39,7 @@ from pairwright.generators.rules.shuffling import shuffle
 from pairwright.generators.rules.swapping import swap_attribute, swap_object
 
 NAME = "rules-negatives"
-VERSION = 20
+VERSION = 21
 
 Maker = Callable[[Caption, Candidates, Draws], Iterator[Outcome]]
 MAKERS: dict[str, Maker] = {

@@ -22,7 +22,7 @@ from pathlib import Path
 from pairwright.datasets.chance import stream
 from pairwright.datasets.contents import type_of
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation, Box, Pair, pair_key
+from pairwright.datasets.records import MAX_CAPTION_EDITED, Annotation, Box, Pair, pair_key
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
@@ -44,6 +44,7 @@ class OnlineNegatives:
         seed: of the training run.
         tagger: a spaCy pipeline; empty for the usual order (`language.tagger`). Only asked for without tokens.
         last_resorts: where no relation can be exchanged, deny one ("without", "has no", "away from").
+        max_caption: characters of a caption; longer ones have no negatives.
     """
 
     pool: Path
@@ -52,6 +53,7 @@ class OnlineNegatives:
     seed: int = 0
     tagger: str = ""
     last_resorts: bool = True
+    max_caption: int = MAX_CAPTION_EDITED
 
     def __call__(
         self,
@@ -77,6 +79,8 @@ class OnlineNegatives:
             UsageError: an unknown type, or a caption that is no text.
         """
         _refuse_other_than_text(caption, "caption")
+        if len(caption) > self.max_caption:
+            return _by_type(self.types, ())
         words = load_tagger(self.tagger).tag([caption])[0] if tokens is None else tokens
         pair = Pair(pair_key("", "", caption), caption, captions=_texts(captions), boxes=tuple(boxes))
         rng = stream(self.seed, epoch, NAME, VERSION, pair.key)
@@ -86,7 +90,7 @@ class OnlineNegatives:
     def many(self, captions: Sequence[str], *, epoch: int = 0) -> list[Texts]:
         """Return what a call for each of the captions alone would; tagging them together is faster."""
         texts = _texts(captions)
-        tokens = load_tagger(self.tagger).tag(texts)
+        tokens = load_tagger(self.tagger).tag([text if len(text) <= self.max_caption else "" for text in texts])
         return [self(caption, epoch=epoch, tokens=words) for caption, words in zip(texts, tokens, strict=True)]
 
 

@@ -25,7 +25,7 @@ from pairwright.generators.rules.coordination import swap_around_and
 from pairwright.generators.rules.rewording import Reworder
 
 NAME = "rules-positives"
-VERSION = 9
+VERSION = 10
 TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
 
 

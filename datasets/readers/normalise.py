@@ -3,14 +3,15 @@
 - A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON text, or one plain text). The first
   is the pair's caption, the others its `captions`; with `explode` each caption makes a pair and has the others beside it.
   Captions are kept to the letter; a caption that the row repeats counts once. One that is empty, no text, or holds the
-  mark that trainers put in an image's place is refused on its own, and the row goes on with the others.
+  mark that trainers put in an image's place is refused on its own, and the row goes on with the others; so is one that is
+  longer than `Rules.max_caption`.
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
   stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height. A picture
   inside a table stays there, as ``table.parquet::column/row-N``.
 - What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are not kept.
 
-Limits: a caption is at most `MAX_CAPTION` code points.
+Limits: a caption is at most `MAX_CAPTION` code points, whatever the rules allow.
 """
 
 import os
@@ -51,6 +52,7 @@ class Rules:
     box_unit: BoxUnit
     source: str
     wording: Wording
+    max_caption: int = MAX_CAPTION
 
 
 @dataclass
@@ -92,7 +94,7 @@ class Normaliser:
         plan = self._plan(row)
         fields = row.fields
         get = _getter(fields)
-        captions, refused = _captions(plan, row, self.rules.wording)
+        captions, refused = _captions(plan, row, self.rules)
         if not captions:
             return refused
         source_id = identifier_of(get(plan.key), "key")
@@ -169,14 +171,14 @@ def _look(row: Row, image: str, how: Literal["header", "full"]) -> tuple[int, in
     return check_locator(image, how)
 
 
-def _captions(plan: Plan, row: Row, wording: Wording) -> tuple[list[str], list[Pair | Reject]]:
+def _captions(plan: Plan, row: Row, rules: Rules) -> tuple[list[str], list[Pair | Reject]]:
     """Return the row's captions without repetitions, and a rejection for each that is none."""
-    values = [*_listed(row.fields, plan.caption), *_unpacked(row.fields, plan.captions, wording)]
+    values = [*_listed(row.fields, plan.caption), *_unpacked(row.fields, plan.captions, rules.wording)]
     good: dict[str, None] = {}
     refused: list[Pair | Reject] = []
     for number, value in enumerate(values, 1):
         try:
-            good[_caption(value)] = None
+            good[_caption(value, rules.max_caption)] = None
         except Refused as flaw:
             several = len(values) > 1
             place = f"{row.place}, caption {number}" if several else row.place
@@ -212,7 +214,7 @@ def _list_in(text: str, column: str, wording: Wording) -> list[Any]:
         raise Refused(flaw.reason, f"{column} begins with [ and is no JSON list ({flaw.detail}); {one}") from None
 
 
-def _caption(value: Any) -> str:
+def _caption(value: Any, most: int) -> str:
     if value is None:
         raise Refused("empty_caption", "the caption is null")
     text = text_of(value, "caption")
@@ -220,6 +222,8 @@ def _caption(value: Any) -> str:
         raise Refused("empty_caption", "the caption is empty")
     if IMAGE_MARK in text:
         raise Refused("image_mark", f"the caption holds {IMAGE_MARK}")
+    if len(text) > most and most < MAX_CAPTION:
+        raise Refused("caption_too_long", f"the caption has {len(text):,} characters, more than {most:,}")
     if len(text) > MAX_CAPTION:
         raise Refused("huge_field", f"the caption is longer than {MAX_CAPTION} characters")
     return text

@@ -18,8 +18,8 @@ from pairwright.generators.words.wordlists import word_set
 
 # When every place fails, the reason that stands furthest to the right is the one given.
 REASONS = (
-    "no_edit", "question", "no_candidate", "not_grammatical", "true_of_image", "may_be_false", "identical", "duplicate",
-    "no_positive",
+    "no_edit", "question", "no_candidate", "overused_word", "not_grammatical", "true_of_image", "may_be_false", "identical",
+    "duplicate", "no_positive",
 )  # fmt: skip
 
 Outcome = tuple[Change, ...] | str

@@ -53,6 +53,7 @@ from pairwright.generators.edit_checks.truth import Truth
 from pairwright.generators.edit_checks.unwrapping import sameness, unwrapped
 from pairwright.generators.edits import Change, as_styled, rewrite
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
+from pairwright.generators.knowledge.things import Things
 from pairwright.generators.language.import_spacy import import_lemminflect
 from pairwright.generators.language.lemmas import lemma
 from pairwright.generators.language.tokens import Tagger, Token
@@ -105,6 +106,7 @@ class EditChecks:
     def __init__(self, thesaurus: Thesaurus, pool: Pool, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
         self._truth = Truth(thesaurus, pool)
+        self._things = Things(thesaurus)
 
     def check_all(
         self,
@@ -168,7 +170,7 @@ class EditChecks:
         swap = swapped(source, new)
         if swap is None:
             return "repaired" if Counter(_lower(source)) != Counter(_lower(new)) else "no_swap"
-        reason = swap_trouble(caption, asked, source, new, swap)
+        reason = swap_trouble(caption, asked, source, new, swap, self._things.is_alive)
         if reason:
             return reason
         return changes_of_swap(source, new, swap, self._is_name), swap.mended

@@ -35,6 +35,7 @@ _NUMBERS: Final = (
     ("six", "6"), ("seven", "7"), ("eight", "8"), ("nine", "9"), ("ten", "10"),
 )  # fmt: skip
 _AUXILIARIES: Final = frozenset({"be", "have"})
+_SENSES: Final = 10  # of a noun, all that count
 _A_FEW: Final = 2  # more than so many may be called several
 _SMALL: Final = frozenset({"a", "of", "-"})  # "a pair of"
 _NUMBER: Final = {word: words[0] for words in _NUMBERS for word in words}
@@ -116,10 +117,13 @@ class Truth:
         names = [(self._name(old), self._name(new)), (_compound(old), _compound(new))]
         whole = _compound(reading.old), _compound(reading.new)
         names += [whole, (f"{whole[0]} {reading.after}", f"{whole[1]} {reading.after}")]  # "railway | station"
-        return any(
-            reworded(*pair) or (self._thesaurus.is_a(*pair, "NOUN") and is_meant(*pair, self._thesaurus))
-            for pair in names
-        )
+        return any(reworded(*pair) or self._is_meant(*pair) for pair in names)
+
+    def _is_meant(self, old: str, new: str) -> bool:
+        """Whether ``old`` is a kind of ``new`` in the sense that captions mean; synonyms have to be usual ones."""
+        if not self._thesaurus.is_a(old, new, "NOUN") or not is_meant(old, new, self._thesaurus):
+            return False
+        return not self._thesaurus.is_a(new, old, "NOUN") or new in self._thesaurus.synonyms(old, "NOUN", _SENSES)
 
     def _knows_both(self, reading: Reading) -> bool:
         """Whether one thing is exchanged for another, both of which the dictionary has: if not near, they are two."""

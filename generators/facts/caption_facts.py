@@ -42,16 +42,19 @@ from pairwright.generators.facts.caption_words import (
     WORD,
     action_of,
     article_before,
+    before_participle,
     begins,
     ends,
     is_place,
     nouns_in,
     rest_of,
 )
+from pairwright.generators.facts.consistency import disputed_names
 from pairwright.generators.facts.fact import Fact, names
 from pairwright.generators.facts.plain_caption import plain
 from pairwright.generators.words.attributes import NEIGHBOURS
-from pairwright.generators.words.nouns import OF_PEOPLE
+from pairwright.generators.words.nouns import OF_PEOPLE, OPEN_PLACES
+from pairwright.generators.words.relations import GROUNDS, OUTDOORS, ROOMS
 
 MOST_THERE = 4
 _AND = re.compile(r"(?<=\s)&(?=\s)")
@@ -106,10 +109,15 @@ class CaptionFacts:
     def _boxes(self, noun: str) -> int:
         return self.words.labels.get("person" if noun in OF_PEOPLE else noun, 0)
 
+    @cached_property
+    def disputed(self) -> frozenset[str]:
+        """The names for somebody on which the captions disagree."""
+        return disputed_names(self.words, (noun for _, noun, *_ in self._found(DOERS)))
+
     def doing(self) -> list[Fact]:
         """Return what persons and animals do, each question once."""
         facts: dict[tuple[str, str], Fact] = {}
-        for number, noun, start, end in self._found(DOERS):
+        for number, noun, start, end in self._found(DOERS - self.disputed):
             clause, lower = self._clauses[number], self._lower[number]
             fact = self._deed(noun, lower, clause, start, end)
             if fact is not None:
@@ -128,6 +136,8 @@ class CaptionFacts:
         if not several and not (article_before(lower, start) and self.is_one(noun)):
             return None
         rest = rest_of(clause[at + 1 :], DOERS)
+        if rest is not None and action not in LYING:
+            rest = before_participle(rest)
         if rest is None or len(rest) > MOST_WORDS or (not several and {"each", "together", "other"} & set(rest)):
             return None
         fields = {"noun": " ".join(lower[start:end]), "verb": "are" if several else "is", "action": action}
@@ -138,7 +148,7 @@ class CaptionFacts:
     def where(self) -> list[Fact]:
         """Return where single things are."""
         facts: dict[str, Fact] = {}
-        for number, noun, start, end in self._found(THINGS):
+        for number, noun, start, end in self._found(THINGS - self.disputed):
             clause, lower = self._clauses[number], self._lower[number]
             if noun in facts or " ".join(lower[start:end]) != noun or not begins(lower, start):
                 continue
@@ -148,8 +158,8 @@ class CaptionFacts:
             beyond = at + len(place.split())
             if not place or lower[beyond : beyond + 1] == () or lower[beyond] not in DETERMINED - {"its", "their"}:
                 continue
-            rest = rest_of(clause[beyond:], frozenset(), ands=False)
-            if rest and 1 < len(rest) <= MOST_WORDS and is_place(rest) and self.is_one(noun):
+            rest = before_participle(rest_of(clause[beyond:], frozenset(), ands=False) or ())
+            if 1 < len(rest) <= MOST_WORDS and is_place(rest) and self.is_one(noun):
                 fields = {"noun": noun, "place": f"{place} {' '.join(rest)}"}
                 facts[noun] = Fact(questions.WHERE_IS, questions.IS_WHERE, fields, about=(noun,))
         return list(facts.values())
@@ -166,9 +176,15 @@ class CaptionFacts:
             return []
         [(place, said)] = found.items()
         others = (name for name in SETTINGS if name != place and self.words.has(name))
-        if any(name not in place and place not in name for name in others):
+        if any(name not in place and place not in name for name in others) or self._is_doubted(place):
             return []
         return [Fact(questions.SETTING, questions.TAKES_PLACE, {"place": said}, about=(place,))]
+
+    def _is_doubted(self, place: str) -> bool:
+        """Whether a caption has a room outdoors, or the open air in a room."""
+        if place.rpartition(" ")[2] in ROOMS:
+            return not (OUTDOORS | GROUNDS).isdisjoint(self.words.all)
+        return place in OPEN_PLACES | GROUNDS and not ROOMS.isdisjoint(self.words.all)
 
     def colours(self) -> list[Fact]:
         """Return the colours of single things."""

@@ -12,9 +12,11 @@ from itertools import takewhile
 from pairwright.generators.captions.context import plural_of
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
+from pairwright.generators.language.lemmas import is_common_noun, is_verb
 from pairwright.generators.words.attributes import COLOUR, MATERIAL
 from pairwright.generators.words.label_sets import COCO
 from pairwright.generators.words.nouns import ADDABLE, FRAMES, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY, WORN
+from pairwright.generators.words.relations import RELATIONS
 from pairwright.generators.words.wordlists import word_set
 
 CLAUSE = re.compile(r"[.,;:!?()\"]|\s-\s")
@@ -33,6 +35,7 @@ STOPS = word_set(
     "is are was were while as that which who but so because whilst stands sits looks walks holds rides poses plays waits eats runs talks "
     "watches smiles glances glance gets has does goes takes makes lies leans jumps flies rests moves"
 )
+_BEGIN_PLACES = frozenset(wording.split()[0] for each in RELATIONS for wording in each.wordings)
 PLACES = ("on top of", "in front of", "next to", "on", "in", "under", "behind", "beside", "near", "inside", "beneath")
 DETERMINED = word_set("a an the his her its their some two three")
 LYING = word_set("sitting lying laying standing parked hanging placed resting sits stands lies mounted")
@@ -157,6 +160,36 @@ def rest_of(words: Sequence[str], doers: frozenset[str], *, ands: bool = True) -
                 break
         rest.append(word)
     return None if rest and rest[-1].lower() in (SMALL - {"up", "down", "off"}) | SOMETHING_ELSE else rest
+
+
+def before_participle(rest: Sequence[str]) -> list[str]:
+    """Return the words up to a participle behind a noun, which belongs to somebody else now.
+
+    In "a woman holding an umbrella walking by" the woman walks; in "the woman is holding an umbrella walking by" the
+    umbrella does. What is said "with" something ("with people watching") goes along.
+    """
+    lower = [word.lower() for word in rest]
+    cut = next(
+        (at for at in range(1, len(rest)) if lower[at - 1] not in SMALL and _is_participle(lower, at)), len(rest)
+    )
+    if cut == len(rest):
+        return list(rest)
+    held = next((at for at in reversed(range(cut)) if lower[at] in SMALL - ARTICLES - DETERMINED), cut)
+    return list(rest[: held if held < cut and lower[held] == "with" else cut])
+
+
+def _is_participle(lower: Sequence[str], at: int) -> bool:
+    """Whether a word says what somebody does, and is no noun ("a railroad | crossing") nor says of which kind one is."""
+    word, following = lower[at], lower[at + 1] if at + 1 < len(lower) else ""
+    if not word.endswith("ing") or not is_verb(word):
+        return False
+    acts = word in LYING or not is_common_noun(word)
+    has_things = word in ACTING and following.endswith("s")  # "holding umbrellas"
+    return has_things or following in ARTICLES | DETERMINED or (acts and following in SMALL | _BEGIN_PLACES | {""})
+
+
+def _is_thing(word: str) -> bool:
+    return word not in SMALL and (word in THINGS or word in PLURALS or is_common_noun(word))
 
 
 def is_place(rest: Sequence[str]) -> bool:

@@ -24,6 +24,7 @@ from pairwright.generators.facts import questions
 from pairwright.generators.facts.box_facts import MOST_PAIRS, box_facts
 from pairwright.generators.facts.box_measures import measure_facts
 from pairwright.generators.facts.caption_facts import CaptionFacts, colour_fact, count_fact
+from pairwright.generators.facts.consistency import consistent
 from pairwright.generators.facts.fact import Fact, names
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.words.attributes import COLOUR
@@ -70,21 +71,27 @@ class Grounding:
             present += (fact for fact in said.there() if fact.about[0] not in self.vocabulary)
         counts = list(self._counts())
         counted = {fact.about for fact in counts}
-        return [
-            present,
-            [_absence(label, rng) for label in absent[: len(present)]],
-            list(self._either(absent[len(present) + MOST_NONE :], rng)),
-            said.doing(),
-            self._colours(said),
-            [*counts, *(fact for fact in said.numbers(self._numbers()) if fact.about not in counted)],
-            said.where(),
-            *box_facts(self._things(), self._groups(), self._marked(), self.boxes, rng),
-            *measure_facts(self._things(), self._groups(), self.boxes, rng),
-            said.materials(),
-            said.setting(),
-            list(self._more(rng)),
-            [count_fact(label, 0) for label in absent[len(present) :][:MOST_NONE] if label not in PLURAL_ONLY | MASS],
-        ]
+        return consistent(
+            [
+                present,
+                [_absence(label, rng) for label in absent[: len(present)]],
+                list(self._either(absent[len(present) + MOST_NONE :], rng)),
+                said.doing(),
+                self._colours(said),
+                [*counts, *(fact for fact in said.numbers(self._numbers()) if fact.about not in counted)],
+                said.where(),
+                *box_facts(self._things(), self._groups(), self._marked(), self.boxes, rng),
+                *measure_facts(self._things(), self._groups(), self.boxes, rng),
+                said.materials(),
+                said.setting(),
+                list(self._more(rng)),
+                [
+                    count_fact(label, 0)
+                    for label in absent[len(present) :][:MOST_NONE]
+                    if label not in PLURAL_ONLY | MASS
+                ],
+            ]
+        )
 
     def _either(self, absent: Sequence[str], rng: random.Random) -> Iterator[Fact]:
         """Ask which of two is there: a label that is, and one that is absent."""

@@ -15,6 +15,7 @@ from pairwright.generators.words.nouns import KINDS, PEOPLE
 from pairwright.generators.words.relations import CARRIERS, SEATS, WATERS
 
 KNOWN = 20  # links to a noun, for what is not among them to tell anything
+_PUT = 2  # captions that put a thing somewhere, from which it is known to be put there
 STRANGE = 0.2  # of what chance would have, below which captions do not put things so
 _ON = ("on", "on top of", "atop", "upon")
 _IN = ("in", "inside", "inside of", "within")
@@ -105,6 +106,10 @@ class Scenes:
         return preposition not in _TOUCHING or self._is_one_seen(
             _SOMEBODY if thing in PEOPLE else thing, _TOUCHING[preposition], noun
         )
+
+    def is_put(self, thing: str, preposition: str, noun: str) -> bool:
+        """Whether captions put such a thing in, on or under such a noun; False for other prepositions."""
+        return any(self._pool.linked(thing, by, noun) >= _PUT for by in _TOUCHING.get(preposition, ()))
 
     def _find_is_one_seen(self, thing: str, touching: tuple[str, ...], noun: str) -> bool:
         if self._pool.linked("", "", noun) < KNOWN:

@@ -99,6 +99,12 @@ def is_common_noun(word: str) -> bool:
     return "NOUN" in import_lemminflect().getAllLemmas(word)
 
 
+@lru_cache(maxsize=4096)
+def is_verb(word: str) -> bool:
+    """Whether a word in lower case is a form of a verb of lemminflect's dictionary."""
+    return "VERB" in import_lemminflect().getAllLemmas(word)
+
+
 def universal_tags(lemmas: Sequence[str], tags: Sequence[str]) -> list[str]:
     """Return the universal tag of each token of a text, given lemmas and Penn Treebank tags of equal length."""
     result = [_UNIVERSAL.get(tag, "X") for tag in tags]

@@ -60,12 +60,15 @@ class WordNet:
         return bool(self._graph.senses(self._graph.number(lemma), pos))
 
     def synonyms(self, lemma: str, pos: str, senses: int = 1) -> list[str]:
-        """Return the lemmas that share one of the first ``senses`` counting senses, in WordNet's order."""
+        """Return the lemmas that share one of the first ``senses`` counting senses, in WordNet's order.
+
+        They usually mean it (`Senses.usually_means`): an icon may be any picture, but hardly any text says it so.
+        """
         word = self._graph.number(lemma)
         synsets = self._senses.counting(word, pos)[:senses]
         found = ((member, synset) for synset in synsets for member in self._graph.members(synset))
         return self._graph.words(
-            member for member, synset in found if member != word and self._senses.means(member, pos, synset)
+            member for member, synset in found if member != word and self._senses.usually_means(member, pos, synset)
         )
 
     def antonyms(self, lemma: str, pos: str) -> list[str]:

@@ -107,3 +107,11 @@ class Senses:
         """Return whether the word means the synset: its main sense, or one with that share of its count."""
         main, shares = self._weighed(word, pos)
         return synset == main or dict(shares).get(synset, 0.0) >= least
+
+    def usually_means(self, word: int, pos: str, synset: int) -> bool:
+        """Return whether texts show that the word means the synset; without any count, it is WordNet's first sense.
+
+        A sense that captions are known to mean (`_CAPTION_SENSES`) needs no other evidence.
+        """
+        counted = sum(self._graph.counts(word, pos)) > 0 or self._graph.encoded(word).decode() in _CAPTION_SENSES
+        return self.means(word, pos, synset) and (counted or self._graph.senses(word, pos)[0] == synset)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pairwright.generators.captions.caption import GENDERED, Caption
 from pairwright.generators.captions.context import ImageWords, plural_of
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.words.nouns import GATHERINGS, KINDS, OF_PEOPLE
+from pairwright.generators.words.nouns import FEMALE, GATHERINGS, KINDS, MALE, OF_PEOPLE
 from pairwright.generators.words.wordlists import word_set
 
 _ROOMS = (
@@ -41,14 +41,12 @@ GENERAL: Mapping[str, tuple[str, ...]] = {
 }
 
 _MEN, _WOMEN = word_set("man guy gentleman male"), word_set("woman lady female")
-_MALE = word_set("man men guy guys gentleman gentlemen male males boy boys he him his himself")
-_FEMALE = word_set("woman women lady ladies female females girl girls she her hers herself")
 _SEVERAL = GATHERINGS | word_set(
     "another other others men women boys girls guys ladies players two three four five six"
 )
 _YOUNG = word_set("child kid")
 _MIXED = word_set("couple family crowd children kids everyone boys girls boy girl child kid")
-_SEXED = _MALE | _FEMALE | word_set("bride groom king queen mother father son daughter husband wife brother sister")
+_SEXED = MALE | FEMALE | word_set("bride groom king queen mother father son daughter husband wife brother sister")
 _NO_SEX = word_set("baby infant toddler teenager fan")
 _TOLD = _SEXED | _NO_SEX
 _ENOUGH = 2  # captions
@@ -69,9 +67,9 @@ def other_sex(caption: Caption, phrase: NounPhrase) -> str:
     people = [each for each in caption.phrases if caption.head(each) in OF_PEOPLE]
     if head in _TOLD or len(people) != 1 or not GENDERED.isdisjoint(caption.lower):
         return ""
-    others = [line for line in words.others if not (_MALE | _FEMALE).isdisjoint(line)]
-    female = not _FEMALE.isdisjoint(words.all)
-    if not others or female is not _MALE.isdisjoint(words.all):
+    others = [line for line in words.others if not (MALE | FEMALE).isdisjoint(line)]
+    female = not FEMALE.isdisjoint(words.all)
+    if not others or female is not MALE.isdisjoint(words.all):
         return ""
     if caption.plural(phrase):
         return _of_several(caption, phrase, female=female)

@@ -49,6 +49,7 @@ from pairwright.generators.words.relations import (
     HOLLOWS,
     INSTEAD_OF,
     NO_PLACE,
+    OUTDOORS,
     POURED,
     RAILS,
     RIDDEN,
@@ -108,7 +109,6 @@ _LARGER = SURROUNDINGS | word_set(
     "bridge tunnel building house barn store shop hangar warehouse church dock water tree"
 )
 _LIMBS = word_set("arm hand leg lap head back shoulder neck face foot knee wrist chest")  # nothing is under his arm
-_OUTDOORS = word_set("outside outdoors outdoor")
 _FLAT = frozenset({"bench", "stool"})  # "a bicycle parked in a bench"
 _LARGE_BEASTS = word_set("zebra giraffe elephant horse cow bull sheep camel donkey pony rhino buffalo bison moose ox")
 _CLIMBED = word_set("fence tree pole post wall bush")
@@ -218,7 +218,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
     solid = amount != after or _holds_nothing(caption, candidates, after)  # nothing is in "pairs of | shoes"
     small = _is_under_nobody(caption, candidates, before, noun)
     wide = _is_wide(caption, before, noun)
-    open_air = noun in ENCLOSED and not _OUTDOORS.isdisjoint(caption.lower)  # "standing outside in a building"
+    open_air = noun in ENCLOSED and not OUTDOORS.isdisjoint(caption.lower)  # "standing outside in a building"
     if before is not None and caption.head(before) in _ON_THE_SHORE and noun in WATERS:
         return "true_of_image"
     # "A mirror above a sink" is behind it as well.

@@ -3,6 +3,11 @@
 Of several rewordings the pool's own are preferred: where captions of the pool use one of them, those that they do not
 use are left out. A WordNet synonym is used when the noun or adjective and its synonym mean each other in their main
 senses, are no picture word or person, and the synonym is frequent in the pool.
+
+No rewording may become much more usual in positives than it is in captions. Nearly every caption has a "man" or a
+"person", and few captions have a "gentleman" or an "individual": if each gave one, half of all stiff positives would have
+these words. So a noun or an adjective is written with a probability, by the chance of the pair: at most `_OFTENER` times
+as often as the pool has the new word. Where nothing else can be reworded, the reason is `overused_word`.
 """
 
 import random
@@ -52,6 +57,7 @@ _NUMBERS = frozenset({*NUMBER_WORDS, *"23456789"})
 # "2" rewords "two" in the eyes of a reader, but few models learn from it, and hardly any captioner writes it: a number is
 # only written in figures where the pool does so at least this often for each time that it has the word.
 _FIGURES_SHARE = 0.05
+_OFTENER = 30  # times as often as in captions, a word may be written
 
 
 class Reworder:
@@ -89,10 +95,16 @@ class Reworder:
             found = self._used(own) or ([] if " " in noun else list(self._synonyms(noun, "NOUN")))
             found = [word for word in found if word != caption.word(start - 1)]
             if found:
-                news = [inflect(word, caption.tag(phrase.head)) for word in found]
-                yield from _changes(caption, start, phrase.end, news, rng)
+                usual = [word for word in found if _is_drawn(self._nouns(noun), self._nouns(word), rng)]
+                news = [inflect(word, caption.tag(phrase.head)) for word in usual]
+                yield from _changes(caption, start, phrase.end, news, rng, otherwise="overused_word")
                 return
         yield "no_candidate"
+
+    def _nouns(self, noun: str) -> int:
+        """Return how many captions of the pool have a noun; of a compound, its last two words."""
+        first, _, last = noun.lower().rpartition(" ")
+        return self._pool.run(first.rpartition(" ")[2], last) if first else self._pool.frequency(last, "NOUN")
 
     def attributes(self, caption: Caption, rng: random.Random) -> Iterator[Outcome]:
         """Reword an adjective, a size only where there is no other, or else a number."""
@@ -109,7 +121,13 @@ class Reworder:
         for at in sorted(rng.sample(places, len(places)), key=usual):
             beside = {caption.word(at - 1), caption.word(at + 1)}  # "a small little table"
             news = [word for word in self._describing(caption, at) if word not in beside]
-            yield from _changes(caption, at, at + 1, news, rng)
+            drawn = [word for word in news if self._is_usual(caption.word(at), word, rng)]
+            yield from _changes(caption, at, at + 1, drawn, rng, otherwise="overused_word" if news else "no_candidate")
+
+    def _is_usual(self, word: str, new: str, rng: random.Random) -> bool:
+        """Draw whether an adjective may be written; the pool counts no joined ones, and figures have a rule of their own."""
+        count = self._pool.form_frequency
+        return not new.isalpha() or word in _NUMBERS or _is_drawn(count(word), count(new), rng)
 
     def _describing(self, caption: Caption, at: int) -> list[str]:
         word, noun = caption.word(at), self._described(caption, at)
@@ -189,10 +207,23 @@ class Reworder:
         )
 
 
-def _changes(caption: Caption, start: int, end: int, words: Sequence[str], rng: random.Random) -> Iterator[Outcome]:
-    """Yield the tokens from ``start`` to ``end`` said in each of these words, in an order of chance."""
+def _is_drawn(old: int, new: int, rng: random.Random) -> bool:
+    """Draw whether a word that ``new`` captions of the pool have may be written for one that ``old`` captions have."""
+    return rng.random() * (old + 1) < _OFTENER * (new + 1)
+
+
+def _changes(  # noqa: PLR0913 - a place, what is written there, and chance
+    caption: Caption,
+    start: int,
+    end: int,
+    words: Sequence[str],
+    rng: random.Random,
+    *,
+    otherwise: Outcome = "no_candidate",
+) -> Iterator[Outcome]:
+    """Yield the tokens from ``start`` to ``end`` said in each of these words, in an order of chance; or ``otherwise``."""
     if not words:
-        yield "no_candidate"
+        yield otherwise
     for new in rng.sample(words, len(words)):
         yield (Change(*span(caption.tokens, start, end), new),)
 

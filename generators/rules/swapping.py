@@ -13,13 +13,14 @@ from itertools import combinations
 
 from pairwright.generators.captions.box_truth import count_in_doubt, place_in_doubt
 from pairwright.generators.captions.caption import ANAPHORS, Caption, Outcome
+from pairwright.generators.captions.lists import is_one_description, is_one_list
 from pairwright.generators.captions.phrases import NUMBER_WORDS, NounPhrase, span
 from pairwright.generators.draws import Draws
 from pairwright.generators.edits import Change, plain
 from pairwright.generators.knowledge.adjective_candidates import keeps_its_colour
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.words.attributes import UNTOUCHED, exclude_each_other, is_colour
-from pairwright.generators.words.nouns import FIGURES, OF_PEOPLE, SURROUNDINGS
+from pairwright.generators.words.nouns import FIGURES, OF_PEOPLE, SURROUNDINGS, WORN
 from pairwright.generators.words.relations import STRICT_VERBS, Found, Relation
 from pairwright.generators.words.synonyms import reword_each_other
 from pairwright.generators.words.wordlists import word_set
@@ -46,9 +47,9 @@ def swap_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterato
             yield _exchange(caption, candidates, *joined, found)
     owned = _owned(caption)
     pairs = [(a, b) for a, b in combinations(owned, 2) if a[0] == b[0]]
-    for (_, one, first), (_, other, second) in rng.shuffled(pairs):
+    for (name, one, first), (_, other, second) in rng.shuffled(pairs):
         if len({one, first, other, second}) == _FOUR:
-            yield _trade(caption, candidates, (one, first), (other, second))
+            yield _trade(caption, candidates, name, (one, first), (other, second))
 
 
 def _owned(caption: Caption) -> list[tuple[str, NounPhrase, NounPhrase]]:
@@ -68,10 +69,11 @@ def _owned(caption: Caption) -> list[tuple[str, NounPhrase, NounPhrase]]:
 def _trade(
     caption: Caption,
     candidates: Candidates,
+    name: str,
     one: tuple[NounPhrase, NounPhrase],
     other: tuple[NounPhrase, NounPhrase],
 ) -> Outcome:
-    """Let two owners trade what they have: "a man in a suit and a woman in a dress".
+    """Let two owners trade what they have: "a man in a suit and a woman in a dress"; ``name`` is how they have it.
 
     Both live or neither does, and neither has but a place: of "a man in a wetsuit on a board in the ocean" all is said
     of the man.
@@ -87,7 +89,25 @@ def _trade(
         return "no_candidate"
     if not SURROUNDINGS.isdisjoint((heads[1], heads[3])) or any(map(caption.words.several, (heads[1], heads[3]))):
         return "true_of_image"
-    return changing_places(caption, thing, second)
+    return (
+        "true_of_image"
+        if _may_both_hold(caption, candidates, name, thing, second)
+        else changing_places(caption, thing, second)
+    )
+
+
+def _may_both_hold(caption: Caption, candidates: Candidates, name: str, thing: NounPhrase, second: NounPhrase) -> bool:
+    """Return whether each owner may have the other's thing as well.
+
+    Both things are items of one list ("a room with a sink and a stove with a window"), or one is put where the other
+    is: what is on a plate on a table is on the table, too.
+    """
+    if is_one_list(caption.tokens, (thing.start, thing.end), (second.start, second.end), candidates.things.is_alive):
+        return True
+    one, other = caption.head(thing), caption.head(second)
+    if not WORN.isdisjoint((one, other)):
+        return False
+    return candidates.scenes.is_put(one, name, other) or candidates.scenes.is_put(other, name, one)
 
 
 def _may_be_traded(caption: Caption, thing: NounPhrase, second: NounPhrase) -> bool:
@@ -244,6 +264,8 @@ def _exchange_adjectives(caption: Caption, one: tuple[NounPhrase, int], other: t
     heads = caption.head(first_phrase), caption.head(second_phrase)
     if reword_each_other(*heads):
         return "identical"
+    if is_one_description(caption.tokens, first, second):
+        return "true_of_image"  # "white black blue and red", whatever a tagger takes for a noun
     words, counts = caption.words, first == first_phrase.count
     if words.said_with(heads[0], caption.word(second), elsewhere=counts) or words.said_with(
         heads[1], caption.word(first), elsewhere=counts

@@ -283,6 +283,9 @@ SEXED = word_set(
     "man woman boy girl guy lady gentleman male female bride groom king queen mother father son daughter husband wife "
     "brother sister waiter waitress person people friend child kid adult baby infant toddler"
 )
+# Words that tell of which sex somebody is, as written.
+MALE = word_set("man men guy guys gentleman gentlemen male males boy boys he him his himself")
+FEMALE = word_set("woman women lady ladies female females girl girls she her hers herself")
 GATHERINGS = word_set(
     "people couple group family crowd persons children kids friends others adults pair team them they players guys "
     "everyone both men women boys girls"

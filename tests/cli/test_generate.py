@@ -174,3 +174,21 @@ def test_a_file_is_no_label_of_a_vocabulary(run: Run, captions: Path, tmp_path: 
     command = ("generate", "conversations", captions.name, "--vocabulary", "dog,labels.txt", "--out", "c.jsonl")
     done = run(*command, ok=False)
     assert (done.returncode, "--vocabulary labels.txt: a file." in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("what", ["negatives", "positives", "conversations"])
+def test_captions_over_the_limit_are_rejected_and_counted(what: str, tmp_path: Path) -> None:
+    """A caption of 100 KB takes no time, stops no run and is told; the other captions of its image are used."""
+    long = "a man riding a horse on a street " * 3000
+    rows = [{"id": 1, "caption": long}, {"id": 2, "captions": ["a dog on a bed", long]}, {"id": 3, "caption": "a cat"}]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    told = json.loads(call("generate", what, "in.jsonl", "--out", "out.jsonl", "--json"))
+    assert told["captions"] == 2
+    assert told["broken"] == {"caption_too_long": 2}
+    assert told["broken_captions"] == {"caption_too_long": 1}
+    assert "Skipped: 1 row (caption_too_long 1) and 1 caption" in call("generate", what, "in.jsonl", "--out", "o.jsonl")
+
+
+def test_the_limit_of_captions_can_be_set(pool: Path) -> None:
+    told = json.loads(call("generate", "negatives", pool, "--out", "n.jsonl", "--max-caption", 42, "--json"))
+    assert 0 < told["broken"]["caption_too_long"] == 40 - told["captions"]

@@ -493,3 +493,53 @@ def test_with_near_relatives_counted_once_the_median_is_still_fifteen(real_data:
     spec.loader.exec_module(benchmark)
     told = benchmark.of_contexts(str(real_data / "llava_caps_boxes/caps_boxes.jsonl"))
     assert told["once, at most 24"] >= 15
+
+
+@pytest.mark.parametrize(
+    ("captions", "said", "unsaid"),
+    [
+        (("a man riding a horse", "a woman riding a horse"), "", "man|woman"),
+        (("a man riding a horse", "a man holding a rope", "a woman riding a horse"), "man", "woman"),
+        (("a man riding a horse", "a man and a woman riding a horse"), "man", "two"),
+        (("a cat sleeping on a bed", "a dog sleeping on a bed"), "", "cat|dog"),
+        (("a man sitting on a bench", "a skateboarder standing on a bench"), "", "sitting|standing"),
+        (("a red desk chair", "a blue office chair"), "", "red|blue"),
+    ],
+)
+def test_answers_of_one_conversation_do_not_contradict_each_other(
+    captions: tuple[str, ...], said: str, unsaid: str
+) -> None:
+    """Where captions disagree, what most of them say is asked about, and of equally many nothing."""
+    found = " ".join(answers(pair_of(*captions)))
+    assert said in found
+    assert not re.search(rf"\b({unsaid})\b", found)
+
+
+@pytest.mark.parametrize(
+    "captions",
+    [
+        ("a toilet in a bathroom", "a toilet in an outside area"),
+        ("a man in a garage", "a man riding a skateboard down a sidewalk"),
+        ("a woman on the beach", "a person with a surfboard in a room"),
+    ],
+)
+def test_a_scene_is_not_placed_where_captions_disagree_on_indoors(captions: tuple[str, ...]) -> None:
+    assert "The scene takes place" in " ".join(answers(pair_of(captions[0])))
+    assert "The scene takes place" not in " ".join(answers(pair_of(*captions)))
+
+
+@pytest.mark.parametrize(
+    ("caption", "answer"),
+    [
+        ("A woman holding a pink umbrella walking toward the truck.", "The woman is holding a pink umbrella."),
+        ("A man wearing a blue shirt holding umbrellas.", "The man is wearing a blue shirt."),
+        ("A man smiling at the camera wearing a blue tie.", "The man is smiling at the camera."),
+        ("A girl playing tennis with people watching from the side.", "The girl is playing tennis."),
+        ("A laptop on a table showing a picture.", "The laptop is on a table."),
+        ("A man sitting on a bench reading a book.", "The man is sitting on a bench reading a book."),
+        ("A man riding a bike past a railroad crossing.", "The man is riding a bike past a railroad crossing."),
+    ],
+)
+def test_an_answer_ends_before_a_participle_that_would_belong_to_another_noun(caption: str, answer: str) -> None:
+    """In "the woman is holding an umbrella walking by" the umbrella walks; who sits somewhere reading reads."""
+    assert answer in answers(pair_of(caption))

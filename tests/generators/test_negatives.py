@@ -204,6 +204,38 @@ def test_objects_stay_where_both_orders_are_true_or_unclear(caption: str) -> Non
     assert made("swap-object", caption) == set()
 
 
+HELD = (
+    ("with", ("man", "woman"), ("hat", "scarf")),
+    ("with", ("kitchen", "stove"), ("toilet", "window")),
+    ("on", ("cake", "cup"), ("plate", "table")),
+)
+
+
+def traded(caption: str, *told: str) -> set[str]:
+    """Return the swaps of a caption where the pool has all of `HELD`, and these captions."""
+    usual = [f"a {owner} {how} a {thing}" for how, owners, things in HELD for owner in owners for thing in things]
+    pool = counted([*POOL, *usual, *told] * 6)
+    generator = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=("swap-object",), minimum=2))
+    return texts(lambda seed: annotate(generator, pair_of(caption), seed))
+
+
+def test_items_of_one_list_do_not_change_places() -> None:
+    assert traded("a man with a hat and a woman with a scarf") == {"a man with a scarf and a woman with a hat"}
+    assert not traded("a kitchen with a toilet and a stove with a window")
+
+
+def test_what_is_put_on_the_other_holder_does_not_change_places() -> None:
+    caption = "a cake on a plate near a cup on a table"
+    assert traded(caption) == {"a cake on a table near a cup on a plate"}
+    assert not traded(caption, "a plate on a table")
+
+
+def test_colours_of_one_thing_do_not_change_places() -> None:
+    told = ["a white blue", "a red blue", "a white train", "a red train"] * 5
+    generator = RuleNegatives(SmallThesaurus(), counted([*POOL, *told]), NegativeOptions(types=("swap-attribute",)))
+    assert not texts(lambda seed: annotate(generator, pair_of("a white black blue and red train"), seed))
+
+
 def test_who_is_in_front_of_a_thing_has_it_in_front_of_them() -> None:
     told = [f"{a} {how} {b}" for a in WHO for b in WHO if a != b for how in ("in front of", "behind")] * 3
     generator = RuleNegatives(SmallThesaurus(), counted(told), NegativeOptions(types=("swap-object",), minimum=2))

@@ -127,3 +127,11 @@ def test_what_is_no_caption_is_told_with_its_place(negatives: OnlineNegatives, w
 
 def test_an_empty_caption_has_no_negatives(negatives: OnlineNegatives) -> None:
     assert set(negatives("").values()) == {()}
+
+
+def test_a_caption_over_the_limit_has_no_negatives(negatives: OnlineNegatives) -> None:
+    caption = "a small blue car on a street"
+    limited = replace(negatives, max_caption=len(caption))
+    assert limited(caption) == negatives(caption)
+    assert not any(limited(f"{caption}.").values())
+    assert limited.many([caption, f"{caption}."]) == [limited(caption), limited(f"{caption}.")]

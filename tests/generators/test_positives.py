@@ -294,3 +294,21 @@ def test_who_reads_a_thing_is_quoted_by_nobody() -> None:
 def test_what_is_stuffed_full_is_not_stuffed_filled() -> None:
     assert made("replace-relation", "a bus full of people")
     assert not made("replace-relation", "a bus stuffed full of people")
+
+
+def test_a_rare_word_is_not_written_much_more_often_than_captions_have_it() -> None:
+    """Half of all captions have a man, and few a gentleman; "guy" is usual enough for all of them."""
+    told = ["a man on a bench"] * 400 + ["a gentleman on a bench"] + ["a guy on a bench"] * 40
+    generator = RulePositives(SmallThesaurus(), counted([*POOL, *told]), PositiveOptions(types=("replace-object",)))
+    rows = [row for seed in range(200) for row in annotate(generator, pair_of("a man on a stone"), seed)]
+    gentlemen = sum("gentleman" in row.text for row in rows)
+    assert 0 < gentlemen < 40
+    assert sum("guy" in row.text for row in rows) > 150
+
+
+def test_a_caption_of_which_only_a_rare_word_could_be_written_has_that_reason() -> None:
+    told = ["a person on a bench"] * 400 + ["an individual on a bench"]
+    generator = RulePositives(SmallThesaurus(), counted([*POOL, *told]), PositiveOptions(types=("replace-object",)))
+    rows = [row for seed in range(40) for row in annotate(generator, pair_of("a person on a stone"), seed)]
+    assert {row.reason for row in rows if row.status == "rejected"} == {"overused_word"}
+    assert sum(row.status == "kept" for row in rows) < 15

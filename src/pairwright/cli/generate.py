@@ -34,6 +34,7 @@ from pairwright.cli.reading import (
     InputArgument,
     InstancesOption,
     JsonOption,
+    MaxCaptionOption,
     OnErrorOption,
     SeedOption,
     text_options,
@@ -43,6 +44,7 @@ from pairwright.cli.talk_options import counts_option
 from pairwright.cli.triples import triples
 from pairwright.datasets.choices import refuse_unknown, repeated
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import MAX_CAPTION_EDITED
 from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 
 if TYPE_CHECKING:
@@ -111,6 +113,7 @@ def negatives(
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
     explode: ExplodeOption = False,
+    max_caption: MaxCaptionOption = MAX_CAPTION_EDITED,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     workers: WorkersOption = 0,
@@ -147,7 +150,7 @@ def negatives(
         if both_sides and not set(named.get("types", FOR_BENCHMARKS)) - FOR_TRAINING:
             raise UsageError("--both-sides: shuffle gets no positive beside it. Leave one of them out.")
         options |= {"both_sides": both_sides, "last_resorts": not no_last_resorts}
-    read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
+    read = text_options(input_, columns_, format_, explode=explode, on_error=on_error, max_caption=max_caption)
     limits = Limits(_quota(quota, TYPES, options.get("types", FOR_BENCHMARKS)), max_word_share)
     request = Request(f"{method}-negatives", options, seed, read, pool, out, limits, workers)
     _run(request, method, asked, as_json=as_json)
@@ -171,6 +174,7 @@ def positives(
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
     explode: ExplodeOption = False,
+    max_caption: MaxCaptionOption = MAX_CAPTION_EDITED,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     workers: WorkersOption = 0,
@@ -190,7 +194,7 @@ def positives(
     from pairwright.generators.balance import Limits
     from pairwright.generators.positives import TYPES
 
-    read = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
+    read = text_options(input_, columns_, format_, explode=explode, on_error=on_error, max_caption=max_caption)
     options = _types("positive", types, TYPES)
     limits = Limits(_quota(quota, TYPES, options.get("types", TYPES)), max_word_share)
     request = Request(f"{method}-positives", options, seed, read, pool, out, limits, workers)
@@ -250,6 +254,7 @@ def conversations(
     image_root: ImageRootOption = "",
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
+    max_caption: MaxCaptionOption = MAX_CAPTION_EDITED,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     workers: WorkersOption = 0,
@@ -306,7 +311,14 @@ def conversations(
             options["vocabulary"], told = vocabulary_of(instances)
             note(told)
     read = text_options(
-        input_, columns_, format_, explode=False, on_error=on_error, image_root=image_root, instances=instances
+        input_,
+        columns_,
+        format_,
+        explode=False,
+        on_error=on_error,
+        image_root=image_root,
+        instances=instances,
+        max_caption=max_caption,
     )
     generator = "llm-conversations" if method == "llm" else "template-conversations"
     limits = Limits({} if method == "llm" else wanted)

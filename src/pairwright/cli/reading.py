@@ -26,6 +26,9 @@ InstancesOption = Annotated[
 OnErrorOption = Annotated[
     Literal["stop", "skip"], typer.Option("--on-error", help="Broken rows: stop at the first, or skip and count them.")
 ]
+MaxCaptionOption = Annotated[
+    int, typer.Option("--max-caption", min=1, help="Characters of a caption; longer ones are rejected and counted.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Same seed and input: same output.")]
 
@@ -54,8 +57,13 @@ def text_options(
     on_error: Literal["stop", "skip"],
     image_root: str = "",
     instances: str = "",
+    max_caption: int = 0,
 ) -> "ReadOptions":
-    """Return reader options for a command that works on texts alone: images are not looked at."""
+    """Return reader options for a command that works on texts alone: images are not looked at.
+
+    ``max_caption`` 0 stands for the reader's own limit.
+    """
+    from pairwright.datasets.readers.normalise import MAX_CAPTION
     from pairwright.datasets.reading import ReadOptions
 
     return ReadOptions(
@@ -67,6 +75,7 @@ def text_options(
         image_root=image_root,
         instances=instances,
         verify_images="off",
+        max_caption=max_caption or MAX_CAPTION,
     )
 
 

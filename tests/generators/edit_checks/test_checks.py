@@ -768,3 +768,37 @@ def test_a_verb_that_changes_though_its_noun_keeps_its_number_is_a_repair() -> N
     two = check_with_wordnet("A man rides a horse", "Two men ride a horse", "replace-attribute")
     assert (two.reason, two.mended) == ("", 2)
     assert not check_with_wordnet("A dog runs in a field", "Some cats run in a field", "replace-object").reason
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "target", "reason"),
+    [
+        (
+            "a toilet and shower with a brown curtain", "a brown curtain and shower with a toilet",
+            "object", "true_of_image",
+        ),
+        (
+            "a kitchen with a sink and a stove with a window", "a kitchen with a window and a stove with a sink",
+            "object", "true_of_image",
+        ),
+        ("a bed with a lamp and a table", "a table with a lamp and a bed", "object", "true_of_image"),
+        ("a man with a hat and a woman with a dress", "a man with a dress and a woman with a hat", "object", ""),
+        ("a man with a hat and a woman", "a woman with a hat and a man", "object", ""),
+        ("a dog with a bone and a cat with a ball", "a dog with a ball and a cat with a bone", "object", ""),
+        ("A white black blue and red train", "A red black blue and white train", "attribute", "same_meaning"),
+        ("A train with white black blue and red stripes", "A train with red black blue and white stripes",
+         "attribute", "same_meaning"),
+        ("A black cat and a white dog", "A white cat and a black dog", "attribute", ""),
+    ],
+)  # fmt: skip
+def test_a_swap_within_one_list_says_the_same(source: str, text: str, target: str, reason: str) -> None:
+    """Things that are there together and colours of one thing have no order; what people and animals have is theirs."""
+    assert check_with_wordnet(source, text, f"swap-{target}").reason == reason
+
+
+def test_a_synonym_in_a_sense_that_no_text_shows_is_no_positive() -> None:
+    """WordNet calls a picture an icon, but a picture of a vase is no icon of it."""
+    kind = "hard_positive"
+    picture = "A picture of a vase"
+    assert check_with_wordnet(picture, "An icon of a vase", "replace-object", kind=kind).reason == "may_be_false"
+    assert not check_with_wordnet(picture, "An image of a vase", "replace-object", kind=kind).reason

@@ -212,3 +212,8 @@ def test_co_hyponyms_that_are_wanted_are_those_of_all(wordnet: WordNet, lemma: s
     found = wordnet.co_hyponyms(lemma, pos)
     wanted = {*found[::2], "no such word", lemma}
     assert wordnet.co_hyponyms(lemma, pos, 2, wanted.__contains__) == found[::2]
+
+
+def test_a_synonym_without_counts_has_the_shared_sense_as_its_first(wordnet: WordNet) -> None:
+    assert "icon" not in wordnet.synonyms("picture", "NOUN", senses=9)
+    assert "image" in wordnet.synonyms("picture", "NOUN")
