@@ -20,6 +20,24 @@ from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 
 COPIES = "remote"
+SWEPT = (
+    "pairs",
+    "index",
+    "retrieval",
+    "fetched",
+    "tokens",
+    "statistics",
+    "drafts",
+    "candidates",
+    "annotations",
+    "rationales",
+    "rejected",
+    "shards",
+    "frozen",
+)
+"""Folders in which a build removes files that none of its jobs wrote."""
+OWNED = (*SWEPT, "receipts", "failed", "manifests", "increments", ".next")
+"""Folders whose files a build removes or overwrites; none of them may be a link."""
 
 
 def part_name(number: int) -> str:

@@ -23,27 +23,13 @@ from pairwright.datasets.shards import read_shard
 from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.engine import total
+from pairwright.flows.layout import SWEPT
 from pairwright.flows.receipts import Receipt, source_hash
 from pairwright.flows.versions import number_of_full, write_version
 from pairwright.generators.language.vocabulary import FloatArray
 
 Truth = Callable[[Path], Mapping[str, Any]]
 
-FOLDERS = (
-    "pairs",
-    "index",
-    "retrieval",
-    "fetched",
-    "tokens",
-    "statistics",
-    "drafts",
-    "candidates",
-    "annotations",
-    "rationales",
-    "rejected",
-    "shards",
-    "frozen",
-)
 _LOOKED_AT, _SHOWN = 5_000, 24  # samples that the report's gallery chooses from, and shows
 PACKAGES = ("faiss-cpu", "numpy", "pillow", "polars", "prefect", "spacy")
 
@@ -57,7 +43,7 @@ def sweep(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns: str) -> N
         patterns: where to look; everywhere when there are none.
     """
     accounted = {output.path for receipts in done.values() for receipt in receipts for output in receipt.outputs}
-    for pattern in patterns or [*(f"{folder}/*" for folder in FOLDERS), "failed/.*"]:  # attempts are no job's, and stay
+    for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*"]:  # attempts are no job's, and stay
         for path in sorted(out.glob(pattern)):
             if path.is_file() and path.relative_to(out).as_posix() not in accounted:
                 path.unlink()

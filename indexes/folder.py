@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.folders import refuse_linked_folders
 from pairwright.indexes.sidecar import PAIRS_FOLDER, READ_FOLDER, SIDECAR, Modality
 
 NEW_FOLDER = "new"  # in the folder of pairs that were read: those of an addition that are not in the index
@@ -77,6 +78,7 @@ def prepare_folder(directory: Path) -> None:
 
     Raises:
         UsageError: when there is a file in its place, or it is a folder of something else.
+        StorageError: when a folder in it is a link, whose files are not of this index.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -85,6 +87,7 @@ def prepare_folder(directory: Path) -> None:
     others = [path.name for path in directory.iterdir() if not _LEAVINGS.fullmatch(path.name)]
     if others and not _is_ours(directory / SIDECAR, alone=others == [SIDECAR]):
         raise UsageError(f"{directory}: holds other things ({min(others)}) and no index. Name a new folder.")
+    refuse_linked_folders(directory, sorted(path.name for path in directory.iterdir() if path.is_dir()))
     (directory / SIDECAR).unlink(missing_ok=True)
     clear_leavings(directory, ())
 
