@@ -39,15 +39,16 @@ def refuse_linked_folders(root: Path, names: Iterable[str]) -> None:
 
     Args:
         root: the folder.
-        names: its subfolders whose files are removed or overwritten; they and the folders in them must not be links.
+        names: its subfolders whose files are removed or overwritten; neither they nor the folders in them may be links.
 
     Raises:
         StorageError: naming the first link.
     """
     for name in names:
         folder = root / name
-        inside = entries_of(folder) if folder.is_dir() and not folder.is_symlink() else []
-        for path in (folder, *(Path(entry.path) for entry in inside if entry.is_symlink() and entry.is_dir())):
+        hidden = name.startswith(".")  # our own workplace, where links lead back into the folder
+        inside = entries_of(folder) if folder.is_dir() and not (hidden or folder.is_symlink()) else []
+        for path in (folder, *(Path(entry.path) for entry in inside if entry.is_dir())):
             if path.is_symlink():
                 raise StorageError(
                     f"{path}: is a symbolic link to {path.readlink()}, and files in this folder are removed and "

@@ -14,8 +14,8 @@ import orjson
 
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.progress import track
+from pairwright.datasets.version_switch import MANIFEST, settle
 
-MANIFEST = "manifest.json"
 PAIRS = "pairs"
 RECEIPTS = "receipts"
 MARK = ".pairwright"  # of a folder that a build has made its own, before all else
@@ -37,6 +37,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     Raises:
         StorageError: when the build is unfinished, or the manifest is not a JSON object.
     """
+    settle(folder)
     path = folder / MANIFEST
     if not path.is_file():
         if _begun(folder):

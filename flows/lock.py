@@ -13,6 +13,7 @@ from pathlib import Path
 from pairwright.datasets.errors import StorageError, why_not_written
 from pairwright.datasets.folders import refuse_linked_folders
 from pairwright.datasets.manifest import MARK
+from pairwright.datasets.version_switch import LOCK, NEXT
 from pairwright.flows.layout import OWNED
 
 
@@ -32,7 +33,7 @@ def claim(root: Path) -> None:
         (root / MARK).touch()
     except OSError as error:
         raise _unwritable(root, error) from None
-    refuse_linked_folders(root, OWNED)
+    refuse_linked_folders(root, (*OWNED, NEXT))
 
 
 def _unwritable(root: Path, error: OSError) -> StorageError:
@@ -49,7 +50,7 @@ def exclusive(root: Path) -> Iterator[None]:
         StorageError: when another process builds there, or the folder is not ours or cannot be written.
     """
     busy = "another build is running in this folder. Wait for it, or choose another --out."
-    with _held(root, ".lock", busy):
+    with _held(root, LOCK, busy):
         yield
 
 

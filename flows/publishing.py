@@ -23,9 +23,10 @@ import orjson
 
 from pairwright.datasets.atomic import write_bytes
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.manifest import MANIFEST, MARK
+from pairwright.datasets.manifest import MARK
 from pairwright.datasets.remote import Found, Store, open_store
 from pairwright.datasets.shards import sha256_of
+from pairwright.datasets.version_switch import MANIFEST
 from pairwright.flows.versions import dump
 
 NOTED = "published.json"

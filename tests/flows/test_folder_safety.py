@@ -16,7 +16,7 @@ from tests.flows.conftest import checked
 build = partial(build_with_prefect, prefect=False)
 
 
-@pytest.mark.parametrize("name", [*OWNED, "receipts/pairs", "index/text-00000"])
+@pytest.mark.parametrize("name", [*OWNED, ".next", "receipts/pairs", "index/text-00000"])
 def test_a_build_refuses_a_linked_subfolder_and_leaves_its_files_alone(tmp_path: Path, name: str) -> None:
     corpus = tmp_path / "captions.jsonl"
     corpus.write_text('{"caption": "a dog in a park"}\n')
