@@ -181,10 +181,8 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
         base = _base(checked, folder, this) if checked.incremental else None
         manifest = await (_incremental(checked, base, this) if base else _full(checked, folder, this))
         if checked.publish and not this.scope.only:
-            laid = await asyncio.to_thread(publish, folder, manifest, checked.publish)
-            this.progress.note(
-                f"Published {laid.files:,} files to {checked.publish}, {laid.sent:,} of them new or changed."
-            )
+            laid = await asyncio.to_thread(publish, folder, manifest, checked.publish, checked.publish_keep)
+            this.progress.note(laid.told)
         return manifest
 
 

@@ -68,7 +68,9 @@ def refuse_other_settings(config: BuildConfig, before: Mapping[str, Any]) -> Non
         raise UsageError("vectors that are there already cannot be added to an index. Build with --full.")
 
 
-_WHERE = frozenset({"workers", "runner", "address", "publish", "incremental", "part_size"})  # shape no byte
+_WHERE = frozenset(
+    {"workers", "runner", "address", "publish", "publish_keep", "copies_gib", "incremental", "part_size"}
+)  # shape no byte
 
 
 def _settled(config: Mapping[str, Any]) -> dict[str, Any]:
