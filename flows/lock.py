@@ -5,13 +5,13 @@ came: then it leaves a mark. Subfolders that are symbolic links are refused: the
 lock is dropped by the operating system when its holder dies.
 """
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pairwright.datasets.errors import StorageError, why_not_written
 from pairwright.datasets.folders import refuse_linked_folders
+from pairwright.datasets.locks import take_lock
 from pairwright.datasets.manifest import MARK
 from pairwright.datasets.version_switch import LOCK, NEXT
 from pairwright.flows.layout import OWNED
@@ -70,7 +70,7 @@ def _held(root: Path, name: str, busy: str) -> Iterator[None]:
         raise _unwritable(root, error) from None
     with handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(handle, root)
         except BlockingIOError:
             raise StorageError(f"{root}: {busy}") from None
         yield

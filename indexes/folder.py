@@ -1,6 +1,5 @@
 """The folder of an index: names of its parts, and clearing away what a kill or an older index left, but nothing else."""
 
-import fcntl
 import inspect
 import json
 import os
@@ -13,6 +12,7 @@ from typing import ParamSpec, TypeVar
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.folders import refuse_linked_folders
+from pairwright.datasets.locks import take_lock
 from pairwright.indexes.sidecar import PAIRS_FOLDER, READ_FOLDER, SIDECAR, Modality
 
 NEW_FOLDER = "new"  # in the folder of pairs that were read: those of an addition that are not in the index
@@ -45,7 +45,7 @@ def alone(function: Callable[P, R]) -> Callable[P, R]:
             directory.mkdir(parents=True)
         handle = os.open(directory, os.O_RDONLY)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(handle, directory)
             return function(*args, **kwargs)
         except BlockingIOError:
             raise UsageError(
