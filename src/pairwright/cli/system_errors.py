@@ -6,7 +6,6 @@ as `ImportError`, polars' and other Rust code as a panic, which quotes the syste
 
 import errno
 import re
-import resource
 from collections.abc import Iterator
 
 from pairwright.datasets.errors import why_not_written
@@ -37,13 +36,20 @@ def told(error: BaseException) -> str:
         if isinstance(each, MemoryError) or number == errno.ENOMEM or _OF_MEMORY.search(said):
             return _MEMORY
         if number in {errno.EMFILE, errno.ENFILE}:
-            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-            return f"too many open files. Raise the limit (ulimit -n, now {limit:,}), or use fewer --workers."
+            return f"too many open files. Raise the limit (ulimit -n{_now()}), or use fewer --workers."
         if number == errno.EAGAIN or _OF_PROCESSES.search(said):
             return _PROCESSES
     if isinstance(error, OSError):
         return f"{error.filename or 'the system'}: {why_not_written(error)}. Fix it and start again."
     return ""
+
+
+def _now() -> str:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return ""
+    return f", now {resource.getrlimit(resource.RLIMIT_NOFILE)[0]:,}"
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
