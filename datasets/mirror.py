@@ -23,6 +23,7 @@ from typing import IO
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.progress import track
 from pairwright.datasets.published import POINTER, VERSIONS, read_pointer
 from pairwright.datasets.remote import Found, Store, is_remote, nothing_there, open_store
 
@@ -98,7 +99,8 @@ class Copies:
         missing = [each for file, each in places.items() if not _is_current(file, each)]
         self._make_room(places, sum(each.size for each in missing))
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            for copied in [pool.submit(_copy_one, store, each, _place(top, each.path)) for each in missing]:
+            coming = [pool.submit(_copy_one, store, each, _place(top, each.path)) for each in missing]
+            for copied in track(coming, "copying inputs", unit="files") if coming else ():
                 copied.result()
         now = time.time_ns()
         for file, each in places.items():

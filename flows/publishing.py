@@ -19,6 +19,7 @@ from typing import Any
 
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.manifest import MARK
+from pairwright.datasets.progress import track
 from pairwright.datasets.published import POINTER, VERSIONS, pointer, read_json, read_pointer
 from pairwright.datasets.remote import Found, Store, open_store
 from pairwright.datasets.shards import sha256_of
@@ -162,7 +163,7 @@ class _Place:
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
             under_way = [pool.submit(run, source, target) for run, source, target in work]
             try:
-                for done in as_completed(under_way):
+                for done in track(as_completed(under_way), "publishing", len(under_way), "files"):
                     done.result()
             finally:
                 for waiting in under_way:

@@ -19,8 +19,8 @@ from pairwright.datasets.exports.source import open_source
 from pairwright.datasets.manifest import read_manifest
 from pairwright.datasets.verify import verify
 from pairwright.flows.build import build as build_with_prefect
-from tests.flows.conftest import checked
-from tests.flows.test_build import Heard
+from tests.flows.conftest import Run, checked
+from tests.flows.test_build import Heard, by_prefect
 from tests.flows.test_increment import StopsAt
 
 build = partial(build_with_prefect, prefect=False)
@@ -205,4 +205,13 @@ def test_an_abandoned_version_takes_room_for_what_changed_only_and_goes_with_the
     assert {name for name in made if not name.endswith(".json")} == {"build.yaml", "kind", "00000.tar", "00001.tar", "shards-00000.parquet", "shards-00001.parquet"}  # fmt: skip
     build(checked(settings(folder)), out)
     assert everything(out) == names
+    assert verify(out) == []
+
+
+def test_a_failed_run_through_prefect_leaves_the_old_version_as_well(folder: Path, through_prefect: Run) -> None:
+    out, before = folder / "build", contents(folder / "build")
+    (folder / "in.jsonl").write_text('{"caption": "a dog"}\n{broken\n')
+    done = by_prefect(through_prefect, folder, settings(folder))
+    assert done.returncode == 1, done.stderr
+    assert contents(out) == before
     assert verify(out) == []
