@@ -7,20 +7,19 @@ from typing import IO
 from pairwright.datasets.errors import StorageError
 
 
-def take_lock(handle: IO[str] | IO[bytes] | int, path: Path, *, wait: bool = False) -> None:
+def take_lock(handle: IO[str] | IO[bytes] | int, path: Path) -> None:
     """Lock an open file for this process alone.
 
     Args:
         handle: the file, or its descriptor.
         path: what is locked, for the message.
-        wait: until another process lets go of it.
 
     Raises:
-        BlockingIOError: another process holds it, and ``wait`` is not set.
+        BlockingIOError: another process holds it.
         StorageError: the file system has no locks.
     """
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise
     except OSError as error:

@@ -26,11 +26,11 @@ class Place:
 
     Attributes:
         kind: of it.
-        told: the same in a few words, with its size.
+        description: the same in a few words, with its size.
     """
 
     kind: Kind
-    told: str
+    description: str
 
 
 def place_of(path: Path) -> Place:
@@ -54,30 +54,30 @@ def place_of(path: Path) -> Place:
     if not path.exists() and "{" not in path.name:
         raise InputError("no such file or folder", where=str(path), mend="Check the path.")
     tars = find_shards(folder, whole=False)
-    told = "1 shard" if len(tars) == 1 else f"{len(tars):,} shards"
+    words = "1 shard" if len(tars) == 1 else f"{len(tars):,} shards"
     if path.is_dir() and is_build(path.parent):
-        return Place("shards", f"{told} of the build {path.parent}, of which all files are checked there")
-    return Place("shards", f"{told} without the manifest of a build")
+        return Place("shards", f"{words} of the build {path.parent}, of which all files are checked there")
+    return Place("shards", f"{words} without the manifest of a build")
 
 
 def _build(path: Path, manifest: dict[str, Any]) -> str:
     version = manifest.get("build")
     number = f"version {version['number']} of " if isinstance(version, dict) and "number" in version else ""
-    told = f"{number}the build {manifest.get('name', path.name)}"
+    words = f"{number}the build {manifest.get('name', path.name)}"
     files = manifest.get("files")
     if isinstance(files, dict):
-        told += f", {len(files):,} files"
+        words += f", {len(files):,} files"
     if (path / NEXT).is_dir():
         far = how_far(path / NEXT)
-        told += f"; a newer version is unfinished (made so far: {far or 'nothing'})"
-    return told
+        words += f"; a newer version is unfinished (made so far: {far or 'nothing'})"
+    return words
 
 
 def _file(path: Path) -> Place:
     try:
         format_ = guess_format(path)
     except InputError:
-        if path.suffix.lower() == ".json":  # it may be a torn one of LLaVA's: what is wrong in it is told
+        if path.suffix.lower() == ".json":  # it may be a torn LLaVA file: the error says what is wrong in it
             raise
         raise InputError("a file of another kind", where=str(path), mend=_CHECKED) from None
     if format_ == "llava" or (format_ == "json" and path.suffix.lower() == ".json"):

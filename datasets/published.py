@@ -23,8 +23,8 @@ POINTER, VERSIONS = "current.json", "versions"
 
 def pointer(versions: Sequence[str]) -> bytes:
     """Return the pointer to the first of ``versions``, which are all that are there, newest first."""
-    told = {"version": versions[0], "path": f"{VERSIONS}/{versions[0]}", "versions": list(versions)}
-    return orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    content = {"version": versions[0], "path": f"{VERSIONS}/{versions[0]}", "versions": list(versions)}
+    return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def read_pointer(store: Store, top: str) -> list[str]:
@@ -40,8 +40,8 @@ def read_pointer(store: Store, top: str) -> list[str]:
     path = f"{top}/{POINTER}"
     if [each.path for each in store.find(path)] != [path]:
         return []
-    told = read_json(store, path)
-    versions = told.get("versions")
+    content = read_json(store, path)
+    versions = content.get("versions")
     names = versions if isinstance(versions, list) else []
     if not names or not all(isinstance(name, str) and name and "/" not in name and name != ".." for name in names):
         raise StorageError(f"{store.url(path)}: not a pointer to a version. Publish again.")
@@ -57,9 +57,9 @@ def read_json(store: Store, path: str) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         store.get(path, Path(folder) / "file")
         try:
-            told = orjson.loads((Path(folder) / "file").read_bytes())
+            content = orjson.loads((Path(folder) / "file").read_bytes())
         except orjson.JSONDecodeError:
-            told = None
-    if not isinstance(told, dict):
+            content = None
+    if not isinstance(content, dict):
         raise StorageError(f"{store.url(path)}: not a JSON object. Publish again.")
-    return told
+    return content

@@ -182,7 +182,7 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
         manifest = await (_incremental(checked, base, this) if base else _full(checked, folder, this))
         if checked.publish and not this.scope.only:
             laid = await asyncio.to_thread(publish, folder, manifest, checked.publish, checked.publish_keep)
-            this.progress.note(laid.told)
+            this.progress.note(laid.summary)
         return manifest
 
 

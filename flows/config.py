@@ -66,7 +66,8 @@ class BuildConfig(Section):
     rationales: RationalesSection | None = None
     shards: ShardsSection = ShardsSection()
     publish: str = Field(
-        "", description="where the finished dataset is laid, such as s3://bucket/birds; empty: nowhere"
+        "",
+        description="where the finished dataset is laid, each version in a folder of its own, such as s3://bucket/birds; empty: nowhere",
     )
     publish_keep: int = Field(
         2,

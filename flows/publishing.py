@@ -55,7 +55,7 @@ class Published:
     bytes: int
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """One line on it."""
         line = f"Published {self.files:,} files to {self.url}: {self.sent:,} sent ({self.bytes:,} bytes)"
         return f"{line}, {self.copied:,} copied there, {self.removed:,} of older versions removed."

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pairwright.cli.main import run as entry_point
-from pairwright.cli.system_errors import told
+from pairwright.cli.system_errors import message_of
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.flows.lock import exclusive
@@ -45,13 +45,13 @@ def wrapped(cause: BaseException) -> Exception:
     ],
 )
 def test_each_refusal_is_one_line_with_the_limit_to_raise(error: BaseException, says: str) -> None:
-    assert says in told(error)
-    assert "\n" not in told(error)
+    assert says in message_of(error)
+    assert "\n" not in message_of(error)
 
 
 @pytest.mark.parametrize("error", [ValueError("code: 24"), ImportError("no module named x"), RuntimeError("odd")])
 def test_an_error_of_another_kind_is_no_refusal(error: Exception) -> None:
-    assert told(error) == ""
+    assert message_of(error) == ""
 
 
 def test_rust_code_that_gives_up_ends_a_command_in_one_line(

@@ -226,6 +226,11 @@ def test_from_bucket_to_bucket_the_shards_are_those_of_local_files_and_no_key_is
         assert ran.exit_code == 0, ran.stderr
         assert "files to s3://pool/out/birds/versions/0001-" in ran.stderr
         published = Path(local_copy(f"s3://{BUCKET}/out/birds", tmp_path / "back"))
+        (tmp_path / "far" / "README.md").write_text("another card")
+        manifest = json.loads((tmp_path / "far" / "manifest.json").read_text())
+        again = publish(tmp_path / "far", manifest, far["publish"])
+        assert (again.sent, again.copied) == (1, again.files - 1)
+        assert Path(local_copy(far["publish"], tmp_path / "back")) != published
         s3fs.S3FileSystem.clear_instance_cache()
     shards = {path.name: path.read_bytes() for path in (published / "shards").iterdir()}
     assert shards == {path.name: path.read_bytes() for path in (tmp_path / "local" / "shards").iterdir()}

@@ -118,7 +118,7 @@ def run() -> None:
             raise
         kind = type(error).__name__
         internal = f"internal error ({kind}: {error}). PAIRWRIGHT_DEBUG=1 shows where; please report it."
-        _fail(system_errors.told(error) or internal, 1)
+        _fail(system_errors.message_of(error) or internal, 1)
 
 
 def _tolerate_narrow_terminals() -> None:

@@ -29,7 +29,7 @@ def is_panic(error: BaseException) -> bool:
     return type(error).__name__ == _PANIC
 
 
-def told(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return one line on what the system refused; empty for an error of another kind."""
     for each in _causes(error):
         said, number = str(each), _number(each)

@@ -47,7 +47,7 @@ def verify(
     path = Path(local_copy(str(path)))
     place = place_of(path)
     if place.kind != "unfinished build":  # of which the one problem tells all
-        note(f"{path}: {place.told}.")
+        note(f"{path}: {place.description}.")
     problems = problems_of(path, images)
     if problems and place.kind == "build" and (path / CONFIG).is_file():
         note(f"To repair it, delete the files that are named and run `pairwright build {path / CONFIG} --out {path}`.")
