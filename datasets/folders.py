@@ -5,10 +5,10 @@ Names come in order of code points, since a file system gives them in none.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pairwright.datasets.errors import InputError
+from pairwright.datasets.errors import InputError, StorageError
 
 Identity = tuple[int, int]
 
@@ -32,6 +32,28 @@ def identity_of(folder: Path) -> Identity:
     """Return what tells a folder from all others, whatever links lead to it."""
     found = folder.stat()
     return found.st_dev, found.st_ino
+
+
+def refuse_linked_folders(root: Path, names: Iterable[str]) -> None:
+    """Refuse a folder of ours in which a subfolder is a link: what is removed or overwritten there is somebody else's.
+
+    Args:
+        root: the folder.
+        names: its subfolders whose files are removed or overwritten; neither they nor the folders in them may be links.
+
+    Raises:
+        StorageError: naming the first link.
+    """
+    for name in names:
+        folder = root / name
+        hidden = name.startswith(".")  # our own workplace, where links lead back into the folder
+        inside = entries_of(folder) if folder.is_dir() and not (hidden or folder.is_symlink()) else []
+        for path in (folder, *(Path(entry.path) for entry in inside if entry.is_dir())):
+            if path.is_symlink():
+                raise StorageError(
+                    f"{path}: is a symbolic link to {path.readlink()}, and files in this folder are removed and "
+                    f"overwritten. Replace the link with a real folder, or move all of {root} to the other disk."
+                )
 
 
 def files_below(folder: Path, above: frozenset[Identity] = frozenset()) -> Iterator[Path]:

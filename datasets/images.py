@@ -14,11 +14,13 @@ small file cannot unpack to gigabytes. Formats: JPEG, PNG, WebP, GIF, BMP, TIFF.
 """
 
 import io
+import os
 import re
 import struct
 import warnings
 import zlib
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -76,6 +78,51 @@ def in_table(locator: str) -> bool:
     """Say whether a locator names a picture inside a table."""
     name, member = split_locator(locator)
     return bool(member) and name.endswith(ENDING)
+
+
+@dataclass(frozen=True)
+class ImageRoot:
+    """The folder that relative image paths of an input start from.
+
+    Attributes:
+        folder: absolute.
+        confined: whether images have to lie below it. It is set where a user names the folder, not where it is only the
+            folder of the input.
+    """
+
+    folder: Path
+    confined: bool = False
+    _real: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def locate(self, written: str) -> str:
+        """Return the locator of an image that an input names: an absolute path, a URL as it is, or nothing.
+
+        Raises:
+            Refused: image_outside_root, by ``..``, an absolute path or a symbolic link.
+        """
+        if not written or is_url(written):
+            return written
+        located = os.path.normpath(os.path.join(self.folder, written))  # noqa: PTH118 - a hot path
+        file = split_locator(located)[0]
+        if self.confined and "\0" not in file and not self._holds(file):
+            raise Refused("image_outside_root", f"{file} lies outside the image root {self.folder}{_led(file)}")
+        return located
+
+    def _holds(self, file: str) -> bool:
+        folder, name = os.path.split(file)
+        real = os.path.realpath(file) if os.path.islink(file) else os.path.join(self._resolved(folder), name)  # noqa: PTH114, PTH118 - a hot path
+        return Path(real).is_relative_to(self._resolved(str(self.folder)))
+
+    def _resolved(self, folder: str) -> str:
+        # Images share few folders, so each is looked up once.
+        if folder not in self._real:
+            self._real[folder] = os.path.realpath(folder)
+        return self._real[folder]
+
+
+def _led(file: str) -> str:
+    real = os.path.realpath(file)
+    return "" if real == file else f" (it is a link to {real})"
 
 
 def open_image(locator: str) -> bytes:

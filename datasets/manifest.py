@@ -6,6 +6,7 @@ manifest is a build that was killed or still runs: not all it promises is there.
 own, and needs no manifest.
 """
 
+import fcntl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -14,12 +15,12 @@ import orjson
 
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.progress import track
+from pairwright.datasets.version_switch import LOCK, MANIFEST, settle
 
-MANIFEST = "manifest.json"
 PAIRS = "pairs"
 RECEIPTS = "receipts"
 MARK = ".pairwright"  # of a folder that a build has made its own, before all else
-UNFINISHED = "unfinished build: run `pairwright build` again"
+CONFIG = "build.yaml"
 
 
 def is_build(folder: Path) -> bool:
@@ -37,10 +38,11 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     Raises:
         StorageError: when the build is unfinished, or the manifest is not a JSON object.
     """
+    settle(folder)
     path = folder / MANIFEST
     if not path.is_file():
         if _begun(folder):
-            raise StorageError(f"{folder}: {UNFINISHED}.")
+            raise StorageError(_unfinished(folder))
         return {}
     try:
         manifest = orjson.loads(path.read_bytes())
@@ -49,6 +51,57 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise StorageError(f"{path}: not a JSON object. Delete it and build again.")
     return manifest
+
+
+def how_far(folder: Path) -> str:
+    """Return which stages a build has made, in order, and how many parts of each; empty: none.
+
+    What a new version only links to, since it may be reused, is not counted.
+    """
+    stages = {
+        path: [one for one in sorted(path.glob("*.json")) if not one.is_symlink()]
+        for path in (folder / RECEIPTS).glob("*")
+    }
+    begun = sorted(
+        (min(each.stat().st_mtime_ns for each in done), path.name, done) for path, done in stages.items() if done
+    )
+    parts = _parts(folder)
+    return ", ".join(_stage(name, done, parts) for _, name, done in begun)
+
+
+def _parts(folder: Path) -> int:
+    try:
+        return int(orjson.loads((folder / RECEIPTS / PAIRS / "all.json").read_bytes())["facts"]["parts"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return 0
+
+
+def _stage(name: str, done: Sequence[Path], parts: int) -> str:
+    if done[0].stem == "all" or name == "shards":  # whose number the parts do not tell
+        return name
+    return name if len(done) >= parts else f"{name} {len(done)} of {parts} parts"
+
+
+def _unfinished(folder: Path) -> str:
+    far = how_far(folder)
+    told = f"done: {far}" if far else "nothing is done yet"
+    if _runs(folder):
+        return f"{folder}: unfinished build, which is running now ({told}). Wait until it is complete."
+    config = folder / CONFIG
+    again = f"`pairwright build {config} --out {folder}`" if config.is_file() else "`pairwright build` with its config"
+    return f"{folder}: unfinished build ({told}). To resume it, run {again}."
+
+
+def _runs(folder: Path) -> bool:
+    """Return whether a process holds the build directory."""
+    try:
+        with (folder / LOCK).open("rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # no lock, or none that this file system knows
+        return False
+    return False
 
 
 def changed_files(folder: Path, digest: Callable[[Path], str]) -> Iterator[str]:

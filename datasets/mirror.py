@@ -2,69 +2,223 @@
 
 A copy has the size and the time of its original, by which it is known: what did not change is not copied again, and a
 build notices what did (`flows/inputs.py`). A file is whole or absent here. Of a folder the copy holds the same files,
-hidden ones left out; what went from the original goes from the copy.
+hidden ones left out; what went from the original goes from the copy. Of a published dataset (`published.py`) the newest
+version is copied.
 
-The copies take as much disk as the originals. What is too large for that is brought near by other means.
+The copies take as much disk as the originals, up to a limit. For a new one those that were used longest ago are
+removed; the time of last access is set to the time of use. Copies in use are never removed: those of this process, and
+all where another process holds the lock on the folder, or the file system has no locks. Where the limit does not hold
+what is needed, nothing is copied.
 """
 
+import fcntl
 import os
 import shutil
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.progress import track
+from pairwright.datasets.published import POINTER, VERSIONS, read_pointer
 from pairwright.datasets.remote import Found, Store, is_remote, nothing_there, open_store
 
+GIB = 2**30
 _AT_A_TIME = 8
 _TABLE = ".parquet"  # of img2dataset, beside the tar of the same name
+_IN_USE = ".in-use"
+_DEFAULT_GIB = 100.0
 
 
 def copies_folder() -> Path:
-    """Return where copies stand that no build asked for: below PAIRWRIGHT_CACHE, else ``~/.cache/pairwright``."""
+    """Return where copies are that no build asked for: below PAIRWRIGHT_CACHE, else ``~/.cache/pairwright``."""
     return Path(os.environ.get("PAIRWRIGHT_CACHE") or "~/.cache/pairwright").expanduser() / "remote"
 
 
+def copies_limit() -> int:
+    """Return how many bytes the copies in `copies_folder` may take: PAIRWRIGHT_CACHE_GIB, else 100 GiB.
+
+    Raises:
+        UsageError: when the variable is no number above 0.
+    """
+    given = os.environ.get("PAIRWRIGHT_CACHE_GIB", "")
+    try:
+        size = float(given or _DEFAULT_GIB)
+    except ValueError:
+        size = 0.0
+    if not 0 < size < float("inf"):
+        raise UsageError(f"PAIRWRIGHT_CACHE_GIB is {given!r}. Give GiB, a number above 0.")
+    return int(size * GIB)
+
+
+@dataclass
+class Copies:
+    """Copies in a folder, and which of them this process uses.
+
+    Attributes:
+        folder: for the copies.
+        limit: bytes that they may take.
+        setting: how the limit is raised, for messages.
+    """
+
+    folder: Path
+    limit: int
+    setting: str
+    _used: dict[Path, int] = field(default_factory=dict)
+    _lock: IO[bytes] | None = None
+
+    def near(self, written: str) -> str:
+        """Return where an input can be read on this machine: a path or brace pattern as it is, a URL copied before.
+
+        Args:
+            written: path, brace pattern, or either of them as a URL.
+
+        Raises:
+            InputError: when nothing is there.
+            StorageError: when the store refuses or cannot be reached, or the copies do not fit.
+            UsageError: for a URL with a user or a query.
+            MissingResource: when the store's package is not installed.
+        """
+        if not is_remote(written):
+            return written
+        store, path = open_store(written)
+        if store.scheme == "file":
+            versions = read_pointer(store, path) if "{" not in path else []
+            return f"{path}/{VERSIONS}/{versions[0]}" if versions else path
+        path, files = _found(store, path)
+        top = self.folder / store.scheme
+        places = {_place(top, each.path): each for each in files}
+        place = _place(top, path)
+        if files[0].path != path and "{" not in path:
+            _forget_others(place, set(places))
+        self._hold()
+        missing = [each for file, each in places.items() if not _is_current(file, each)]
+        self._make_room(places, sum(each.size for each in missing))
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            coming = [pool.submit(_copy_one, store, each, _place(top, each.path)) for each in missing]
+            for copied in track(coming, "copying inputs", unit="files") if coming else ():
+                copied.result()
+        now = time.time_ns()
+        for file, each in places.items():
+            os.utime(file, ns=(now, _nanoseconds(each)))
+        return str(place)
+
+    def _hold(self) -> None:
+        """Tell other processes that copies are in use, until this one ends."""
+        if self._lock is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.folder / _IN_USE).open("ab")
+            _locked(self._lock, fcntl.LOCK_SH)
+
+    def _make_room(self, places: dict[Path, Found], missing: int) -> None:
+        """Remove copies for ``missing`` bytes of new ones, so that limit and disk hold all that is used.
+
+        Raises:
+            StorageError: they do not.
+        """
+        self._used.update((file, each.size) for file, each in places.items())
+        if sum(self._used.values()) > self.limit:
+            raise StorageError(
+                f"{self.folder}: copies of {sum(self._used.values()):,} bytes are needed, and {self.limit:,} are "
+                f"allowed. Raise {self.setting}."
+            )
+        if not missing:
+            return
+        there = {path: path.stat() for path in _files_of(self.folder)}
+        free = shutil.disk_usage(self.folder).free
+        excess = max(sum(stat.st_size for stat in there.values()) + missing - self.limit, missing - free)
+        unused = sorted((stat.st_atime_ns, path) for path, stat in there.items() if path not in self._used)
+        if excess > 0 and unused and self._lock is not None and _locked(self._lock, fcntl.LOCK_EX):
+            for _, path in unused:
+                if excess > 0:
+                    path.unlink(missing_ok=True)
+                    excess -= there[path].st_size
+            _locked(self._lock, fcntl.LOCK_SH)
+        if excess > 0 and missing > shutil.disk_usage(self.folder).free:
+            raise StorageError(
+                f"{self.folder}: copies of {missing:,} bytes do not fit into {free:,}. Choose a disk with room: --out "
+                "of the build, else PAIRWRIGHT_CACHE."
+            )
+        if excess > 0:
+            raise StorageError(
+                f"{self.folder}: {excess:,} bytes too many for new copies, and another process uses those that are "
+                f"there. Wait until it ends, or raise {self.setting}."
+            )
+
+
+_SHARED: dict[Path, Copies] = {}
+
+
 def local_copy(written: str, folder: Path | None = None) -> str:
-    """Return where an input can be read on this machine: a path or brace pattern as it is, a URL copied before.
+    """Return where an input can be read on this machine; as `Copies.near`.
 
     Args:
         written: path, brace pattern, or either of them as a URL.
         folder: for the copies; `copies_folder` when left out.
-
-    Raises:
-        InputError: when nothing is there.
-        StorageError: when the store refuses or cannot be reached.
-        UsageError: for a URL with a user or a query.
-        MissingResource: when the store's package is not installed.
     """
     if not is_remote(written):
         return written
-    store, path = open_store(written)
-    if store.scheme == "file":
-        return path
-    top = (folder or copies_folder()) / store.scheme
-    _copy(store, _files(store, path, top), top)
-    return str(_place(top, path))
+    place = folder or copies_folder()
+    shared = _SHARED.setdefault(place, Copies(place, 0, "PAIRWRIGHT_CACHE_GIB (in the environment)"))
+    shared.limit = copies_limit()
+    return shared.near(written)
 
 
-def _files(store: Store, path: str, top: Path) -> list[Found]:
+def _locked(handle: IO[bytes], how: int) -> bool:
+    """Take a lock, or change the one that is held; return whether it was got."""
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except OSError:  # another process has one, or the file system knows none
+        return False
+    return True
+
+
+def _files_of(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink() and path.name != _IN_USE)
+
+
+def _found(store: Store, path: str) -> tuple[str, list[Found]]:
+    """Return the path of an input and its files; of a published dataset those of its newest version."""
+    files = _files(store, path)
+    if any(each.path == f"{path}/{POINTER}" for each in files):
+        path = f"{path}/{VERSIONS}/{read_pointer(store, path)[0]}"
+        return path, _files(store, path)
+    if not files and (newest := _in_published(store, path)):
+        path, files = newest, _files(store, newest)
+    if not files:
+        raise nothing_there(store, next(name for name in _names(path) if not store.find(name)))
+    return path, files
+
+
+def _in_published(store: Store, path: str) -> str:
+    """Return a path below a published dataset as one in its newest version; empty when it lies below none."""
+    for folder in map(str, PurePosixPath(path).parents):
+        if folder not in {".", "/"} and (versions := read_pointer(store, folder)):
+            return f"{folder}/{VERSIONS}/{versions[0]}{path.removeprefix(folder)}"
+    return ""
+
+
+def _names(path: str) -> Iterator[str]:
     from pairwright.datasets.readers.formats import expand_braces
 
+    yield from expand_braces(path) if "{" in path else [path]
+
+
+def _files(store: Store, path: str) -> list[Found]:
+    """Return the files that a path or pattern names; none where one of a pattern is missing."""
     if "{" in path:
-        names = list(expand_braces(path))
+        names = list(_names(path))
         found = {each.path: each for folder in sorted({_parent(name) for name in names}) for each in store.find(folder)}
-        wanted = [found[name] for name in names if name in found]
-        if len(wanted) < len(names):
-            raise nothing_there(store, next(name for name in names if name not in found))
+        if not found.keys() >= set(names):
+            return []
         tables = [name.removesuffix(".tar") + _TABLE for name in names if name.endswith(".tar")]
-        return [*wanted, *(found[name] for name in tables if name in found)]
+        return [*(found[name] for name in names), *(found[name] for name in tables if name in found)]
     files = [each for each in store.find(path) if not _hidden(each.path, path)]
-    if not files:
-        raise nothing_there(store, path)
-    if files[0].path != path:
-        _forget_others(_place(top, path), {_place(top, each.path) for each in files})
-    elif path.endswith(".tar"):
+    if files and files[0].path == path and path.endswith(".tar"):
         files += store.find(path.removesuffix(".tar") + _TABLE)
     return files
 
@@ -81,30 +235,19 @@ def _place(top: Path, path: str) -> Path:
     parts = PurePosixPath(path.lstrip("/")).parts
     if ".." in parts:
         raise UsageError(f"{path}: a key with `..` is not copied. Rename it.")
-    return top.joinpath(*parts)
+    place = top.joinpath(*parts)
+    for folder in (place, *place.parents[: len(parts)]):
+        if folder.is_symlink():  # files behind it are not ours to replace or to remove
+            raise StorageError(f"{folder}: is a symbolic link, and copies are written there. Remove the link.")
+    return place
 
 
 def _forget_others(folder: Path, there: set[Path]) -> None:
     if folder.is_file():
         folder.unlink()
-    for path in sorted(folder.rglob("*"), reverse=True):
-        if path.is_file() and path not in there:
+    for path in _files_of(folder):
+        if path not in there:
             path.unlink()
-
-
-def _copy(store: Store, files: list[Found], top: Path) -> None:
-    missing = [each for each in files if not _is_current(_place(top, each.path), each)]
-    room = sum(each.size for each in missing)
-    top.mkdir(parents=True, exist_ok=True)
-    free = shutil.disk_usage(top).free
-    if room > free:
-        raise StorageError(
-            f"{top}: copies of {room:,} bytes do not fit into {free:,}. Choose a disk with room: --out of the build, "
-            "else PAIRWRIGHT_CACHE."
-        )
-    with ThreadPoolExecutor(_AT_A_TIME) as pool:
-        for copied in [pool.submit(_copy_one, store, each, _place(top, each.path)) for each in missing]:
-            copied.result()
 
 
 def _is_current(path: Path, of: Found) -> bool:

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.source import open_source
-from pairwright.datasets.images import UnusableImage, check_locator, is_url, split_locator
+from pairwright.datasets.images import ImageRoot, UnusableImage, check_locator, is_url, split_locator
 from pairwright.datasets.manifest import is_build
 from pairwright.datasets.mixture_talks import Talk, check_columns, talks_of_row, talks_of_sample
 from pairwright.datasets.readers.delimited import read_csv, read_tsv
@@ -112,7 +112,7 @@ class TalkSource:
             for sample in samples:
                 yield f"{self.path}: sample {sample.pair.key}", partial(talks_of_sample, sample)
             return
-        root = str(self.root)
+        root = ImageRoot(self.root, bool(self.options.image_root))
         read = partial(read_jsonl, wording=self.options.wording) if self.format == "jsonl" else _READERS[self.format]
         for file in self.files:
             for row in read(file):

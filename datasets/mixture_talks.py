@@ -11,14 +11,13 @@ Layouts, told by the columns of a row:
 The mark ``<image>`` is taken off and its side remembered. Texts lose the space around them.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.exports.rationales import STUDENT_ROWS
-from pairwright.datasets.images import is_url
+from pairwright.datasets.images import ImageRoot
 from pairwright.datasets.readers.rows import InTable
 from pairwright.datasets.readers.text import type_name
 from pairwright.datasets.readers.values import identifier_of, text_of
@@ -99,16 +98,16 @@ def check_columns(columns: Mapping[str, str]) -> None:
     refuse_unknown("columns: no such name:", columns, FIELDS)
 
 
-def talks_of_row(fields: Mapping[str, Any], columns: Mapping[str, str], root: str) -> Iterator[Talk]:
+def talks_of_row(fields: Mapping[str, Any], columns: Mapping[str, str], root: ImageRoot) -> Iterator[Talk]:
     """Yield the conversations of a raw row. One of status rejected has no turns.
 
     Args:
         fields: column name to value.
         columns: part (a name of `FIELDS`) to column, going before the common names.
-        root: absolute folder of relative image paths.
+        root: where relative image paths start from.
 
     Raises:
-        Refused: no_conversation, bad_turns, empty_turn, stray_mark, missing_image or wrong_type.
+        Refused: no_conversation, bad_turns, empty_turn, stray_mark, missing_image, image_outside_root or wrong_type.
     """
     if not columns and fields.keys() >= _EXAMPLE:
         yield from talks_of_example(_example(fields))
@@ -177,7 +176,7 @@ def _example(fields: Mapping[str, Any]) -> Example:
 class _Row:
     fields: Mapping[str, Any]
     columns: Mapping[str, str]
-    root: str
+    root: ImageRoot
 
     def value(self, part: str) -> Any:
         """Return the value of a part; None where the row has none."""
@@ -209,7 +208,7 @@ class _Row:
         if isinstance(value, InTable) and value.locator:
             return value.locator, value.name or image_name(value.locator)
         written = text_of(value, "image")
-        return _located(written, self.root), written
+        return self.root.locate(written), written
 
     def _text(self, part: str) -> str:
         return text_of(self.value(part), part)
@@ -220,12 +219,7 @@ def _spoken(answer: Any) -> Any:
     return str(answer) if isinstance(answer, int | float) and not isinstance(answer, bool) else answer
 
 
-def _located(written: str, root: str) -> str:
-    """Return the locator of an image: an absolute path, or the URL as it is."""
-    return os.path.normpath(os.path.join(root, written)) if written and not is_url(written) else written  # noqa: PTH118 - a hot path
-
-
-def _talk(listed: Any, about: Talk, root: str) -> Talk:
+def _talk(listed: Any, about: Talk, root: ImageRoot) -> Talk:
     if not isinstance(listed, list):
         raise Refused("wrong_type", f"the conversation is {type_name(listed)}, not a list")
     turns = []
@@ -236,7 +230,7 @@ def _talk(listed: Any, about: Talk, root: str) -> Talk:
         if not isinstance(said, str):
             said, image = _parts(said, number)
             if image:
-                about = replace(about, image=_located(image, root), written=image)
+                about = replace(about, image=root.locate(image), written=image)
         role = text_of(item.get("from") or item.get("role"), "speaker")
         if role not in _ROLES:
             raise Refused("bad_turns", f"turn {number} is by {role!r}")

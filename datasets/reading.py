@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images import in_table
+from pairwright.datasets.images import ImageRoot, in_table
 from pairwright.datasets.readers.boxes import BoxUnit
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import check_mapping
@@ -242,7 +242,7 @@ def _candidates(options: ReadOptions, one: Located, formats: Counter[str]) -> It
         options.max_caption,
     )
     root = Path(options.image_root).absolute() if options.image_root else one.root
-    normaliser = Normaliser(rules, root, one.name, formats)
+    normaliser = Normaliser(rules, ImageRoot(root, bool(options.image_root)), one.name, formats)
     fixed = one.format in FIXED_COLUMNS
     name = options.source or one.name
     rows = 0

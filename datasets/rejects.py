@@ -49,6 +49,7 @@ REASONS = {
     "huge_field": "Shorten the field; an opening quote that is never closed looks like this too.",
     "image_mark": "Take <image> out of the caption, or drop the row: trainers put this mark where the image is to be.",
     "image_in_table": "Let the table's name end in .parquet, and give each row one picture in a column of its own; or go on with texts alone (verify_images: off under input, images: false under shards).",
+    "image_outside_root": "Put the image below the image root, or name a folder above all images as the image root.",
     "image_too_large": "Resize the image first.",
     "low_clip_score": "Lower --min-clip-score, or leave it out: image and caption seem to have little to do with each other.",
     "missing_caption": "Put the caption in a .txt beside the image, or `caption` in a .json.",

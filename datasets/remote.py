@@ -77,6 +77,15 @@ class Store:
             else:
                 self.files.put_file(str(local), path)
 
+    def copy(self, path: str, to: str) -> None:
+        """Copy a file inside the store, where it appears when it is whole; errors as `find`."""
+        with self.translated(path):
+            if self.scheme == "file":
+                with replacing(Path(to)) as temporary:
+                    shutil.copyfile(path, temporary)
+            else:
+                self.files.cp_file(path, to)
+
     def remove(self, path: str) -> None:
         """Remove a file, if it is there; errors as `find`."""
         with self.translated(path):

@@ -22,6 +22,7 @@ from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images import image_extensions
 from pairwright.datasets.samples import Sample, bad_key, group_members, members_of, sample_from_members
 from pairwright.datasets.ustar import END, member, members
+from pairwright.datasets.version_switch import settle
 
 SIZES = "sizes.json"
 SUMS = "SHA256SUMS"
@@ -300,6 +301,7 @@ def find_shards(source: Path, *, whole: bool = True) -> list[Path]:
     Raises:
         InputError: when there is none, or one of them is missing.
     """
+    settle((source if source.is_dir() else source.parent).parent)  # of a build whose version is being replaced
     braces = _BRACES.fullmatch(str(source))
     if braces:
         width = len(braces["first"])

@@ -7,7 +7,8 @@ keys are unique over the dataset, that images decode, and that no text holds the
 in themselves. Of a LLaVA JSON file: `exports.llava.check_llava`.
 
 Reads and hashes everything once and decodes every image; memory grows by one short string a sample. An unfinished
-build is one problem, and no more is looked at.
+build is one problem, and no more is looked at; so is a version that was replaced by a new one meanwhile. What a path is
+says `datasets.places`.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from pairwright.datasets.records import IMAGE_MARK
 from pairwright.datasets.sample_shape import SHAPE, misfit
 from pairwright.datasets.samples import bad_key
 from pairwright.datasets.shards import SIZES, SUMS, find_shards, read_members, sha256_of, shard_name, too_few
+from pairwright.datasets.version_switch import MANIFEST
 
 MAX_PROBLEMS = 1_000
 
@@ -52,10 +54,20 @@ def verify(path: Path, images: Path | None = None) -> list[str]:
         raise UsageError(f"{path}: --images goes with a .json in LLaVA's layout. Leave it out.")
     digest = lru_cache(maxsize=None)(sha256_of)  # the manifest and SHA256SUMS both ask for the tars'
     folder = path / "shards" if (path / "shards").is_dir() else path
-    problems = (
-        _build(path, folder, digest) if is_build(path) else _shards(folder, find_shards(folder, whole=False), digest)
-    )
-    return list(islice(problems, MAX_PROBLEMS))
+    if not is_build(path):
+        return list(islice(_shards(folder, find_shards(folder, whole=False), digest), MAX_PROBLEMS))
+    before = _stamp(path)
+    problems = list(islice(_build(path, folder, digest), MAX_PROBLEMS))
+    if problems and before != _stamp(path):
+        return [f"{path}: a new version replaced this one while it was checked. Check it again."]
+    return problems
+
+
+def _stamp(path: Path) -> bytes:
+    try:
+        return (path / MANIFEST).read_bytes()
+    except OSError:
+        return b""
 
 
 def shards_for(path: Path, readers: int) -> str:

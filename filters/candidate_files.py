@@ -9,8 +9,9 @@
 - ``.parquet``: the columns of `candidates.py`, typed.
 - A folder of SugarCrepe's files, as theirs is and as `export` writes it: ``swap_att.json`` gives ids as ``swap_att-0``.
 
-Written files hold every row, the rejected ones with their reason, unless only the kept ones are asked for: programs
-that know the foreign layouts take no notice of a ``status``. Files are held in memory whole.
+``.jsonl`` and ``.parquet`` hold every row, the rejected ones with their reason, unless only the kept ones are asked for.
+The layouts of other tools (``.json``, ``.tsv``) hold kept rows only: their readers ignore a ``status``. Files are held in
+memory whole.
 """
 
 import ast
@@ -40,6 +41,7 @@ _THEIRS = frozenset(f"{form}_{short}.json" for form in ("replace", "swap", "add"
 _NEGCLIP = {"title": "caption", "filepath": "image"}
 _NO_LIST = 'SugarCrepe\'s .json is one object of rows, {"0": {...}, "1": {...}}; write a list of rows as .jsonl.'
 _ELSEWHERE = {"caption", "image", "negative", "extra"}
+_KEPT_ONLY = frozenset({".json", ".tsv"})  # layouts of other tools, whose readers ignore a status
 
 
 def read_candidates(path: Path, screening: Screening | None = None) -> pl.DataFrame:
@@ -104,15 +106,20 @@ def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False
     Args:
         frame: with the schema of `candidates.py`.
         path: its ending names the format.
-        only_kept: leave rejected rows out.
+        only_kept: leave rejected rows out of any format; the layouts of other tools never hold them.
 
     Raises:
         UsageError: the ending of ``path`` names no format.
     """
     _, write = _format_of(path)
-    rows = frame.filter(pl.col("status") == "kept") if only_kept else frame
+    rows = frame.filter(pl.col("status") == "kept") if only_kept or holds_kept_only(path) else frame
     write(rows, path)
     return len(rows)
+
+
+def holds_kept_only(path: Path) -> bool:
+    """Return whether ``path`` has the layout of another tool, which holds kept rows only."""
+    return path.suffix.lower() in _KEPT_ONLY
 
 
 def check_ending(path: Path) -> None:

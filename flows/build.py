@@ -3,7 +3,8 @@
     pairs -> index -> retrieve -> fetch -> tag -> words -> negatives, positives, conversations, others -> balance -> refine -> rationales -> shards
 
 Each stage is a set of jobs (`receipts.py`) that the engine (`engine.py`) runs as Prefect tasks, one a part. The
-manifest is the commit: it is written last, and a build directory without one is unfinished.
+manifest is the commit: it is written last, and a build directory without one is unfinished. A version that is finished
+stays until the next one is complete (`versions.py`).
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from pairwright.datasets.atomic import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.progress import listening
 from pairwright.datasets.remote import is_remote, open_store
+from pairwright.datasets.version_switch import discard, finish_switch
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.ending import Ended, Sigterm
@@ -53,8 +55,8 @@ from pairwright.flows.stages.refine import refine_negatives
 from pairwright.flows.stages.shards import finish
 from pairwright.flows.stages.tag import merge_statistics
 from pairwright.flows.story import Story
-from pairwright.flows.summary import Truth, finish_build, stages_told, sweep, sweep_receipts
-from pairwright.flows.versions import NEXT, discard, forget_increments, newest, recover
+from pairwright.flows.summary import Truth, finish_build, stages_told, sweep
+from pairwright.flows.versions import finished, newest, place_of_full, place_of_increment
 from pairwright.flows.vocabularies import config_with_vocabulary
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import Bill
@@ -175,14 +177,12 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
     if told:
         this.progress.note(told)
     with exclusive(folder):
-        recover(folder)
+        finish_switch(folder)
         base = _base(checked, folder, this) if checked.incremental else None
         manifest = await (_incremental(checked, base, this) if base else _full(checked, folder, this))
         if checked.publish and not this.scope.only:
-            laid = await asyncio.to_thread(publish, folder, manifest, checked.publish)
-            this.progress.note(
-                f"Published {laid.files:,} files to {checked.publish}, {laid.sent:,} of them new or changed."
-            )
+            laid = await asyncio.to_thread(publish, folder, manifest, checked.publish, checked.publish_keep)
+            this.progress.note(laid.summary)
         return manifest
 
 
@@ -199,20 +199,20 @@ def _refuse_what_is_missing(config: BuildConfig, folder: Path) -> None:
 
 
 async def _full(config: BuildConfig, folder: Path, this: _Run) -> dict[str, Any]:
-    (folder / "manifest.json").unlink(missing_ok=True)
-    forget_increments(folder)
-    write_text(folder / "build.yaml", dump_config(config))
     story = Story(config.name, stage_names(config))
     near = with_local_inputs(config, folder / COPIES)
     state = hash_of([input_state(near.input)])
-    async with engine(folder, config, this.progress, this.scope, story) as running:
+    place = place_of_full(folder)
+    if place != folder:
+        number = finished(folder).get("build", {}).get("number", "")
+        this.progress.note(f"Version {number} stays in place until this build is complete.")
+    write_text(place / "build.yaml", dump_config(config))
+    async with engine(place, config, this.progress, this.scope, story) as running:
         try:
             await _Stages(near, running, folder, this.retry_failed).run()
         except EndedAsAsked:
-            return {"stages": stages_told(running.done)}
-    sweep(folder, running.done)
-    sweep_receipts(folder, running.done)
-    manifest = finish_build(config, folder, running.done, this.truth, state)
+            return {"stages": stages_told(running.done), "place": str(place)}
+    manifest = finish_build(config, folder, place, running.done, this.truth, state)
     await story.end(manifest, folder)
     return manifest
 
@@ -237,8 +237,7 @@ async def _incremental(config: BuildConfig, base: Base, this: _Run) -> dict[str,
         this.progress.note(f"The input is as it was at version {before['number']}, so there is no new version.")
         return dict(base.manifest)
     story = Story(config.name, increment_stages(config))
-    (base.root / NEXT).mkdir(exist_ok=True)
-    async with engine(base.root / NEXT, config, this.progress, Scope(), story) as running:
+    async with engine(place_of_increment(base.root), config, this.progress, Scope(), story) as running:
         anything = await Increment(near, running, base.root).run(base)
     if not anything:
         this.progress.note(end_without_news(base, running.done))

@@ -66,7 +66,18 @@ class BuildConfig(Section):
     rationales: RationalesSection | None = None
     shards: ShardsSection = ShardsSection()
     publish: str = Field(
-        "", description="where the finished dataset is laid, such as s3://bucket/birds; empty: nowhere"
+        "",
+        description="where the finished dataset is laid, each version in a folder of its own, such as s3://bucket/birds; empty: nowhere",
+    )
+    publish_keep: int = Field(
+        2,
+        ge=1,
+        description="versions that stay where `publish` lays them, the newest among them, for readers of an older one",
+    )
+    copies_gib: float = Field(
+        100.0,
+        gt=0,
+        description="GiB of disk for copies of inputs that lie in a store; those that were used longest ago are removed for new ones",
     )
     incremental: bool = Field(
         default=False, description="make what is new since the last version, and append it; --full builds all anew"

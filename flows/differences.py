@@ -18,8 +18,9 @@ from typing import Any
 import polars as pl
 
 from pairwright.datasets.errors import StorageError, UsageError
-from pairwright.datasets.manifest import MANIFEST, read_manifest
+from pairwright.datasets.manifest import read_manifest
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS, Table
+from pairwright.datasets.version_switch import MANIFEST
 from pairwright.flows.layout import chosen_path, fetched_path
 
 _ROWS = pl.Schema({"what": pl.String, "change": pl.String, "id": pl.String, "a": pl.String, "b": pl.String})

@@ -11,31 +11,31 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.atomic import replacing, write_bytes, write_text
+from pairwright.datasets.atomic import replacing, write_text
 from pairwright.datasets.contents import added, survey
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.manifest import MANIFEST
 from pairwright.datasets.masking import publishable
+from pairwright.datasets.version_switch import discard, switch
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config
 from pairwright.flows.engine import Engine
 from pairwright.flows.generations import generations, limited_section
 from pairwright.flows.inputs import input_state, named_state, read_options
-from pairwright.flows.layout import part_name
+from pairwright.flows.layout import DOWNLOADS, part_name
 from pairwright.flows.receipts import Counts, Output, Receipt, hash_of
 from pairwright.flows.scope import stage_names
 from pairwright.flows.sections import IndexSection
 from pairwright.flows.stage_jobs import StageJobs
 from pairwright.flows.stages.append import audit_union, freeze, join_shards, refine_new
 from pairwright.flows.stages.balance import balance_made, balance_stage, limits_of
-from pairwright.flows.stages.fetch import DOWNLOADS, fetch_chosen
+from pairwright.flows.stages.fetch import fetch_chosen
 from pairwright.flows.stages.index import PRECOMPUTED, build_index, index_state, retrieve_pairs, retrieve_state
 from pairwright.flows.stages.new_pairs import read_new_pairs
 from pairwright.flows.stages.pairs import Intake
 from pairwright.flows.stages.tag import statistics_path
 from pairwright.flows.summary import manifest_of, samples_in, sweep, write_pages
 from pairwright.flows.union import limits_left, union_of
-from pairwright.flows.versions import INCREMENTS, MANIFESTS, commit, discard, dump, version_path
+from pairwright.flows.versions import INCREMENTS, pages_of, version_path, write_version
 
 _PACE = ("max_concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries", "patience")
 _FREE = ("max_cost", "max_requests", "prices", "price", "batch", "base_url", "transport")
@@ -68,7 +68,9 @@ def refuse_other_settings(config: BuildConfig, before: Mapping[str, Any]) -> Non
         raise UsageError("vectors that are there already cannot be added to an index. Build with --full.")
 
 
-_WHERE = frozenset({"workers", "runner", "address", "publish", "incremental", "part_size"})  # shape no byte
+_WHERE = frozenset(
+    {"workers", "runner", "address", "publish", "publish_keep", "copies_gib", "incremental", "part_size"}
+)  # shape no byte
 
 
 def _settled(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,10 +227,8 @@ def finish_increment(config: BuildConfig, base: Base, engine: Engine, state: str
     manifest = union_of(base.manifest, new, number, state)
     write_pages(config, manifest, [root, base.root], root)
     write_text(root / "build.yaml", dump_config(config))
-    pages = ["README.md", "report.html", "build.yaml", f"{MANIFESTS}/{number:04d}.json", MANIFEST]
-    for name in pages[-2:]:
-        write_bytes(root / name, dump(manifest))
-    commit(base.root, [*moves, *((name, name) for name in pages)])
+    write_version(root, manifest)
+    switch(base.root, [*moves, *pages_of(manifest)])
     return manifest
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.folders import files_below
-from pairwright.datasets.mirror import local_copy
+from pairwright.datasets.mirror import GIB, Copies
 from pairwright.datasets.readers.formats import expand_braces, locate
 from pairwright.datasets.reading import ReadOptions
 from pairwright.datasets.wording import Wording
@@ -43,12 +43,9 @@ def with_local_inputs(config: BuildConfig, folder: Path) -> BuildConfig:
     """Return a config whose inputs lie on this machine: those in a store are copied into ``folder`` first.
 
     Raises:
-        InputError, StorageError, UsageError, MissingResource: as `mirror.local_copy`.
+        InputError, StorageError, UsageError, MissingResource: as `mirror.Copies.near`.
     """
-
-    def near(path: str) -> str:
-        return local_copy(path, folder)
-
+    near = Copies(folder, int(config.copies_gib * GIB), "`copies_gib` in the config").near
     given, asked = config.input, config.retrieve
     update: dict[str, Any] = {
         "input": given.model_copy(

@@ -20,6 +20,25 @@ from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 
 COPIES = "remote"
+DOWNLOADS = "downloads"
+SWEPT = (
+    "pairs",
+    "index",
+    "retrieval",
+    "fetched",
+    "tokens",
+    "statistics",
+    "drafts",
+    "candidates",
+    "annotations",
+    "rationales",
+    "rejected",
+    "shards",
+    "frozen",
+)
+"""Folders in which a build removes files that none of its jobs wrote."""
+OWNED = (*SWEPT, "receipts", "failed", "manifests", "increments")
+"""Folders whose files a build removes or overwrites; none of them may be a link."""
 
 
 def part_name(number: int) -> str:

@@ -1,23 +1,27 @@
 """A folder that is ours to build in, and one build at a time in it.
 
-A build sweeps away files that it cannot account for, so it only works in a folder that was new or empty when it
-first came: then it leaves a mark. The lock is dropped by the operating system when its holder dies.
+A build removes files that it cannot account for, so it only works in a folder that was new or empty when it first
+came: then it leaves a mark. Subfolders that are symbolic links are refused: their files belong to another folder. The
+lock is dropped by the operating system when its holder dies.
 """
 
-import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from pairwright.datasets.errors import StorageError, why_not_written
+from pairwright.datasets.folders import refuse_linked_folders
+from pairwright.datasets.locks import take_lock
 from pairwright.datasets.manifest import MARK
+from pairwright.datasets.version_switch import LOCK, NEXT
+from pairwright.flows.layout import OWNED
 
 
 def claim(root: Path) -> None:
     """Make ``root`` a build directory, unless it is one.
 
     Raises:
-        StorageError: when the folder holds files of somebody else, or cannot be written.
+        StorageError: when the folder holds files of somebody else, or a link to them, or cannot be written.
     """
     try:
         if root.is_dir() and not (root / MARK).exists() and any(root.iterdir()):
@@ -29,6 +33,7 @@ def claim(root: Path) -> None:
         (root / MARK).touch()
     except OSError as error:
         raise _unwritable(root, error) from None
+    refuse_linked_folders(root, (*OWNED, NEXT))
 
 
 def _unwritable(root: Path, error: OSError) -> StorageError:
@@ -45,7 +50,7 @@ def exclusive(root: Path) -> Iterator[None]:
         StorageError: when another process builds there, or the folder is not ours or cannot be written.
     """
     busy = "another build is running in this folder. Wait for it, or choose another --out."
-    with _held(root, ".lock", busy):
+    with _held(root, LOCK, busy):
         yield
 
 
@@ -65,7 +70,7 @@ def _held(root: Path, name: str, busy: str) -> Iterator[None]:
         raise _unwritable(root, error) from None
     with handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(handle, root)
         except BlockingIOError:
             raise StorageError(f"{root}: {busy}") from None
         yield

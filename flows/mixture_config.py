@@ -28,7 +28,10 @@ class SourceSection(Section):
         {},
         description="our name to the column's: conversations, question, answer, image, kind, id, key, caption, split or status",
     )
-    image_root: str = Field("", description="folder that relative image paths start from; empty: the source's own")
+    image_root: str = Field(
+        "",
+        description="folder that relative image paths start from, and outside of which no image is read; empty: the source's own, and images may lie anywhere",
+    )
     kinds: tuple[str, ...] = Field((), description="only rows of these kinds, such as [conversation, detail]")
     split: str = Field("train", description="of rows that say their split, only these; empty: all")
     prompt: str = Field(

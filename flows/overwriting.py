@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.datasets.manifest import MANIFEST, read_manifest
+from pairwright.datasets.manifest import read_manifest
 from pairwright.datasets.readers.formats import expand_braces, locate
+from pairwright.datasets.version_switch import MANIFEST
 from pairwright.indexes.sidecar import SIDECAR, read_sidecar
 
 

@@ -1,56 +1,74 @@
-"""A finished build laid into a store (`datasets/remote.py`), so that nothing half-written is ever visible as whole.
+"""A finished build laid into a store, as a version of its own (`datasets/published.py`).
 
-As in the build directory, ``manifest.json`` is the commit: a place without one is unfinished. Before anything changes
-there the old manifest goes, then come the files that are new or changed, then goes what the version before had and
-this one has not, and last comes the new manifest, which names each file with bytes and SHA-256. A file itself appears
-whole, as stores have it. A place is ours when our mark lies there: what others put there is never touched, and a place
-that holds files and no mark is refused.
+First come the files of the version: those that the version before has too are copied inside the store, the others are
+sent, and its manifest comes last. Then the pointer is replaced, which is one file and so happens at once; until then, and
+after a kill, readers find the version before. Older versions stay for readers that began with them, the newest
+``keep`` of them; what is older, and what a killed publishing left, is removed at the end.
 
-What is there already is noted in ``published.json`` of the build directory, so that a publishing that was killed goes
-on where it stood; sizes there are compared too. Two machines must not publish to one place at the same time: stores
-know no lock that dies with its holder.
+A place is ours when our mark lies there: what others put there is never touched, and a place that holds files and no
+mark is refused. Two machines must not publish to one place at the same time: each takes the unfinished version of the
+other for one that was abandoned.
 """
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import orjson
-
-from pairwright.datasets.atomic import write_bytes
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.manifest import MANIFEST, MARK
+from pairwright.datasets.manifest import MARK
+from pairwright.datasets.progress import track
+from pairwright.datasets.published import POINTER, VERSIONS, pointer, read_json, read_pointer
 from pairwright.datasets.remote import Found, Store, open_store
 from pairwright.datasets.shards import sha256_of
+from pairwright.datasets.version_switch import MANIFEST
+from pairwright.flows.receipts import hash_of
 from pairwright.flows.versions import dump
 
-NOTED = "published.json"
 _PAGES = ("README.md", "report.html", "audit.json")
 _AT_A_TIME = 8
-_NOTE_SECONDS = 1.0
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
 class Published:
-    """What was done: files of the dataset, how many of them were sent, removed, and the bytes sent."""
+    """What was done.
 
+    Attributes:
+        version: the name of the version.
+        url: its folder.
+        files: of the version, without its manifest.
+        sent: files that were sent.
+        copied: files that were copied inside the store.
+        removed: files of older versions.
+        bytes: that were sent.
+    """
+
+    version: str
+    url: str
     files: int
     sent: int
+    copied: int
     removed: int
     bytes: int
 
+    @property
+    def summary(self) -> str:
+        """One line on it."""
+        line = f"Published {self.files:,} files to {self.url}: {self.sent:,} sent ({self.bytes:,} bytes)"
+        return f"{line}, {self.copied:,} copied there, {self.removed:,} of older versions removed."
 
-def publish(root: Path, manifest: Mapping[str, Any], url: str) -> Published:
-    """Lay the shards, card and report of a finished build, and last its manifest, to ``url``.
+
+def publish(root: Path, manifest: Mapping[str, Any], url: str, keep: int = 2) -> Published:
+    """Lay shards, card and report of a finished build, and last its manifest, into a version below ``url``.
 
     Args:
         root: the build directory.
         manifest: of the build as it stands there.
         url: a folder of a store, for this dataset alone.
+        keep: versions that stay, the new one among them; at least 1.
 
     Raises:
         StorageError: when the store refuses or cannot be reached, or the place is somebody else's.
@@ -58,27 +76,31 @@ def publish(root: Path, manifest: Mapping[str, Any], url: str) -> Published:
         MissingResource: when the store's package is not installed.
     """
     store, top = open_store(url)
-    there = {each.path.removeprefix(top).lstrip("/"): each for each in store.find(top)}
-    if there and MARK not in there:
+    place = _Place(root, store, top)
+    if place.there and MARK not in place.there:
         raise StorageError(
             f"{store.url(top)}: holds files, and no dataset of ours. Choose an empty place: publishing replaces files."
         )
     wanted = _wanted(root, manifest)
-    commit = dump({**manifest, "files": wanted})
-    place = _Place(root, store, top, _noted(root, store.url(top)))
-    sent = [name for name in wanted if not place.has(name, wanted[name]["sha256"], there.get(name))]
-    gone = [name for name in place.noted if name not in wanted and name in there]
-    if not sent and not gone and place.committed(commit, there.get(MANIFEST)):
-        return Published(len(wanted), 0, 0, 0)
-    if not there:
+    version = _name_of(manifest, wanted)
+    before = read_pointer(store, top)
+    if not place.there:
         place.write(MARK, b"")
-    store.remove(place.path(MANIFEST))
-    place.send({name: wanted[name]["sha256"] for name in sent})
-    for name in gone:
-        store.remove(place.path(name))
-    place.forget(gone)
-    place.write(MANIFEST, commit)
-    return Published(len(wanted), len(sent), len(gone), sum(wanted[name]["bytes"] for name in sent))
+    sent: list[str] = []
+    copied: dict[str, str] = {}
+    if not place.is_complete(version):
+        missing = [name for name in wanted if not place.has(version, name, wanted[name]["bytes"])]
+        copied = place.copies_of(missing, wanted, before)
+        sent = [name for name in missing if name not in copied]
+        place.fill(version, sent, copied)
+        place.write(f"{VERSIONS}/{version}/{MANIFEST}", dump({**manifest, "files": wanted}))
+    stay = [version, *(name for name in before if name != version)][:keep]
+    if stay != before:
+        place.write(POINTER, pointer(stay))
+    removed = place.remove_others(stay)
+    size = sum(wanted[name]["bytes"] for name in sent)
+    folder = store.url(f"{top}/{VERSIONS}/{version}")
+    return Published(version, folder, len(wanted), len(sent), len(copied), removed, size)
 
 
 def _wanted(root: Path, manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -90,68 +112,76 @@ def _wanted(root: Path, manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]
     return files
 
 
-def _noted(root: Path, url: str) -> dict[str, str]:
-    try:
-        noted = orjson.loads((root / NOTED).read_bytes())
-        return dict(noted["files"]) if noted["url"] == url else {}
-    except (FileNotFoundError, orjson.JSONDecodeError, KeyError, TypeError):
-        return {}
+def _name_of(manifest: Mapping[str, Any], wanted: Mapping[str, Mapping[str, Any]]) -> str:
+    digest = hash_of(sorted([name, told["sha256"]] for name, told in wanted.items()))
+    return f"{manifest['build']['number']:04d}-{digest[:_DIGITS]}"
 
 
 @dataclass
 class _Place:
-    """Where a dataset is published, and what is known to be there: name to SHA-256."""
+    """Where a dataset is published, and what is there: name below ``top`` to file."""
 
     root: Path
     store: Store
     top: str
-    noted: dict[str, str]
-    _last: float = field(default=0.0)
+    there: dict[str, Found] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.there = {each.path.removeprefix(self.top).lstrip("/"): each for each in self.store.find(self.top)}
 
     def path(self, name: str) -> str:
         return f"{self.top}/{name}"
 
-    def has(self, name: str, sha256: str, found: Found | None) -> bool:
-        return found is not None and self.noted.get(name) == sha256 and found.size == (self.root / name).stat().st_size
+    def is_complete(self, version: str) -> bool:
+        return f"{VERSIONS}/{version}/{MANIFEST}" in self.there
 
-    def committed(self, commit: bytes, found: Found | None) -> bool:
-        if found is None or found.size != len(commit):
-            return False
-        with TemporaryDirectory() as folder:
-            self.store.get(found.path, Path(folder) / MANIFEST)
-            return (Path(folder) / MANIFEST).read_bytes() == commit
+    def has(self, version: str, name: str, size: int) -> bool:
+        # A file appears whole, and its version is named by its content: the size tells that it is this one.
+        found = self.there.get(f"{VERSIONS}/{version}/{name}")
+        return found is not None and found.size == size
+
+    def copies_of(
+        self, names: Iterable[str], wanted: Mapping[str, Mapping[str, Any]], before: list[str]
+    ) -> dict[str, str]:
+        """Return of each of ``names`` that the version before has by content where it has it."""
+        known: dict[str, str] = {}
+        if before and self.is_complete(before[0]):
+            folder = f"{VERSIONS}/{before[0]}"
+            files = read_json(self.store, self.path(f"{folder}/{MANIFEST}"))["files"]
+            known = {
+                told["sha256"]: f"{folder}/{name}" for name, told in files.items() if f"{folder}/{name}" in self.there
+            }
+        return {name: known[digest] for name in names if (digest := wanted[name]["sha256"]) in known}
+
+    def fill(self, version: str, sent: Iterable[str], copied: Mapping[str, str]) -> None:
+        """Send and copy files into a version, several at a time."""
+        folder = f"{VERSIONS}/{version}"
+        work: list[tuple[Callable[..., None], object, str]] = [
+            *((self.store.copy, self.path(source), self.path(f"{folder}/{name}")) for name, source in copied.items()),
+            *((self.store.put, self.root / name, self.path(f"{folder}/{name}")) for name in sent),
+        ]
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            under_way = [pool.submit(run, source, target) for run, source, target in work]
+            try:
+                for done in track(as_completed(under_way), "publishing", len(under_way), "files"):
+                    done.result()
+            finally:
+                for waiting in under_way:
+                    waiting.cancel()
 
     def write(self, name: str, data: bytes) -> None:
         with TemporaryDirectory() as folder:
             (Path(folder) / "file").write_bytes(data)
             self.store.put(Path(folder) / "file", self.path(name))
 
-    def send(self, files: Mapping[str, str]) -> None:
-        """Send files and note each; shards at the same time, the pages and tables that speak of them afterwards."""
-        # What is about to be replaced is not known to be there any more, whatever becomes of it.
-        self.noted.update(dict.fromkeys(files, ""))
-        self._note()
-        tars = [name for name in files if name.endswith(".tar")]
-        for names in (tars, [name for name in files if not name.endswith(".tar")]):
-            with ThreadPoolExecutor(_AT_A_TIME) as pool:
-                sending = {pool.submit(self.store.put, self.root / name, self.path(name)): name for name in names}
-                try:
-                    for done in as_completed(sending):
-                        done.result()
-                        self.noted[sending[done]] = files[sending[done]]
-                        if time.monotonic() - self._last > _NOTE_SECONDS:
-                            self._note()
-                finally:
-                    for waiting in sending:
-                        waiting.cancel()
-                    self._note()
-
-    def forget(self, names: list[str]) -> None:
-        for name in names:
-            del self.noted[name]
-        self._note()
-
-    def _note(self) -> None:
-        told = {"url": self.store.url(self.top), "files": self.noted}
-        write_bytes(self.root / NOTED, orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS))
-        self._last = time.monotonic()
+    def remove_others(self, stay: list[str]) -> int:
+        """Remove all versions but those that stay, each with its manifest first; return how many files there were."""
+        kept = tuple(f"{VERSIONS}/{version}/" for version in stay)
+        gone = [name for name in self.there if name.startswith(f"{VERSIONS}/") and not name.startswith(kept)]
+        gone.sort(key=lambda name: (not name.endswith(f"/{MANIFEST}"), name))
+        if MANIFEST in self.there:  # a version that lies at the top, from before there was a pointer
+            files = read_json(self.store, self.path(MANIFEST)).get("files", {})
+            gone = [MANIFEST, *(name for name in files if name in self.there), *gone]
+        for name in gone:
+            self.store.remove(self.path(name))
+        return len(gone)

@@ -12,7 +12,7 @@ Not covered: an output whose bytes were changed by hand without changing its siz
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib import metadata
@@ -151,6 +151,14 @@ def read_receipt(root: Path, stage: str, part: str) -> Receipt | None:
         )
     except (FileNotFoundError, orjson.JSONDecodeError, TypeError, KeyError):
         return None
+
+
+def read_receipts(root: Path) -> Iterator[Receipt]:
+    """Yield all receipts of the build directory ``root`` that can be read."""
+    for path in sorted((root / "receipts").glob("*/*.json")):
+        receipt = read_receipt(root, path.parent.name, path.stem)
+        if receipt is not None:
+            yield receipt
 
 
 def still_valid(root: Path, job: Job) -> Receipt | None:

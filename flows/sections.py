@@ -46,7 +46,10 @@ class InputSection(Section):
     format: str = Field("", description="empty: guessed from the path")
     columns: dict[str, str] = Field({}, description="our name to the column's name, such as key: image_id")
     explode: bool = Field(default=False, description="one pair per caption, not one per image")
-    image_root: str = Field("", description="folder that relative image paths start from")
+    image_root: str = Field(
+        "",
+        description="folder that relative image paths start from, and outside of which no image is read; empty: the folder of the input, and images may lie anywhere",
+    )
     instances: str = Field("", description="COCO instances JSON, for boxes")
     source: str = Field("", description="name of this dataset; empty: the file's name")
     verify_images: Literal["off", "header", "full"] = Field(

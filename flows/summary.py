@@ -23,27 +23,13 @@ from pairwright.datasets.shards import read_shard
 from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.engine import total
+from pairwright.flows.layout import SWEPT
 from pairwright.flows.receipts import Receipt, source_hash
-from pairwright.flows.versions import number_of_full, write_version
+from pairwright.flows.versions import number_of_full, replace_full, write_version
 from pairwright.generators.language.vocabulary import FloatArray
 
 Truth = Callable[[Path], Mapping[str, Any]]
 
-FOLDERS = (
-    "pairs",
-    "index",
-    "retrieval",
-    "fetched",
-    "tokens",
-    "statistics",
-    "drafts",
-    "candidates",
-    "annotations",
-    "rationales",
-    "rejected",
-    "shards",
-    "frozen",
-)
 _LOOKED_AT, _SHOWN = 5_000, 24  # samples that the report's gallery chooses from, and shows
 PACKAGES = ("faiss-cpu", "numpy", "pillow", "polars", "prefect", "spacy")
 
@@ -57,7 +43,7 @@ def sweep(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns: str) -> N
         patterns: where to look; everywhere when there are none.
     """
     accounted = {output.path for receipts in done.values() for receipt in receipts for output in receipt.outputs}
-    for pattern in patterns or [*(f"{folder}/*" for folder in FOLDERS), "failed/.*"]:  # attempts are no job's, and stay
+    for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*"]:  # attempts are no job's, and stay
         for path in sorted(out.glob(pattern)):
             if path.is_file() and path.relative_to(out).as_posix() not in accounted:
                 path.unlink()
@@ -70,12 +56,28 @@ def sweep_receipts(out: Path, done: Mapping[str, Sequence[Receipt]]) -> None:
             path.unlink()
 
 
-def finish_build(
-    config: BuildConfig, out: Path, done: Mapping[str, Sequence[Receipt]], truth: Truth | None, state: str
+def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
+    config: BuildConfig,
+    root: Path,
+    place: Path,
+    done: Mapping[str, Sequence[Receipt]],
+    truth: Truth | None,
+    state: str,
 ) -> dict[str, Any]:
-    """Write card, report and manifest, in this order, and return the manifest; ``state`` is that of the input when it was read."""
+    """Write card, report and manifest of a full build, let it replace an older version, and return the manifest.
+
+    Args:
+        config: of the build.
+        root: the build directory.
+        place: where the build worked (`versions.place_of_full`).
+        done: receipts by stage.
+        truth: judges the texts where the truth is known.
+        state: of the input when it was read.
+    """
+    sweep(place, done)
+    sweep_receipts(place, done)
     manifest = manifest_of(config, done)
-    number, parts = number_of_full(out, manifest), done["pairs"][0].facts["parts"]
+    number, parts = number_of_full(root, manifest), done["pairs"][0].facts["parts"]
     manifest["build"] = {
         "number": number,
         "kind": "full",
@@ -85,10 +87,12 @@ def finish_build(
         "input": state,
     }
     if truth:
-        manifest["oracle"] = truth(out)
-    manifest["contents"] = survey(samples_in(out))
-    write_pages(config, manifest, [out], out)
-    write_version(out, manifest)
+        manifest["oracle"] = truth(place)
+    manifest["contents"] = survey(samples_in(place))
+    write_pages(config, manifest, [place], place)
+    write_version(place, manifest)
+    if place != root:
+        replace_full(root, done, manifest)
     return manifest
 
 

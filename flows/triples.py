@@ -44,7 +44,6 @@ from pairwright.generators.triples import Negative, Positive, Remembering, Tripl
 NAME, VERSION = "triples", 1
 NO_POSITIVE = "no_positive"
 _OURS = ("positive_form", "positive_target", "positive_edit", "why_no_positive")
-_KEPT_ONLY = {".json", ".tsv"}  # layouts whose readers take no notice of a status
 
 
 @dataclass(frozen=True)
@@ -209,10 +208,9 @@ class TripleWork:
             negative edits), ``mended`` (negatives put into the format of their caption), ``no_positive`` (why),
             ``broken`` and ``broken_captions`` (as `datasets.skipped` tells them), ``seconds``, ``out``.
         """
-        only_kept = self.request.out.suffix.lower() in _KEPT_ONLY
         rows = [self._row(at, given, outcome) for at, given in enumerate(self._given())]
         frame = candidate_frame((f"row {at}", row) for at, row in enumerate(rows))
-        write_candidates(frame, self.request.out, only_kept=only_kept)
+        write_candidates(frame, self.request.out)
         kept = [row for row in rows if row["status"] == "kept"]
         types = sorted({type_name(row["form"], row["target"]) for row in rows})
         return {

@@ -1,27 +1,35 @@
-"""Versions of a build directory, and how a new one takes the place of the old at once.
+"""Versions of a build directory, and where a new one is made.
 
 Every finished build leaves its manifest in ``manifests/NNNN.json``; ``manifest.json`` is the newest. A full build that
 makes the same files as the version before has its number.
 
-An increment is made in ``.next/``, laid out like the build directory, so that nobody sees it before it is whole. Then a
-*journal* names its files, and from there on there is no way back: ``manifest.json`` goes, the files are renamed into
-their places, and the new manifest comes last. Whoever finds a journal (`recover`) does what is left of it; a rename that
-was done is not there to be done again.
+The first build works in the build directory itself. Where a version is finished, the next one, full or incremental, is
+made in ``.next/``, laid out like the build directory, and replaces the old one when it is complete
+(`datasets/version_switch.py`). Until then every reader finds the old version, whatever becomes of the new one.
+
+A full build starts with links to what it may reuse: the files of the old version whose receipts still fit. What it
+makes anew takes the place of a link in ``.next/``, never of the file behind it, since all files are written beside their
+place and renamed. So the disk holds both versions of what changed, and one of what did not.
 """
 
+import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
-from pairwright.datasets.atomic import write_bytes
+from pairwright.datasets.atomic import write_bytes, write_text
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.manifest import MANIFEST
+from pairwright.datasets.version_switch import MANIFEST, NEXT, REMOVE, Step, discard, switch
+from pairwright.flows.layout import DOWNLOADS, SWEPT
+from pairwright.flows.receipts import Receipt, read_receipts, receipt_path
 
-MANIFESTS, NEXT, JOURNAL, INCREMENTS, AUDIT = "manifests", ".next", "journal.json", "increments", "audit.json"
+MANIFESTS, INCREMENTS, AUDIT = "manifests", "increments", "audit.json"
+PAGES = ("README.md", "report.html", "build.yaml")
+_KIND = "kind"  # in `.next/`: of which build it is; written when the links are complete
 _NUMBERED = re.compile(r"\d{4,}\.json")
 
 
@@ -43,6 +51,15 @@ def newest(root: Path) -> dict[str, Any]:
     return dict(manifest)
 
 
+def finished(root: Path) -> dict[str, Any]:
+    """Return the manifest that readers of ``root`` find; empty when there is none, or none that can be read."""
+    try:
+        manifest = orjson.loads((root / MANIFEST).read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
 def dump(manifest: Mapping[str, Any]) -> bytes:
     """Return a manifest as it stands on the disk."""
     return orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -57,51 +74,110 @@ def number_of_full(root: Path, manifest: Mapping[str, Any]) -> int:
     return int(before["build"]["number"]) + (not same)
 
 
-def write_version(root: Path, manifest: Mapping[str, Any]) -> None:
+def write_version(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write a manifest under its number, and then as the newest."""
-    for path in (version_path(root, manifest["build"]["number"]), root / MANIFEST):
+    for path in (version_path(folder, manifest["build"]["number"]), folder / MANIFEST):
         write_bytes(path, dump(manifest))
 
 
-def commit(root: Path, moves: Sequence[tuple[str, str]]) -> None:
-    """Let what stands in ``.next/`` take its place.
-
-    Args:
-        root: the build directory.
-        moves: of each file its name below ``.next/`` and that below ``root``; ``manifest.json`` is the last of them.
-    """
-    write_bytes(root / NEXT / JOURNAL, orjson.dumps(moves))
-    recover(root)
-
-
-def recover(root: Path) -> bool:
-    """Finish a commit that was begun, if there is one; say whether there was."""
-    staged = root / NEXT
-    try:
-        moves = orjson.loads((staged / JOURNAL).read_bytes())
-    except FileNotFoundError:
-        return False
-    if (staged / MANIFEST).exists():
+def place_of_full(root: Path) -> Path:
+    """Return the folder in which a full build of ``root`` works: ``root`` itself, unless a version is finished there."""
+    before = finished(root)
+    if not before:
+        discard(root)
         (root / MANIFEST).unlink(missing_ok=True)
-    for source, name in moves:
-        target = root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if (staged / source).exists():
-            (staged / source).replace(target)
+        (root / AUDIT).unlink(missing_ok=True)
+        shutil.rmtree(root / INCREMENTS, ignore_errors=True)
+        return root
+    if staging(root, "full"):
+        _link_reusable(root, before)
+        write_text(root / NEXT / _KIND, "full")
+    return root / NEXT
+
+
+def place_of_increment(root: Path) -> Path:
+    """Return the folder in which an increment of ``root`` is made."""
+    if staging(root, "increment"):
+        write_text(root / NEXT / _KIND, "increment")
+    return root / NEXT
+
+
+def staging(root: Path, kind: Literal["full", "increment"]) -> bool:
+    """Make ``.next/``, or keep what an earlier build of this kind left there; return whether it is new."""
+    try:
+        if (root / NEXT / _KIND).read_text() == kind:
+            return False
+    except OSError:
+        pass
     discard(root)
+    (root / NEXT).mkdir()
     return True
 
 
-def discard(root: Path) -> None:
-    """Remove what stands in ``.next/``; the journal goes first, so that half of it is never taken for a commit."""
-    (root / NEXT / JOURNAL).unlink(missing_ok=True)
-    if (root / NEXT).exists():
-        shutil.rmtree(root / NEXT)
+def _link_reusable(root: Path, before: Mapping[str, Any]) -> None:
+    """Link into ``.next/`` the receipts whose outputs are those of the manifest ``before``, and these outputs."""
+    staged, files = root / NEXT, before.get("files", {})
+    _link(root, DOWNLOADS)
+    for receipt in read_receipts(root):
+        sums = {output.path: output.sha256 for output in receipt.outputs}
+        if all(files.get(name, {}).get("sha256") == digest for name, digest in sums.items()):
+            for name in (*sums, receipt_path(staged, receipt.stage, receipt.part).relative_to(staged).as_posix()):
+                if not name.startswith(f"{DOWNLOADS}/"):
+                    _link(root, name)
+    for path in (root / "failed").glob("[!.]*"):
+        _link(root, f"failed/{path.name}")
 
 
-def forget_increments(root: Path) -> None:
-    """Remove what increments left that no stage of a full build accounts for."""
-    discard(root)
-    (root / AUDIT).unlink(missing_ok=True)
-    if (root / INCREMENTS).exists():
-        shutil.rmtree(root / INCREMENTS)
+def _link(root: Path, name: str) -> None:
+    place = root / NEXT / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.is_symlink() or place.exists():
+        return
+    try:
+        place.symlink_to(os.path.relpath(root / name, place.parent))
+    except OSError:  # a file system without links
+        if (root / name).is_file():
+            shutil.copyfile(root / name, place)
+
+
+def replace_full(root: Path, done: Mapping[str, Sequence[Receipt]], manifest: Mapping[str, Any]) -> None:
+    """Let the full build in ``.next/`` replace the version in ``root``, and remove what only the old one had.
+
+    Args:
+        root: the build directory.
+        done: receipts by stage.
+        manifest: of the new version, which is in ``.next/`` with its pages.
+    """
+    staged = root / NEXT
+    receipts = {
+        receipt_path(staged, receipt.stage, receipt.part).relative_to(staged).as_posix()
+        for each in done.values()
+        for receipt in each
+    }
+    outputs = {output.path for each in done.values() for receipt in each for output in receipt.outputs}
+    failed = {f"failed/{path.name}" for path in (staged / "failed").glob("[!.]*")}
+    new = {name for name in (*outputs, *receipts, *failed) if not name.startswith(f"{DOWNLOADS}/")}
+    steps: list[Step] = [(name, name) for name in sorted(new) if not (staged / name).is_symlink()]
+    torn = (f"failed/{path.name}" for path in (root / "failed").glob(".*"))
+    old = {*_files_below(root, [*SWEPT, "receipts"]), *_of_increments(root), *torn}
+    steps += [(REMOVE, name) for name in sorted(old - new)]
+    switch(root, [*steps, *pages_of(manifest)])
+
+
+def pages_of(manifest: Mapping[str, Any]) -> list[Step]:
+    """Return the last steps of a switch: pages, config, and the manifest."""
+    number = manifest["build"]["number"]
+    return [(name, name) for name in (*PAGES, f"{MANIFESTS}/{number:04d}.json", MANIFEST)]
+
+
+def _of_increments(root: Path) -> list[str]:
+    """Return the files that only increments leave, which no stage of a full build accounts for."""
+    audit = [AUDIT] if (root / AUDIT).is_file() else []
+    return [*audit, *_files_below(root, [INCREMENTS])]
+
+
+def _files_below(root: Path, folders: Iterable[str]) -> Iterator[str]:
+    for folder in folders:
+        for path in (root / folder).rglob("*"):
+            if path.is_symlink() or path.is_file():
+                yield path.relative_to(root).as_posix()

@@ -18,7 +18,6 @@ for by the next pass. A sealed pass whose tars have other sizes than they had is
 One command at a time works in a folder: it holds a lock that ends with its process.
 """
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -32,6 +31,7 @@ import polars as pl
 from pairwright.datasets.atomic import replacing, write_text
 from pairwright.datasets.errors import InputError, StorageError, UsageError, why_not_written
 from pairwright.datasets.images import UnusableImage, check_image
+from pairwright.datasets.locks import take_lock
 from pairwright.datasets.tars import Member, scan_tar
 from pairwright.indexes.fetch_reasons import LOST, explain
 
@@ -275,7 +275,7 @@ def open_folder(root: Path, settings: dict[str, Any]) -> Iterator[FetchFolder]:
     _claim(root, settings)
     with (root / ".lock").open("w") as handle:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(handle, root)
         except BlockingIOError:
             raise StorageError(f"{root}: another fetch is running in this folder. Wait for it.") from None
         folder = FetchFolder(root)

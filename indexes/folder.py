@@ -1,6 +1,5 @@
 """The folder of an index: names of its parts, and clearing away what a kill or an older index left, but nothing else."""
 
-import fcntl
 import inspect
 import json
 import os
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.folders import refuse_linked_folders
+from pairwright.datasets.locks import take_lock
 from pairwright.indexes.sidecar import PAIRS_FOLDER, READ_FOLDER, SIDECAR, Modality
 
 NEW_FOLDER = "new"  # in the folder of pairs that were read: those of an addition that are not in the index
@@ -44,7 +45,7 @@ def alone(function: Callable[P, R]) -> Callable[P, R]:
             directory.mkdir(parents=True)
         handle = os.open(directory, os.O_RDONLY)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            take_lock(handle, directory)
             return function(*args, **kwargs)
         except BlockingIOError:
             raise UsageError(
@@ -77,6 +78,7 @@ def prepare_folder(directory: Path) -> None:
 
     Raises:
         UsageError: when there is a file in its place, or it is a folder of something else.
+        StorageError: when a folder in it is a link, whose files are not of this index.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -85,6 +87,7 @@ def prepare_folder(directory: Path) -> None:
     others = [path.name for path in directory.iterdir() if not _LEAVINGS.fullmatch(path.name)]
     if others and not _is_ours(directory / SIDECAR, alone=others == [SIDECAR]):
         raise UsageError(f"{directory}: holds other things ({min(others)}) and no index. Name a new folder.")
+    refuse_linked_folders(directory, sorted(path.name for path in directory.iterdir() if path.is_dir()))
     (directory / SIDECAR).unlink(missing_ok=True)
     clear_leavings(directory, ())
 

@@ -7,24 +7,22 @@
   longer than `Rules.max_caption`.
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
 - A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
-  stay. The image is looked at before it is believed (`verify`), and fills in a missing width and height. A picture
+  stay. Where an image root is given, an image outside it is refused. The image is looked at before it is believed (`verify`), and fills in a missing width and height. A picture
   inside a table stays there, as ``table.parquet::column/row-N``.
 - What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are not kept.
 
 Limits: a caption is at most `MAX_CAPTION` code points, whatever the rules allow.
 """
 
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, cast
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import UnusableImage, check_image, check_locator, in_table, is_url
+from pairwright.datasets.images import ImageRoot, UnusableImage, check_image, check_locator, in_table, is_url
 from pairwright.datasets.readers.boxes import BoxUnit, read_boxes
 from pairwright.datasets.readers.columns import Plan, Unclear, resolve, unmet
 from pairwright.datasets.readers.rows import InTable, Row
@@ -61,14 +59,14 @@ class Normaliser:
 
     Attributes:
         rules: the same for all inputs.
-        root: absolute folder of relative image paths.
+        root: where relative image paths start from.
         source: name of the dataset, where neither rules nor row name one.
         formats: of pictures inside tables that were looked at, counted, since no name tells them.
         unmet: mapped columns that no row has had yet.
     """
 
     rules: Rules
-    root: Path
+    root: ImageRoot
     source: str
     formats: Counter[str] = field(default_factory=Counter)
     unmet: set[str] = field(init=False)
@@ -98,7 +96,7 @@ class Normaliser:
         if not captions:
             return refused
         source_id = identifier_of(get(plan.key), "key")
-        written, image = self._image(get(plan.image), get(plan.picture))
+        written, image = self._image(get(plan.image), get(plan.picture), found=row.load is not None)
         width, height = size_of(get(plan.width), "width"), size_of(get(plan.height), "height")
         if self.rules.verify != "off" and image and not is_url(image):
             seen = _look(row, image, self.rules.verify)
@@ -141,8 +139,11 @@ class Normaliser:
             self._plans[names] = plan
         return plan
 
-    def _image(self, value: Any, picture: Any) -> tuple[str, str]:
-        """Return what is written of an image, which its key is made of, and its locator."""
+    def _image(self, value: Any, picture: Any, *, found: bool) -> tuple[str, str]:
+        """Return what is written of an image, which its key is made of, and its locator.
+
+        ``found``: the reader itself found the image, which may lie anywhere.
+        """
         if isinstance(value, bytes) or (isinstance(value, InTable) and not value.locator):
             if self.rules.verify != "off":
                 raise Refused("image_in_table", "the image is bytes, not a text: the pictures stand inside the table")
@@ -152,12 +153,7 @@ class Normaliser:
         written = text_of(value, "image")
         if isinstance(picture, InTable) and picture.locator:
             return written, picture.locator
-        return written, self._located(written)
-
-    def _located(self, written: str) -> str:
-        if not written or is_url(written):
-            return written
-        return os.path.normpath(self.root / written)
+        return written, (ImageRoot(self.root.folder) if found else self.root).locate(written)
 
 
 def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:

@@ -14,14 +14,12 @@ from pairwright.datasets.progress import following
 from pairwright.datasets.reading import Batch
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.chosen import Choice, chosen_pairs
-from pairwright.flows.layout import fetched_path, rejected_path
+from pairwright.flows.layout import DOWNLOADS, fetched_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import FetchSection
 from pairwright.indexes.exclusion import read_exclusions
 from pairwright.indexes.fetch_options import FetchOptions
 from pairwright.indexes.fetching import fetch_images
-
-DOWNLOADS = "downloads"
 
 
 def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments

@@ -8,6 +8,7 @@ spaCy is imported when the first tagger is loaded. A tagger pickles by name, so 
 own; within a process threads may share it, since each call makes its own documents.
 """
 
+import errno
 import importlib.metadata
 import importlib.util
 import json
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 CARRIED: Final = Path(__file__).parent / "models" / "en_ewt_small"
 _SIBLINGS: Final = ("en_core_web_sm", "en_core_web_md", "en_core_web_lg")
+_OF_THE_SYSTEM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})  # no flaw of the pipeline
 _NOT_ASKED: Final = ("parser", "ner", "attribute_ruler", "lemmatizer", "morphologizer", "senter", "entity_ruler")
 _BATCH: Final = 256
 _LONGEST: Final = 100_000_000  # spaCy's limit is for parsers, which need more memory a character
@@ -143,6 +145,8 @@ def _load(source: str) -> SpacyTagger:
         with _fast_products():
             nlp = spacy.load(source, exclude=_NOT_ASKED)
     except (OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
+            raise
         raise MissingResource(f"The spaCy pipeline {source!r} does not load ({error}): install it again.") from error
     if "tagger" not in nlp.pipe_names:
         raise UsageError(f"The spaCy pipeline {source!r} has no tagger: name one that gives Penn Treebank tags.")

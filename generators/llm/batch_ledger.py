@@ -12,7 +12,6 @@ Each batch belongs to an endpoint; keys hold theirs. What nobody came for in 30 
 """
 
 import asyncio
-import fcntl
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from pairwright.datasets.errors import StorageError
+from pairwright.datasets.locks import take_lock
 from pairwright.generators.llm.batch_lines import Outcome
 from pairwright.generators.llm.cache_file import BUSY_SECONDS, transaction, translated
 
@@ -137,7 +137,7 @@ class Ledger:
             with path.open("ab") as handle:
                 while True:
                     try:
-                        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        take_lock(handle, path)
                         break
                     except BlockingIOError:
                         await pause(TURN_EVERY)

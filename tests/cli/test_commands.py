@@ -189,7 +189,7 @@ def test_init_build_inspect_verify_export_work_one_after_the_other(run: Run, few
     for stage in built["stages"].values():
         assert stage["candidates"] == stage["kept"] + sum(stage["rejected"].values())
     assert Path(built["shards"][0]).name == "00000.tar"
-    assert json.loads(run("verify", "out", "--json").stdout) == {"ok": True, "problems": []}
+    assert json.loads(run("verify", "out", "--json").stdout) == {"ok": True, "problems": [], "kind": "build"}
     looked = json.loads(run("inspect", "out", "--json", "--sheet", "sheet.png").stdout)
     assert looked["samples"] == 60
     assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")

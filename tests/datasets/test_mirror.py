@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
-from pairwright.datasets.mirror import local_copy
+from pairwright.datasets.mirror import Copies, local_copy
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.remote import Store, open_store
 from pairwright.datasets.sending import written_here
@@ -114,6 +114,71 @@ def test_a_file_url_is_read_where_it_is_and_memory_is_copied(tmp_path: Path) -> 
     store.put(tmp_path / "a.jsonl.gz", path)
     copy = Path(local_copy("memory://pool/b.jsonl", tmp_path / "copies"))
     assert copy.read_bytes() == (tmp_path / "a.jsonl.gz").read_bytes()
+
+
+@pytest.fixture
+def pool() -> Iterator[Any]:
+    """Three files of 1,000 bytes in a store."""
+    store, _ = open_store("memory://pool")
+    for name in "abc":
+        store.files.pipe_file(f"/pool/{name}.jsonl", name.encode() * 1000)
+    yield store
+    store.files.store.clear()
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*.jsonl"))
+
+
+def test_copies_stay_below_a_limit_and_the_longest_unused_ones_go_first(pool: Any, tmp_path: Path) -> None:
+    for name in "ab":
+        Copies(tmp_path, 2500, "it").near(f"memory://pool/{name}.jsonl")
+    for name, used in (("a", 200), ("b", 100)):
+        path = next(tmp_path.rglob(f"{name}.jsonl"))
+        os.utime(path, ns=(used, path.stat().st_mtime_ns))
+    Copies(tmp_path, 2500, "it").near("memory://pool/c.jsonl")
+    assert names_in(tmp_path) == ["a.jsonl", "c.jsonl"]
+    copies = Copies(tmp_path, 2500, "it")
+    copies.near("memory://pool/a.jsonl")  # used again: it is younger than c now
+    copies.near("memory://pool/b.jsonl")
+    assert names_in(tmp_path) == ["a.jsonl", "b.jsonl"]
+
+
+def test_copies_that_are_needed_together_and_exceed_the_limit_are_refused(pool: Any, tmp_path: Path) -> None:
+    copies = Copies(tmp_path, 2500, "`copies_gib` in the config")
+    for name in "ab":
+        copies.near(f"memory://pool/{name}.jsonl")
+    with pytest.raises(StorageError, match=r"3,000 bytes are needed, and 2,500 are allowed\. Raise `copies_gib`"):
+        copies.near("memory://pool/c.jsonl")
+    with pytest.raises(StorageError, match="3,000 bytes are needed"):
+        Copies(tmp_path / "other", 2500, "it").near("memory://pool/{a,b,c}.jsonl")
+    assert names_in(tmp_path) == ["a.jsonl", "b.jsonl"]
+
+
+def test_copies_that_another_process_uses_stay(pool: Any, tmp_path: Path) -> None:
+    other = Copies(tmp_path, 2500, "it")
+    for name in "ab":
+        other.near(f"memory://pool/{name}.jsonl")
+    with pytest.raises(StorageError, match="another process uses those that are there"):
+        Copies(tmp_path, 2500, "PAIRWRIGHT_CACHE_GIB").near("memory://pool/c.jsonl")
+    assert names_in(tmp_path) == ["a.jsonl", "b.jsonl"]
+
+
+@pytest.mark.parametrize("given", ["much", "0", "-1", "inf", "nan"])
+def test_a_limit_that_is_no_size_is_refused(given: str, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAIRWRIGHT_CACHE_GIB", given)
+    with pytest.raises(UsageError, match=f"PAIRWRIGHT_CACHE_GIB is '{given}'"):
+        local_copy("memory://pool/a.jsonl")
+
+
+def test_copies_are_not_written_through_a_link_into_a_folder_of_somebody_else(pool: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "precious.txt").write_text("mine")
+    (tmp_path / "copies" / "memory").mkdir(parents=True)
+    (tmp_path / "copies" / "memory" / "pool").symlink_to(tmp_path / "mine")
+    with pytest.raises(StorageError, match="is a symbolic link"):
+        local_copy("memory://pool", tmp_path / "copies")
+    assert (tmp_path / "mine" / "precious.txt").read_text() == "mine"
 
 
 def test_an_export_into_a_store_is_the_local_one_and_what_tells_of_the_data_comes_last(

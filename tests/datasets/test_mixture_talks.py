@@ -1,10 +1,12 @@
 """Rows of every layout become the same conversations, or are refused with a reason."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.images import ImageRoot
 from pairwright.datasets.mixture_reading import with_prompt
 from pairwright.datasets.mixture_talks import Talk, check_columns, talks_of_row
 from pairwright.datasets.records import Turn
@@ -17,7 +19,7 @@ PARTS = [{"type": "image_url", "image_url": {"url": "1.jpg"}}, {"type": "text", 
 
 
 def talks(fields: dict[str, Any], columns: dict[str, str] | None = None) -> list[Talk]:
-    return list(talks_of_row(fields, columns or {}, "/data"))
+    return list(talks_of_row(fields, columns or {}, ImageRoot(Path("/data"))))
 
 
 @pytest.mark.parametrize(
@@ -116,3 +118,13 @@ def test_a_response_format_prompt_stands_once_below_each_question() -> None:
     once = with_prompt(talk, prompt)
     assert once.texts == [f"Q\n{prompt}", "A", f"R\n{prompt}", "B"]
     assert with_prompt(once, prompt) == once
+
+
+def test_an_image_outside_the_image_root_is_refused(tmp_path: Path) -> None:
+    row = {
+        "image": "../private.jpg",
+        "conversations": [{"from": "human", "value": "What?"}, {"from": "gpt", "value": "A."}],
+    }
+    assert next(talks_of_row(row, {}, ImageRoot(tmp_path / "photos"))).image == str(tmp_path / "private.jpg")
+    with pytest.raises(Refused, match="lies outside the image root"):
+        list(talks_of_row(row, {}, ImageRoot(tmp_path / "photos", confined=True)))

@@ -166,8 +166,9 @@ def test_a_build_whose_shards_are_gone_is_told_file_by_file(build: Path) -> None
 
 def test_an_unfinished_build_is_one_problem_with_or_without_shards(build: Path) -> None:
     (build / "manifest.json").unlink()
-    told = [f"{build}: unfinished build: run `pairwright build` again."]
-    assert verify(build) == told
+    told = verify(build)
+    assert len(told) == 1
+    assert told[0].startswith(f"{build}: unfinished build (")
     shutil.rmtree(build / "shards")
     assert verify(build) == told
 
@@ -175,7 +176,8 @@ def test_an_unfinished_build_is_one_problem_with_or_without_shards(build: Path) 
 def test_a_build_that_stopped_before_any_job_was_done_is_unfinished_too(tmp_path: Path) -> None:
     """Its mark is all that there is: it was no folder of shards that somebody forgot to fill."""
     (tmp_path / ".pairwright").touch()
-    assert verify(tmp_path) == [f"{tmp_path}: unfinished build: run `pairwright build` again."]
+    told = "nothing is done yet). To resume it, run `pairwright build` with its config."
+    assert verify(tmp_path) == [f"{tmp_path}: unfinished build ({told}"]
     with pytest.raises(StorageError, match="unfinished build"):
         read_manifest(tmp_path)
 

@@ -16,11 +16,11 @@ import pytest
 import yaml
 from PIL import Image
 
+from pairwright.datasets import version_switch
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.masking import publishable
 from pairwright.datasets.shards import find_shards, read_shard
 from pairwright.datasets.verify import verify
-from pairwright.flows import versions
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.increment import refuse_other_settings
@@ -72,7 +72,7 @@ def unplaced(corpus: Path, first: Path, tmp_path_factory: pytest.TempPathFactory
     shutil.copytree(first, folder, dirs_exist_ok=True)
     config = configured(folder, corpus, rows_of(corpus))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(versions, "recover", lambda _root: None)
+        patched.setattr(version_switch, "finish_switch", lambda _root: None)
         build(config, folder / "build")
     return config, folder / "build"
 

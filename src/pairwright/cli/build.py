@@ -107,8 +107,12 @@ def build(
     scope = Scope(only, begin)
     manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed, scope=scope)
     if only:
-        told = {"out": str(folder), "stages": _stages(manifest)}
-        emit(told, ["", f"Made {only} in {folder}. Without --only the build goes on from there."], as_json=as_json)
+        told = {"out": manifest["place"], "stages": _stages(manifest)}
+        emit(
+            told,
+            ["", f"Made {only} in {manifest['place']}. Without --only the build goes on from there."],
+            as_json=as_json,
+        )
         return
     emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
 

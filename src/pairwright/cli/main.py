@@ -36,12 +36,13 @@ from pairwright.cli import (
     review,
     serve,
     stopping,
+    system_errors,
     train,
     validate,
     verify,
 )
 from pairwright.cli.console import shown
-from pairwright.datasets.errors import PairwrightError, why_not_written
+from pairwright.datasets.errors import PairwrightError
 
 app = typer.Typer(
     name="pairwright",
@@ -112,15 +113,12 @@ def run() -> None:
         # The reader (head, less) has gone: nothing is wrong. Closing stdout must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except OSError as error:
-        if os.environ.get("PAIRWRIGHT_DEBUG"):
-            raise
-        _fail(f"{error.filename or 'the system'}: {why_not_written(error)}. Mend it and start again.", 1)
-    except Exception as error:
-        if os.environ.get("PAIRWRIGHT_DEBUG"):
+    except BaseException as error:
+        if os.environ.get("PAIRWRIGHT_DEBUG") or not (isinstance(error, Exception) or system_errors.is_panic(error)):
             raise
         kind = type(error).__name__
-        _fail(f"internal error ({kind}: {error}). PAIRWRIGHT_DEBUG=1 shows where; please report it.", 1)
+        internal = f"internal error ({kind}: {error}). PAIRWRIGHT_DEBUG=1 shows where; please report it."
+        _fail(system_errors.message_of(error) or internal, 1)
 
 
 def _tolerate_narrow_terminals() -> None:

@@ -19,7 +19,10 @@ ColumnsOption = Annotated[
 ]
 FormatOption = Annotated[str, typer.Option("--format", help="Of INPUT; guessed when left out.")]
 ExplodeOption = Annotated[bool, typer.Option("--explode", help="One pair per caption, not one per image.")]
-ImageRootOption = Annotated[str, typer.Option("--image-root", help="Folder that relative image paths start from.")]
+ImageRootOption = Annotated[
+    str,
+    typer.Option("--image-root", help="Folder that relative image paths start from; images outside it are rejected."),
+]
 InstancesOption = Annotated[
     str, typer.Option("--instances", help="Of COCO captions: the instances JSON of the same images, for boxes.")
 ]

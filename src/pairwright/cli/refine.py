@@ -69,7 +69,9 @@ def refine(
         bool, typer.Option("--reference", help="The paper's Algorithm 1: two scorers, one grid over all types.")
     ] = False,
     cells: Annotated[int, typer.Option("--cells", min=2, max=1000, help="K of the K x K grid of --reference.")] = 100,
-    only_kept: Annotated[bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT.")] = False,
+    only_kept: Annotated[
+        bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT; .json and .tsv never hold them.")
+    ] = False,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,

@@ -53,7 +53,10 @@ def review(
         bool, typer.Option("--only-reviewed", help="With --apply: reject rows that nobody decided on.")
     ] = False,
     only_kept: Annotated[
-        bool, typer.Option("--only-kept", help="With --apply: leave rejected rows out of --out.")
+        bool,
+        typer.Option(
+            "--only-kept", help="With --apply: leave rejected rows out of --out; .json and .tsv never hold them."
+        ),
     ] = False,
     positives: Annotated[
         bool, typer.Option("--positives", help="Judge the rows' hard positives, which are to be true; files only.")

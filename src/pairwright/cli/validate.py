@@ -46,7 +46,9 @@ def validate(
     keep_undecided: Annotated[
         bool, typer.Option("--keep-undecided", help="With --by llm: keep rows whose two answers do not agree.")
     ] = False,
-    only_kept: Annotated[bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT.")] = False,
+    only_kept: Annotated[
+        bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT; .json and .tsv never hold them.")
+    ] = False,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,

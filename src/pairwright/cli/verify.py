@@ -38,16 +38,22 @@ def verify(
       pairwright verify birds.json --images photos
       pairwright verify s3://datasets/birds
     """
+    from pairwright.datasets.manifest import CONFIG
     from pairwright.datasets.mirror import local_copy
+    from pairwright.datasets.places import place_of
     from pairwright.datasets.verify import shards_for
     from pairwright.datasets.verify import verify as problems_of
 
     path = Path(local_copy(str(path)))
+    place = place_of(path)
+    if place.kind != "unfinished build":  # of which the one problem tells all
+        note(f"{path}: {place.description}.")
     problems = problems_of(path, images)
-    if problems and (path / "build.yaml").is_file():
-        note("To mend a build: delete the files that are named, and run `pairwright build` again.")
+    if problems and place.kind == "build" and (path / CONFIG).is_file():
+        note(f"To repair it, delete the files that are named and run `pairwright build {path / CONFIG} --out {path}`.")
     if readers and (few := shards_for(path, readers)):
         problems.append(few)
-    emit({"ok": not problems, "problems": problems}, problems or [f"{path}: all is well."], as_json=as_json)
+    result = {"ok": not problems, "problems": problems, "kind": place.kind}
+    emit(result, problems or [f"{path}: all is well."], as_json=as_json)
     if problems:
         raise typer.Exit(1)

@@ -1,0 +1,103 @@
+"""What a path is, for `verify`: a finished build, an unfinished one, shards, a LLaVA file, or something else.
+
+A finished build has a manifest, which names every file. Shards are checked without one, by what lies beside and in them.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.manifest import how_far, is_build, read_manifest
+from pairwright.datasets.readers.formats import ABOUT, NOT_PAIRS, guess_format
+from pairwright.datasets.shards import find_shards
+from pairwright.datasets.version_switch import NEXT
+
+Kind = Literal["build", "unfinished build", "shards", "llava"]
+
+_CHECKED = "`verify` checks a build directory, a folder of shards, a .tar, or LLaVA's .json."
+_INDEX = "index.json"
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a path is.
+
+    Attributes:
+        kind: of it.
+        description: the same in a few words, with its size.
+    """
+
+    kind: Kind
+    description: str
+
+
+def place_of(path: Path) -> Place:
+    """Return what ``path`` is.
+
+    Raises:
+        InputError: it is nothing that `verify` checks; the message says what it is instead.
+    """
+    if path.is_dir() and is_build(path):
+        try:
+            manifest = read_manifest(path)
+        except StorageError:
+            return Place("unfinished build", "an unfinished build")
+        if manifest:
+            return Place("build", _build(path, manifest))
+    if path.is_file() and path.suffix.lower() != ".tar":
+        return _file(path)
+    folder = path / "shards" if (path / "shards").is_dir() else path
+    if path.is_dir() and not any(folder.glob("*.tar")):
+        raise _no_shards(path)
+    if not path.exists() and "{" not in path.name:
+        raise InputError("no such file or folder", where=str(path), mend="Check the path.")
+    tars = find_shards(folder, whole=False)
+    words = "1 shard" if len(tars) == 1 else f"{len(tars):,} shards"
+    if path.is_dir() and is_build(path.parent):
+        return Place("shards", f"{words} of the build {path.parent}, of which all files are checked there")
+    return Place("shards", f"{words} without the manifest of a build")
+
+
+def _build(path: Path, manifest: dict[str, Any]) -> str:
+    version = manifest.get("build")
+    number = f"version {version['number']} of " if isinstance(version, dict) and "number" in version else ""
+    words = f"{number}the build {manifest.get('name', path.name)}"
+    files = manifest.get("files")
+    if isinstance(files, dict):
+        words += f", {len(files):,} files"
+    if (path / NEXT).is_dir():
+        far = how_far(path / NEXT)
+        words += f"; a newer version is unfinished (made so far: {far or 'nothing'})"
+    return words
+
+
+def _file(path: Path) -> Place:
+    try:
+        format_ = guess_format(path)
+    except InputError:
+        if path.suffix.lower() == ".json":  # it may be a torn LLaVA file: the error says what is wrong in it
+            raise
+        raise InputError("a file of another kind", where=str(path), mend=_CHECKED) from None
+    if format_ == "llava" or (format_ == "json" and path.suffix.lower() == ".json"):
+        return Place("llava", "a file of LLaVA conversations")
+    what = f"{NOT_PAIRS.get(format_) or ABOUT[format_]}; no dataset"
+    raise InputError(what, where=str(path), mend=_CHECKED)
+
+
+def _no_shards(folder: Path) -> InputError:
+    names = [path.name for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    if not names:
+        return InputError("an empty folder", where=str(folder), mend=_CHECKED)
+    if is_build(folder.parent):
+        return InputError(
+            "a folder inside a build", where=str(folder), mend=f"Check all: pairwright verify {folder.parent}"
+        )
+    if _INDEX in names:
+        return InputError("an index, no dataset", where=str(folder), mend=f"Check it: pairwright index check {folder}")
+    kinds = Counter(
+        Path(name).suffix.lower() or ("folders" if (folder / name).is_dir() else "others") for name in names
+    )
+    held = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(3))
+    return InputError(f"no build, and no .tar in it ({held})", where=str(folder), mend=_CHECKED)
