@@ -29,7 +29,16 @@ from typing import Self
 
 from pairwright.generators.llm.address import read_address
 from pairwright.generators.llm.cache_claims import Claims
-from pairwright.generators.llm.cache_file import SELECT, Row, open_file, reply_of, storage_error, translated
+from pairwright.generators.llm.cache_file import (
+    SELECT,
+    Row,
+    add_refused,
+    open_file,
+    refused,
+    reply_of,
+    storage_error,
+    translated,
+)
 from pairwright.generators.llm.cache_known import Known
 from pairwright.generators.llm.cache_log import open_whole
 from pairwright.generators.llm.cache_writer import Writer
@@ -140,6 +149,24 @@ class Cache:
     def unclaim(self, key: str) -> None:
         """Say that there will be no answer to a claimed key."""
         self._claims.drop(bytes.fromhex(key))
+
+    def refused(self, endpoint: str) -> list[tuple[str, str]]:
+        """Return pairs of a model at an endpoint and the part of requests that it refuses (`adapting`).
+
+        Raises:
+            StorageError: when the file cannot be read.
+        """
+        with translated(self.path):
+            return refused(self._reader, endpoint)
+
+    def refuse(self, endpoint: str, model: str, name: str) -> None:
+        """Keep that a model at an endpoint refuses a part of requests, for later runs.
+
+        Raises:
+            StorageError: when the file cannot be written.
+        """
+        with translated(self.path):
+            add_refused(self._reader, endpoint, model, name)
 
     def flush(self) -> None:
         """Write what is pending, now.

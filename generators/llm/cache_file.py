@@ -60,6 +60,42 @@ CREATE TABLE answers (
 """
 
 
+# Made when the first refusal is kept: older files have none.
+_REFUSED = """
+CREATE TABLE IF NOT EXISTS refused (
+    endpoint TEXT NOT NULL,
+    model TEXT NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (endpoint, model, name)
+) WITHOUT ROWID
+"""
+
+
+def refused(connection: sqlite3.Connection, endpoint: str) -> list[tuple[str, str]]:
+    """Return pairs of a model at an endpoint and the part of requests that it refuses (`adapting`), in order."""
+    if not _has_refused(connection):
+        return []
+    return connection.execute("SELECT model, name FROM refused WHERE endpoint = ? ORDER BY 1, 2", (endpoint,)).fetchall()
+
+
+def add_refused(connection: sqlite3.Connection, endpoint: str, model: str, name: str) -> None:
+    """Keep that a model at an endpoint refuses a part of requests."""
+    with transaction(connection):
+        connection.execute(_REFUSED)
+        connection.execute("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", (endpoint, model, name))
+
+
+def drop_refused(connection: sqlite3.Connection, model: str) -> None:
+    """Forget what a model refuses, at any endpoint."""
+    if _has_refused(connection):
+        with transaction(connection):
+            connection.execute("DELETE FROM refused WHERE model = ?", (model,))
+
+
+def _has_refused(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'refused'").fetchone() is not None
+
+
 def reply_of(row: Row) -> Reply:
     """Return the answer that a row of the table holds."""
     key, _, _, model, _, finish_reason, refusal, prompt, completion, cached, text, raw = row
