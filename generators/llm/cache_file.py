@@ -1,7 +1,7 @@
 """The cache's file: opening it, its one table, and what goes wrong with files said in one line.
 
 A row is what was answered, never what was asked: the key alone stands for the request, so that no prompt, no address
-beyond scheme, host and port, and nothing that authorises is in the file.
+beyond scheme, host, port and path, and nothing that authorises is in the file.
 
 SQLite in WAL mode (https://www.sqlite.org/wal.html): readers never wait, writers of several processes take turns.
 WAL needs memory that the processes share, so the file has to lie on a disk of this machine.
