@@ -90,6 +90,11 @@ WORDS: Mapping[str, Word] = {
     "bad_certificate": Word(
         "fatal", "the server's certificate is not trusted", "Point SSL_CERT_FILE at the authority's certificates."
     ),
+    "no_server": Word(
+        "fatal",
+        "no server answers at the base URL",
+        "Start the server first, or correct --base-url or OPENAI_BASE_URL.",
+    ),
     "server_down": Word(
         "fatal", "the server stayed away", "Start it, then run again: answers are kept and not asked for twice."
     ),
