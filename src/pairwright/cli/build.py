@@ -7,7 +7,8 @@ import typer
 
 from pairwright.cli.asking import cancelled_lines
 from pairwright.cli.console import columns, emit, note
-from pairwright.cli.generated import limit_lines
+from pairwright.cli.exit_codes import end_below
+from pairwright.cli.generated import limit_lines, nothing_kept_in_build
 from pairwright.cli.plan import plan
 from pairwright.cli.progress import StageBars, shows_progress
 from pairwright.cli.reading import JsonOption
@@ -109,8 +110,10 @@ def build(
     if only:
         told = {"out": str(folder), "stages": _stages(manifest)}
         emit(told, ["", f"Made {only} in {folder}. Without --only the build goes on from there."], as_json=as_json)
-        return
-    emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
+    else:
+        emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
+    if below := nothing_kept_in_build(manifest["stages"]):
+        end_below(*below)
 
 
 def _cancel(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:
@@ -221,6 +224,5 @@ def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
         *_limit_lines(manifest),
         *_refine_lines(manifest),
         *_asked_lines(folder, manifest),
-        "",
-        f"Look at a sample:  pairwright inspect {folder}",
+        *([] if nothing_kept_in_build(manifest["stages"]) else ["", f"Look at a sample:  pairwright inspect {folder}"]),
     ]
