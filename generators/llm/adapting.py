@@ -84,7 +84,9 @@ class Refusals:
             return
         self._by_model[model] = known | {name}
         other = RENAMED.get(name)
-        instead = _INSTEAD.get(name) or (f"{other} is sent instead" if other and other not in known else "it is left out")
+        instead = _INSTEAD.get(name) or (
+            f"{other} is sent instead" if other and other not in known else "it is left out"
+        )
         self._say(f"{model} refuses {name}: {instead} from now on{f' ({detail})' if detail else ''}")
         self._keep(model, name)
 

@@ -163,7 +163,7 @@ def _value(reply: Reply, shape: Shape) -> ReadShape:
         return _only_reasoning(reasoning_of(reply.raw), shape, cut=cut)
     read = _shaped(text, shape, cut=cut)
     if read.trouble is not None and read.trouble.word == "truncated":
-        read = replace(read, trouble=replace(read.trouble, detail=_share(reasoning_of(reply.raw))))
+        read = replace(read, trouble=replace(read.trouble, detail=reasoning_of(reply.raw).share))
     if read.trouble is not None and read.trouble.word == "truncated" and reply.finish_reason == "stop":
         read = replace(read, trouble=replace(read.trouble, word="malformed"))  # the model was done: it is broken
     forgiven = [word for word, is_so in (("thinking", thinking), ("control", control)) if is_so]
@@ -175,15 +175,8 @@ def _only_reasoning(reasoning: Reasoning, shape: Shape, *, cut: bool) -> ReadSha
     if not isinstance(shape, TextShape) and (value := _strict(reasoning.text.strip(), shape)) is not None:
         return ReadShape(value, None, ("reasoning",))
     if reasoning.text or reasoning.tokens:
-        return ReadShape(None, Trouble("only_thought", detail=_share(reasoning)))
+        return ReadShape(None, Trouble("only_thought", detail=reasoning.share))
     return ReadShape(None, Trouble("truncated" if cut else "empty_answer"))
-
-
-def _share(reasoning: Reasoning) -> str:
-    """Return which part of an answer's tokens was reasoning; empty where the server does not count it."""
-    if not reasoning.tokens:
-        return ""
-    return f"{reasoning.tokens:,} of {reasoning.completion_tokens:,} completion tokens were reasoning"
 
 
 def _strict(text: str, shape: type[BaseModel] | ListShape[Any]) -> Any:

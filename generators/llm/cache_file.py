@@ -75,7 +75,9 @@ def refused(connection: sqlite3.Connection, endpoint: str) -> list[tuple[str, st
     """Return pairs of a model at an endpoint and the part of requests that it refuses (`adapting`), in order."""
     if not _has_refused(connection):
         return []
-    return connection.execute("SELECT model, name FROM refused WHERE endpoint = ? ORDER BY 1, 2", (endpoint,)).fetchall()
+    return connection.execute(
+        "SELECT model, name FROM refused WHERE endpoint = ? ORDER BY 1, 2", (endpoint,)
+    ).fetchall()
 
 
 def add_refused(connection: sqlite3.Connection, endpoint: str, model: str, name: str) -> None:

@@ -155,6 +155,13 @@ class Reasoning:
     tokens: int = 0
     completion_tokens: int = 0
 
+    @property
+    def share(self) -> str:
+        """Which part of the tokens was reasoning, for a reader; empty where the server does not count it."""
+        if not self.tokens:
+            return ""
+        return f"{self.tokens:,} of {self.completion_tokens:,} completion tokens were reasoning"
+
 
 def reasoning_of(data: bytes) -> Reasoning:
     """Return what the body of an answer says of reasoning; empty where it says nothing, or is no answer."""

@@ -135,7 +135,12 @@ PROVIDER_FAULTS: Mapping[str, ProviderFault] = {
     ),
     "openrouter_no_credit": ProviderFault(
         402,
-        {"error": {"message": "Insufficient credits. Add more using https://openrouter.ai/settings/credits", "code": 402}},
+        {
+            "error": {
+                "message": "Insufficient credits. Add more using https://openrouter.ai/settings/credits",
+                "code": 402,
+            }
+        },
         "OpenRouter: no credit",
     ),
     "openrouter_unknown_model": ProviderFault(

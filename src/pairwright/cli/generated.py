@@ -57,9 +57,7 @@ def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:
         stages: of the manifest.
     """
     making = {
-        name: each
-        for name, each in stages.items()
-        if each["candidates"] and each["facts"].keys() & {"by_type", "llm"}
+        name: each for name, each in stages.items() if each["candidates"] and each["facts"].keys() & {"by_type", "llm"}
     }
     empty = {name: each for name, each in making.items() if not each["kept"]}
     if len(empty) < len(making):

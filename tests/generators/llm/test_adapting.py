@@ -32,7 +32,9 @@ OPENAI = {
 OTHERS = {
     "seed": {"error": {"message": "property 'seed' is unsupported", "type": "invalid_request_error"}},
     "stop": {"code": "Client specified an invalid argument", "error": "Argument not supported on this model: stop"},
-    "top_p": [{"error": {"code": 400, "message": 'Unknown name "topP": Cannot find field.', "status": "INVALID_ARGUMENT"}}],
+    "top_p": [
+        {"error": {"code": 400, "message": 'Unknown name "topP": Cannot find field.', "status": "INVALID_ARGUMENT"}}
+    ],
 }
 ROLE = "Unsupported value: 'messages[0].role' does not support 'system' with this model."
 
@@ -144,7 +146,10 @@ def test_a_refused_form_of_a_schema_is_remembered_like_a_parameter(tmp_path: Pat
 
 @pytest.mark.parametrize(
     "message",
-    ["max_tokens is too large: 5000. This model supports at most 4096 completion tokens", "logit_bias is not supported"],
+    [
+        "max_tokens is too large: 5000. This model supports at most 4096 completion tokens",
+        "logit_bias is not supported",
+    ],
 )
 def test_what_names_no_part_of_the_request_as_refused_ends_the_row(message: str) -> None:
     class Refusing:

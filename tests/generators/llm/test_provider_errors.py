@@ -9,7 +9,9 @@ from pairwright.generators.llm.failures import WORDS
 from pairwright.generators.llm.wire import failure_of
 
 
-def openai(message: str, code: str | None = None, param: str | None = None, type_: str = "invalid_request_error") -> Any:
+def openai(
+    message: str, code: str | None = None, param: str | None = None, type_: str = "invalid_request_error"
+) -> Any:
     """The form of OpenAI's errors, which most servers use."""
     return {"error": {"message": message, "type": type_, "param": param, "code": code}}
 
@@ -82,7 +84,11 @@ BAD_KEY = [
     ("litellm", 400, litellm("400", "Authentication Error, No connected db.", "no_db_connection")),
     ("litellm with db", 401, litellm("401", "Authentication Error, Invalid proxy server token passed.", "auth_error")),
     ("openrouter", 401, openrouter(401, "No auth credentials found")),
-    ("deepseek", 401, openai("Authentication Fails (no such user)", "invalid_request_error", type_="authentication_error")),
+    (
+        "deepseek",
+        401,
+        openai("Authentication Fails (no such user)", "invalid_request_error", type_="authentication_error"),
+    ),
     ("mistral", 401, {"message": "Unauthorized", "request_id": "1"}),
     ("anthropic", 401, {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key"}}),
     ("llama.cpp", 401, {"error": {"code": 401, "message": "Invalid API Key", "type": "authentication_error"}}),
@@ -101,7 +107,9 @@ NO_QUOTA = [
     (
         "gemini a day",
         429,
-        gemini(429, GEMINI_QUOTA, "RESOURCE_EXHAUSTED", *quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "9s")),
+        gemini(
+            429, GEMINI_QUOTA, "RESOURCE_EXHAUSTED", *quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "9s")
+        ),
     ),
 ]
 UNSUPPORTED_ENDPOINT = [
@@ -202,9 +210,7 @@ CONTEXT = [
     (
         "openrouter",
         400,
-        openrouter(
-            400, "Provider returned error", raw=json.dumps(openai("prompt is too long: 9 tokens > 8 maximum"))
-        ),
+        openrouter(400, "Provider returned error", raw=json.dumps(openai("prompt is too long: 9 tokens > 8 maximum"))),
     ),
 ]
 UNSUPPORTED = [
@@ -227,7 +233,11 @@ UNSUPPORTED = [
         ),
     ),
     ("openai unknown", 400, openai("Unrecognized request argument supplied: seed")),
-    ("xai", 400, {"code": "Client specified an invalid argument", "error": "Argument not supported on this model: stop"}),
+    (
+        "xai",
+        400,
+        {"code": "Client specified an invalid argument", "error": "Argument not supported on this model: stop"},
+    ),
     ("groq", 400, openai("property 'seed' is unsupported")),
     (
         "mistral",
@@ -235,7 +245,9 @@ UNSUPPORTED = [
         {
             "object": "error",
             "message": {
-                "detail": [{"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}]
+                "detail": [
+                    {"type": "extra_forbidden", "loc": ["body", "seed"], "msg": "Extra inputs are not permitted"}
+                ]
             },
             "type": "invalid_request_error",
         },
@@ -260,7 +272,11 @@ UNSUPPORTED = [
         ),
     ),
     ("vllm template", 400, vllm("System role not supported")),
-    ("llama.cpp template", 500, {"error": {"code": 500, "message": "System role not supported", "type": "server_error"}}),
+    (
+        "llama.cpp template",
+        500,
+        {"error": {"code": 500, "message": "System role not supported", "type": "server_error"}},
+    ),
     (
         "gemini gemma",
         400,
