@@ -57,7 +57,7 @@ class Refusals:
         """
         self._say = say
         self._by_model: dict[str, frozenset[str]] = {}
-        self._keep: Callable[[str, str], None] = lambda model, name: None
+        self._keep: Callable[[str, str], None] | None = None
 
     def keep_in(self, store: Store, endpoint: str) -> None:
         """Add what a store holds of a server, and keep there what is added from now on.
@@ -88,7 +88,8 @@ class Refusals:
             f"{other} is sent instead" if other and other not in known else "it is left out"
         )
         self._say(f"{model} refuses {name}: {instead} from now on{f' ({detail})' if detail else ''}")
-        self._keep(model, name)
+        if self._keep is not None:
+            self._keep(model, name)
 
 
 class AdaptedModel:

@@ -212,26 +212,26 @@ def _parts(body: Any, depth: int) -> Iterator[Mapping[str, Any]]:
     metadata = body.get("metadata")
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     for inner in (body.get("error"), body.get("detail"), raw):
-        if isinstance(inner, dict | list) and not _is_faults(inner):
+        if isinstance(inner, dict) or (isinstance(inner, list) and not _faults(inner)):
             yield from _parts(inner, depth - 1)
         elif isinstance(inner, str) and inner is raw:
             found = list(_parts(inner, depth - 1))
             yield from found or [{"message": inner}]
 
 
-def _is_faults(value: Any) -> bool:
-    """Return whether a value is FastAPI's list of what is wrong with a body."""
-    return isinstance(value, list) and bool(value) and all(isinstance(each, dict) and "msg" in each for each in value)
+def _faults(value: Any) -> list[Mapping[str, Any]]:
+    """Return FastAPI's list of what is wrong with a body, also below ``detail``; empty where a value is none."""
+    listed = value.get("detail") if isinstance(value, dict) else value
+    faults = list(_objects(listed))
+    return faults if all("msg" in each for each in faults) else []
 
 
 def _message(part: Mapping[str, Any]) -> str:
     for value in (part.get("message"), part.get("detail"), part.get("error")):
         if isinstance(value, str) and value:
             return value
-        if isinstance(value, dict) and _is_faults(value.get("detail")):
-            value = value["detail"]
-        if _is_faults(value):
-            return "; ".join(_fault(each) for each in value)
+        if faults := _faults(value):
+            return "; ".join(map(_fault, faults))
     return ""
 
 
@@ -244,8 +244,7 @@ def _fault(fault: Mapping[str, Any]) -> str:
 def _codes(part: Mapping[str, Any]) -> Iterator[str]:
     """Yield what classifies an error: its own words, those of its details, and the names of its metadata."""
     inner, metadata = part.get("innererror"), part.get("metadata")
-    message = part.get("message")
-    faults = [part.get("detail"), message.get("detail") if isinstance(message, dict) else message]
+    faults = [*_faults(part.get("detail")), *_faults(part.get("message"))]
     details = list(_objects(part.get("details")))
     violations = [each for detail in details for each in _objects(detail.get("violations"))]
     for source, names in (
@@ -253,7 +252,7 @@ def _codes(part: Mapping[str, Any]) -> Iterator[str]:
         (inner if isinstance(inner, dict) else {}, ("code",)),
         *((each, ("reason",)) for each in details),
         *((each, ("quotaId",)) for each in violations),
-        *((each, ("type",)) for listed in faults if _is_faults(listed) for each in _objects(listed)),
+        *((each, ("type",)) for each in faults),
     ):
         yield from (value for name in names if isinstance(value := source.get(name), str))
     if isinstance(metadata, dict):

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from pairwright.cli.main import app
 from pairwright.generators.llm.failures import Failure
@@ -182,7 +181,7 @@ def test_a_build_whose_model_kept_no_text_ends_in_exit_code_3_and_points_to_no_s
 def test_a_prompt_of_ones_own_that_gets_no_answer_ends_in_exit_code_3() -> None:
     Path("mine").mkdir()
     Path("mine/mine.yaml").write_text(
-        "version: 1\nabout: A test.\nuser: 'Describe: {{ caption }}'\nvalues: {caption: it}\nanswer: text\n"
+        "version: 1\nabout: A test.\nsystem: Be brief.\nuser: 'Describe: {{ caption }}'\nvalues: {caption: it}\nanswer: text\n"
     )
     with serving(faults={"content_filter": 1.0}) as server:
         command = ("prompts", "ask", "mine", "captions.csv", "--prompts", "mine", "--model", "m", "--out", "a.jsonl")

@@ -16,7 +16,7 @@ _TYPES = {
 class Problem(Exception):  # noqa: N818 - not a fault of ours: it becomes an answer
     """Raised where a request is refused; it becomes the answer."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords, which are parts of one body
         self,
         status: int,
         message: str,

@@ -8,9 +8,9 @@ import typer
 
 from pairwright.cli.asking import Asked, Watching, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import emit, note
-from pairwright.cli.exit_codes import end_below
 from pairwright.cli.evaluate_models import DeviceOption, HtmlOption, ImagesOption
 from pairwright.cli.evaluated import need_torch, show, told_once
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError

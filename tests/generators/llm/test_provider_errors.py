@@ -36,7 +36,7 @@ def quota(quota_id: str, delay: str) -> tuple[Any, Any]:
 
 
 def vllm(message: str, code: int = 400, type_: str = "BadRequestError") -> Any:
-    """vLLM's errors before version 0.10."""
+    """Errors of vLLM before version 0.10."""
     return {"object": "error", "message": message, "type": type_, "param": None, "code": code}
 
 
