@@ -138,7 +138,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "|model_not_supported",
         message=r"\bmodels?\b.{0,120}?(not exist|not found|no such|unknown|not available|decommissioned|inaccessible)"
         r"|\bno (such )?model\b|\b(invalid|unknown) model\b|not a valid model|unable to access model|^model: "
-        r"|no endpoints found for|no allowed providers",
+        r"|no endpoints found for|no allowed providers|server is pinned to",
         param="model",
         statuses=_MODEL,
     ),
