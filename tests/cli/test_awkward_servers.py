@@ -183,7 +183,7 @@ def test_what_a_server_says_in_place_of_an_answer_ends_in_rows_with_its_reason(w
     assert {row["reason"] for row in rejected} <= ({reason, "no_edit"} if reason else {row["reason"] for row in failed})
     assert f"{ROWS} of {ROWS} rows failed: {ROWS} {failed[0]['reason']}" in said
     assert told in said
-    assert re.search(r"No (text|rationale) was kept of 4 (captions|rows)|No text was kept: all 4 captions failed", said)
+    assert re.search(r"No (text|rationale) was kept of 4 (captions|rows)", said)
     assert again["llm"]["requests"] == 0
     assert again["llm"]["in_all"]["answers"] == server.answered
 

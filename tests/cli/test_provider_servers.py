@@ -165,7 +165,7 @@ def test_rules_that_keep_nothing_end_in_exit_code_3_with_the_reason(verb: str) -
     Path("one.csv").write_text("caption\nHello.\n")
     result = CliRunner().invoke(app, ["generate", verb, "one.csv", "--out", "out.jsonl"])
     assert result.exit_code == 3
-    assert "No text was kept of 1 caption: every candidate was rejected (no_edit " in told(result)
+    assert "No text was kept of 1 caption. Reasons by candidate: no_edit " in told(result)
 
 
 def test_a_build_whose_model_kept_no_text_ends_in_exit_code_3_and_points_to_no_sample() -> None:
@@ -181,7 +181,7 @@ def test_a_build_whose_model_kept_no_text_ends_in_exit_code_3_and_points_to_no_s
 def test_a_prompt_of_ones_own_that_gets_no_answer_ends_in_exit_code_3() -> None:
     Path("mine").mkdir()
     Path("mine/mine.yaml").write_text(
-        "version: 1\nabout: A test.\nsystem: Be brief.\nuser: 'Describe: {{ caption }}'\nvalues: {caption: it}\nanswer: text\n"
+        "version: 1\nabout: A test.\nsystem: Be brief.\nuser: 'Describe: {{ caption }}'\nvalues: {caption: it}\nanswer: text\ntypical: A dog.\n"
     )
     with serving(faults={"content_filter": 1.0}) as server:
         command = ("prompts", "ask", "mine", "captions.csv", "--prompts", "mine", "--model", "m", "--out", "a.jsonl")

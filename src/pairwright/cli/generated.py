@@ -40,14 +40,14 @@ def nothing_kept(result: Mapping[str, Any]) -> str:
     types = result["types"].values()
     if any(counts["kept"] for counts in types):
         return ""
-    captions, failed = counted(result["captions"], "caption"), result.get("failed", {"rows": 0})
+    told = f"No text was kept of {counted(result['captions'], 'caption')}"
+    failed = result.get("failed", {"rows": 0})
     if failed["rows"] and failed["rows"] >= result["captions"]:
-        return f"No text was kept: all {captions} failed ({_reasons(failed['reasons'])})."
+        return f"{told}. Reasons by row: {_reasons(failed['reasons'])}."
     rejected: Counter[str] = Counter()
     for counts in types:
         rejected.update(counts["rejected"])
-    why = f"every candidate was rejected ({_reasons(rejected)})" if rejected else "they give no candidate"
-    return f"No text was kept of {captions}: {why}."
+    return f"{told}. Reasons by candidate: {_reasons(rejected) or 'there was no candidate'}."
 
 
 def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:
