@@ -338,7 +338,7 @@ class LLMSection(Section):
         description="its name at the server (Azure: the deployment's); local:FOLDER: a model on this machine",
     )
     base_url: str = Field("", description="of an OpenAI-compatible server; empty: OPENAI_BASE_URL, else OpenAI")
-    endpoint: str = Field("", description="your name for the server in the cache's keys; empty: scheme, host and port")
+    endpoint: str = Field("", description="name for the server in cache keys; empty: scheme, host, port and path")
     transport: Literal["auto", "direct", "sdk"] = Field("auto", description="auto: the SDK for Azure, else direct")
     structured: Literal["auto", "json_schema", "tool", "json"] = Field(
         "auto", description="how JSON is asked for: by schema, tool call or in words; auto: what the server can"
