@@ -92,7 +92,7 @@ SIGNATURES: tuple[Signature, ...] = (
         codes="insufficient_(quota|balance|credits|funds)|billing_hard_limit_reached|billing_not_active|quota_exceeded"
         "|budget_exceeded|[A-Za-z]*PerDay[A-Za-z-]*",
         message=r"balance is too low|insufficient (account )?(credit|balance|fund|quota)|budget has been exceeded"
-        r"|exceeded\w*budget|budgetexceeded|over budget|(spend|spending|credit|key) limit (was |has been )?(exceeded|reached)"
+        r"|exceeded[\w ]*budget|budgetexceeded|(over|crossed) budget|(spend|spending|credit|key) limit (was |has been )?(exceeded|reached)"
         r"|exceeded your (monthly|current) (included )?(credits|spend)|requires more credits|out of credits"
         r"|credits (are|have been) (depleted|exhausted)|requires billing",
     ),

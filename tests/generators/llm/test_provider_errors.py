@@ -102,6 +102,13 @@ NO_QUOTA = [
     ("openrouter key", 403, openrouter(403, "Key limit exceeded (total limit).")),
     ("litellm", 400, litellm("400", "Budget has been exceeded! Current cost: 0.2, Max budget: 0.1", "budget_exceeded")),
     ("litellm 429", 429, litellm("429", "Budget has been exceeded! Current cost: 0.2, Max budget: 0.1")),
+    (
+        "litellm provider",
+        429,
+        litellm(
+            "429", "No deployments available - crossed budget: Exceeded budget for provider openai: 0.008 >= 1e-07"
+        ),
+    ),
     ("litellm old", 400, {"detail": "ExceededBudget: User default_user has exceeded their budget."}),
     ("huggingface", 402, {"error": "You have exceeded your monthly included credits for Inference Providers."}),
     (
