@@ -21,7 +21,7 @@ from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Message, Model, Reply, Request
 from pairwright.generators.llm.provider_errors import SYSTEM_ROLE
 
-SYSTEM = "system role"
+SYSTEM = "system"  # the role
 SCHEMA, TOOLS = "response_format", "tools"  # refused forms of a schema: `schema_forms` goes on with the next
 RENAMED: Mapping[str, str] = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
@@ -87,7 +87,8 @@ class Refusals:
         instead = _INSTEAD.get(name) or (
             f"{other} is sent instead" if other and other not in known else "it is left out"
         )
-        self._say(f"{model} refuses {name}: {instead} from now on{f' ({detail})' if detail else ''}")
+        part = "the system role" if name == SYSTEM else name
+        self._say(f"{model} refuses {part}: {instead} from now on{f' ({detail})' if detail else ''}")
         if self._keep is not None:
             self._keep(model, name)
 
