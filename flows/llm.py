@@ -4,7 +4,7 @@ A model on this machine (``local:NAME``) stands where else the client does: it i
 lies, nothing is retried or paced, its tokens cost nothing, and JSON is asked for in words.
 
 From the outside in: the user's parameters and a forced form of schemas (they change what is asked, so the cache sees
-them), the cache, the budget, the form that the server takes, and the client or the Batch API.
+them), the cache, the budget, the form that the server takes, what the model refuses, and the client or the Batch API.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from pairwright.flows.context import Context
 from pairwright.flows.receipts import hash_of
 from pairwright.flows.sections import LLMSection
 from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.llm.adapting import AdaptedModel, Refusals
 from pairwright.generators.llm.anew import Anew
 from pairwright.generators.llm.batch import cancel_batches, in_batches, ledger_beside
 from pairwright.generators.llm.budget import Bill, Budget
@@ -131,8 +132,12 @@ class Asking:
         """
         self.check()
         section, prices = self.section, self.prices()
-        # A local model takes the words of a schema by itself.
-        inside: list[Wrap] = [FormedModel] if section.structured == "auto" and self.local is None else []
+        refusals = Refusals(say) if self.local is None else None
+        inside: list[Wrap] = []
+        if refusals is not None:  # a local model takes all parameters, and the words of a schema by itself
+            inside.append(partial(AdaptedModel, refusals=refusals))
+            if section.structured == "auto":
+                inside.append(partial(FormedModel, refusals=refusals))
         inside.append(
             lambda model: Budget(
                 model,
@@ -148,6 +153,7 @@ class Asking:
             cache=self.cache,
             outside=self._outside(),
             inside=inside,
+            refusals=refusals,
             opened=self._opened(say),
             in_flight=BATCHED if section.batch else 0,
             cost=lambda: self.bill.cost,

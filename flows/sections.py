@@ -345,7 +345,7 @@ class LLMSection(Section):
         description="its name at the server (Azure: the deployment's); local:FOLDER: a model on this machine",
     )
     base_url: str = Field("", description="of an OpenAI-compatible server; empty: OPENAI_BASE_URL, else OpenAI")
-    endpoint: str = Field("", description="your name for the server in the cache's keys; empty: scheme, host and port")
+    endpoint: str = Field("", description="name for the server in cache keys; empty: scheme, host, port and path")
     transport: Literal["auto", "direct", "sdk"] = Field("auto", description="auto: the SDK for Azure, else direct")
     structured: Literal["auto", "json_schema", "tool", "json"] = Field(
         "auto", description="how JSON is asked for: by schema, tool call or in words; auto: what the server can"
@@ -355,7 +355,9 @@ class LLMSection(Section):
     tokens_per_minute: int = Field(0, ge=0, description="at most; 0: no ceiling")
     timeout: float = Field(120.0, gt=0, description="seconds until an answer has to be whole")
     max_retries: int = Field(6, ge=0, description="further tries of a request after a fault that may pass")
-    patience: float = Field(300.0, gt=0, description="seconds to wait for a server that is away or refuses all")
+    patience: float = Field(
+        300.0, gt=0, description="seconds to wait for a server that has answered before and is away, or refuses all"
+    )
     max_cost: float | None = Field(None, gt=0, description="USD at which the run stops; what is done is kept")
     max_requests: int | None = Field(None, ge=1, description="requests at which the run stops; what is done is kept")
     prices: str = Field("", description="YAML file of prices that add to ours or replace them")

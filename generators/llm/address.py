@@ -31,6 +31,8 @@ class Address:
     Attributes:
         base: the URL that ``/chat/completions`` is put behind; no user, password, query or closing slash.
         origin: scheme, host and port (always written), lower case.
+        server: what stands for the server in keys of the cache: the origin, and the path where it is not the usual one
+            (``/v1``, Azure's ``/openai``), so that deployments behind one gateway are told apart.
         azure: whether the paths are Azure's, which name the deployment and want an ``api-version``.
         query: parameters that every request carries; hidden.
         user: user and password as the URL had them, decoded, ``user:password``; hidden, empty where there are none.
@@ -38,6 +40,7 @@ class Address:
 
     base: str
     origin: str
+    server: str
     azure: bool = False
     query: Mapping[str, str] = field(default_factory=dict, repr=False)
     user: str = field(default="", repr=False)
@@ -85,13 +88,24 @@ def read_address(url: str, *, api_version: str = "") -> Address:
         path = path if "/openai" in path else path + "/openai"
     else:
         path = path or "/v1"
+    origin = f"{scheme}://{shown}:{port or _PORTS[scheme]}"
     return Address(
         base=f"{scheme}://{shown}{f':{port}' if port else ''}{path}",
-        origin=f"{scheme}://{shown}:{port or _PORTS[scheme]}",
+        origin=origin,
+        server=origin if path == ("/openai" if azure else "/v1") else origin + (path or _ENDPOINT),
         azure=azure,
         query=query,
         user=_user(parts.netloc),
     )
+
+
+def server_id(endpoint: str) -> str:
+    """Return what stands for a server in keys of the cache, of its address or of the user's name for it.
+
+    Raises:
+        UsageError: when it looks like an address and is none.
+    """
+    return read_address(endpoint).server if "://" in endpoint else endpoint
 
 
 def _user(netloc: str) -> str:

@@ -24,7 +24,7 @@ from pairwright.generators.llm.shaped import ReadShape, read_shape, read_strict
 from pairwright.generators.llm.talks import Outcome, Talk
 from pairwright.generators.llm.texts import TextShape, read_text
 from pairwright.generators.llm.troubles import Trouble
-from pairwright.generators.llm.wire import only_thought
+from pairwright.generators.llm.wire import Reasoning, reasoning_of
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -153,22 +153,37 @@ def _value(reply: Reply, shape: Shape) -> ReadShape:
     if reply.finish_reason == "content_filter":
         return ReadShape(None, Trouble("filtered"))
     if not isinstance(shape, TextShape):
-        whole = shape.whole if isinstance(shape, ListShape) else shape
-        value = read_strict(reply.text, whole)
+        value = _strict(reply.text, shape)
         if value is not None:
-            return ReadShape(value if whole is shape else entries_of(value))
+            return ReadShape(value)
     cut = reply.finish_reason == "length"
     text, thinking = without_thoughts(reply.text)
     text, control = without_controls(text)
-    if not text.strip() and only_thought(reply.raw):
-        return ReadShape(None, Trouble("only_thought"))
     if not text.strip():
-        return ReadShape(None, Trouble("truncated" if cut else "empty_answer"))
+        return _only_reasoning(reasoning_of(reply.raw), shape, cut=cut)
     read = _shaped(text, shape, cut=cut)
+    if read.trouble is not None and read.trouble.word == "truncated":
+        read = replace(read, trouble=replace(read.trouble, detail=reasoning_of(reply.raw).share))
     if read.trouble is not None and read.trouble.word == "truncated" and reply.finish_reason == "stop":
         read = replace(read, trouble=replace(read.trouble, word="malformed"))  # the model was done: it is broken
     forgiven = [word for word, is_so in (("thinking", thinking), ("control", control)) if is_so]
     return replace(read, forgiven=(*forgiven, *read.forgiven)) if forgiven else read
+
+
+def _only_reasoning(reasoning: Reasoning, shape: Shape, *, cut: bool) -> ReadShape:
+    """Read an answer without content: JSON that the server took for reasoning (vLLM's parsers do), or none."""
+    if not isinstance(shape, TextShape) and (value := _strict(reasoning.text.strip(), shape)) is not None:
+        return ReadShape(value, None, ("reasoning",))
+    if reasoning.text or reasoning.tokens:
+        return ReadShape(None, Trouble("only_thought", detail=reasoning.share))
+    return ReadShape(None, Trouble("truncated" if cut else "empty_answer"))
+
+
+def _strict(text: str, shape: type[BaseModel] | ListShape[Any]) -> Any:
+    """Return the value of a text that is nothing but the JSON asked for; None for any other."""
+    whole = shape.whole if isinstance(shape, ListShape) else shape
+    value = read_strict(text, whole)
+    return value if value is None or whole is shape else entries_of(value)
 
 
 def _shaped(text: str, shape: Shape, *, cut: bool) -> ReadShape:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pairwright.generators.llm.failures import Failure
+from pairwright.generators.llm.retrying import NEVER_S, UNREACHED
 
 FIRST_S, LONGEST_S = 1.0, 60.0
 NOTICED_S = 5.0  # of waiting, before it is worth a word
@@ -13,39 +14,49 @@ Pause = Callable[[float], Awaitable[None]]
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Patience:
     """How long a server that is away, or refuses, is waited for.
 
     Attributes:
-        seconds: in all, for one call.
+        seconds: in all, for one call, once the server has answered anything; else `retrying.NEVER_S`.
         pause: waits.
         say: told once that the server is waited for.
+        heard: whether the server has answered anything, be it an error.
     """
 
     seconds: float
     pause: Pause
     say: Callable[[str], None]
+    heard: bool = False
 
     async def steadily(self, call: Callable[[], Awaitable[_T]]) -> _T:
         """Make a call until it succeeds.
 
         Raises:
-            Failure: what will not pass; ``server_down`` when patience is at its end.
+            Failure: what will not pass; ``server_down`` or ``no_server`` when patience is at its end.
         """
         waited, wait, told = 0.0, FIRST_S, False
         while True:
             try:
-                return await call()
+                result = await call()
             except Failure as failure:
                 met = failure
+            else:
+                self.heard = True
+                return result
+            self.heard |= met.word not in UNREACHED
             if not met.transient:
                 raise met
-            if waited >= self.seconds:
+            most = self.seconds if self.heard else min(NEVER_S, self.seconds)
+            if waited >= most and not self.heard:
+                raise Failure("no_server", f"nothing was reached in {waited:.0f} s; last: {met.detail or met.word}")
+            if waited >= most:
                 raise Failure("server_down", f"no use for {waited:.0f} s; last: {met.word}, {met.detail}")
             if waited >= NOTICED_S and not told:
                 told = True
                 self.say(f"the server does not serve batches now ({met.word}, {met.detail}); waiting for it")
             wait = met.retry_after if met.retry_after is not None else wait
+            wait = wait if self.heard else min(wait, most - waited)
             await self.pause(max(0.05, wait))
             waited, wait = waited + max(0.05, wait), min(2 * max(wait, FIRST_S), LONGEST_S)

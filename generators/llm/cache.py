@@ -27,9 +27,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from pairwright.generators.llm.address import read_address
+from pairwright.generators.llm.address import server_id
 from pairwright.generators.llm.cache_claims import Claims
-from pairwright.generators.llm.cache_file import SELECT, Row, open_file, reply_of, storage_error, translated
+from pairwright.generators.llm.cache_file import (
+    SELECT,
+    Row,
+    add_refused,
+    open_file,
+    refused,
+    reply_of,
+    storage_error,
+    translated,
+)
 from pairwright.generators.llm.cache_known import Known
 from pairwright.generators.llm.cache_log import open_whole
 from pairwright.generators.llm.cache_writer import Writer
@@ -108,7 +117,7 @@ class Cache:
             key: of the request.
             reply: the answer, with its ``raw`` body.
             asked: the model as the request names it.
-            endpoint: scheme, host and port of the server, or the user's name for it.
+            endpoint: what stands for the server (`address.server_id`).
 
         Returns:
             The answer as it is kept: with its key, half characters (lone surrogates) replaced, token counts up to 2**53.
@@ -140,6 +149,24 @@ class Cache:
     def unclaim(self, key: str) -> None:
         """Say that there will be no answer to a claimed key."""
         self._claims.drop(bytes.fromhex(key))
+
+    def refused(self, endpoint: str) -> list[tuple[str, str]]:
+        """Return pairs of a model at an endpoint and the part of requests that it refuses (`adapting`).
+
+        Raises:
+            StorageError: when the file cannot be read.
+        """
+        with translated(self.path):
+            return refused(self._reader, endpoint)
+
+    def refuse(self, endpoint: str, model: str, name: str) -> None:
+        """Keep that a model at an endpoint refuses a part of requests, for later runs.
+
+        Raises:
+            StorageError: when the file cannot be written.
+        """
+        with translated(self.path):
+            add_refused(self._reader, endpoint, model, name)
 
     def flush(self) -> None:
         """Write what is pending, now.
@@ -173,7 +200,7 @@ class CachedModel:
     Args:
         model: answers what the cache does not hold.
         cache: read first, then filled.
-        endpoint: the server's address, of which scheme, host and port count, or the user's name for it.
+        endpoint: the server's address, of which scheme, host, port and path count, or the user's name for it.
         secrets: keys and passwords; they are taken out of answers before they are kept, in case a server echoes them.
 
     Raises:
@@ -182,7 +209,7 @@ class CachedModel:
 
     def __init__(self, model: Model, cache: Cache, endpoint: str, *, secrets: Sequence[str] = ()) -> None:
         self._model, self._cache = model, cache
-        self._endpoint = read_address(endpoint).origin if "://" in endpoint else endpoint
+        self._endpoint = server_id(endpoint)
         self._secrets = [secret for secret in secrets if len(secret) >= SECRET_LENGTH]
         self._asking: dict[str, asyncio.Future[Reply]] = {}
         self._elsewhere = 0  # rows that wait for what another process is getting

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pairwright.generators.llm.cache_file import BYTES, transaction, translated
+from pairwright.generators.llm.cache_file import BYTES, drop_refused, transaction, translated
 from pairwright.generators.llm.cache_log import open_whole
 
 _STEP = 1000  # answers dropped, or pages given back, at once
@@ -23,7 +23,7 @@ class ModelShare:
     """What one model at one endpoint has answered.
 
     Attributes:
-        endpoint: scheme, host and port, or the user's name for it.
+        endpoint: what stands for the server (`address.server_id`).
         model: as it was asked for.
         answers: how many.
         prompt_tokens: that the answers cost, as the server counted; estimated where it does not.
@@ -111,6 +111,8 @@ def prune(path: Path, pruning: Pruning, *, dry_run: bool = False) -> Pruned:
         total = connection.execute("SELECT count(*) FROM answers").fetchone()[0]
         if not dry_run:
             _drop(connection)
+            if pruning.model and pruning.older_than is None:
+                drop_refused(connection, pruning.model)
         return Pruned(dropped, size, total - dropped)
 
 

@@ -1,7 +1,7 @@
 """The cache's file: opening it, its one table, and what goes wrong with files said in one line.
 
 A row is what was answered, never what was asked: the key alone stands for the request, so that no prompt, no address
-beyond scheme, host and port, and nothing that authorises is in the file.
+beyond scheme, host, port and path, and nothing that authorises is in the file.
 
 SQLite in WAL mode (https://www.sqlite.org/wal.html): readers never wait, writers of several processes take turns.
 WAL needs memory that the processes share, so the file has to lie on a disk of this machine.
@@ -58,6 +58,44 @@ CREATE TABLE answers (
     raw BLOB NOT NULL
 )
 """
+
+
+# Made when the first refusal is kept: older files have none.
+_REFUSED = """
+CREATE TABLE IF NOT EXISTS refused (
+    endpoint TEXT NOT NULL,
+    model TEXT NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (endpoint, model, name)
+) WITHOUT ROWID
+"""
+
+
+def refused(connection: sqlite3.Connection, endpoint: str) -> list[tuple[str, str]]:
+    """Return pairs of a model at an endpoint and the part of requests that it refuses (`adapting`), in order."""
+    if not _has_refused(connection):
+        return []
+    return connection.execute(
+        "SELECT model, name FROM refused WHERE endpoint = ? ORDER BY 1, 2", (endpoint,)
+    ).fetchall()
+
+
+def add_refused(connection: sqlite3.Connection, endpoint: str, model: str, name: str) -> None:
+    """Keep that a model at an endpoint refuses a part of requests."""
+    with transaction(connection):
+        connection.execute(_REFUSED)
+        connection.execute("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", (endpoint, model, name))
+
+
+def drop_refused(connection: sqlite3.Connection, model: str) -> None:
+    """Forget what a model refuses, at any endpoint."""
+    if _has_refused(connection):
+        with transaction(connection):
+            connection.execute("DELETE FROM refused WHERE model = ?", (model,))
+
+
+def _has_refused(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'refused'").fetchone() is not None
 
 
 def reply_of(row: Row) -> Reply:

@@ -99,7 +99,7 @@ class FailedRows:
         Args:
             done: the row.
             reason: a word, when it ended rejected; what its talk raised has words of its own.
-            detail: more, for a reader; else what the last failure of the row said.
+            detail: more, for a reader; else what the last failure of the row said, or how much of its tokens was reasoning.
         """
         self._before.pop(done.row, None)
         if done.attempt:
@@ -108,7 +108,7 @@ class FailedRows:
             reason, detail = _why(done.error)
         if reason:
             self.counts[reason] += 1
-            detail = detail or done.failure
+            detail = detail or done.failure or done.reasoning
             detail = detail if len(detail) <= MOST else detail[:MOST] + "…"
             self._tally.add(reason, detail, answered=bool(done.keys), unanswered=done.unanswered)
             line = FailedRow(done.row, reason, detail, done.attempt, done.keys, done.said, done.unanswered, self._run)

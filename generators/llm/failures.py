@@ -56,6 +56,11 @@ WORDS: Mapping[str, Word] = {
     "unsupported": Word(
         "row", "the server does not support something in the request", "Leave that parameter or the schema out."
     ),
+    "schema_failed": Word(
+        "row",
+        "the model wrote nothing that fits the schema, and the server does not pass on anything else",
+        "Show an example in the prompt, or ask for JSON in words with --structured json.",
+    ),
     "context_too_long": Word(
         "row", "the messages are longer than the model's context", "Shorten the row or the prompt, or lower max_tokens."
     ),
@@ -68,6 +73,11 @@ WORDS: Mapping[str, Word] = {
     "answer_too_large": Word("row", "the answer is larger than any that is read", "Set max_tokens."),
     "bad_key": Word("fatal", "the server does not accept the key", "Set OPENAI_API_KEY to a key of this server."),
     "forbidden": Word("fatal", "the key may not do this", "Ask for access, or use another key or model."),
+    "unsupported_endpoint": Word(
+        "fatal",
+        "the server does not offer this model for chat completions",
+        "Name a chat model with --model, or start the server with a chat template.",
+    ),
     "unknown_model": Word("fatal", "the server has no such model", "Name one with --model that the server has."),
     "wrong_url": Word(
         "fatal",
@@ -79,6 +89,11 @@ WORDS: Mapping[str, Word] = {
     ),
     "bad_certificate": Word(
         "fatal", "the server's certificate is not trusted", "Point SSL_CERT_FILE at the authority's certificates."
+    ),
+    "no_server": Word(
+        "fatal",
+        "no server answers at the base URL",
+        "Start the server first, or correct --base-url or OPENAI_BASE_URL.",
     ),
     "server_down": Word(
         "fatal", "the server stayed away", "Start it, then run again: answers are kept and not asked for twice."

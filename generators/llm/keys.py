@@ -1,8 +1,8 @@
 """The cache key of a request: everything that shapes the answer, and nothing else.
 
-In the key: the endpoint, the model, the messages in order (role, text, images by the hash of their content and the
+In the key: the server (`address.server_id`), the model, the messages in order (role, text, images by the hash of their content and the
 form in which they are sent), the parameters, the schema, and the sample number. The seed is a parameter. Not in the
-key: which row asks, the address's path and what authorises, and the parameters of `NOT_SHAPING`, which only say who
+key: which row asks, what authorises, and the parameters of `NOT_SHAPING`, which only say who
 asks and how it is billed.
 
 What counts as the same:

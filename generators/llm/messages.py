@@ -112,7 +112,7 @@ class Request:
         """Return the cache key, 32 hex digits; see `pairwright.generators.llm.keys` for what is in it.
 
         Args:
-            endpoint: scheme, host and port of the server, or the user's name for it.
+            endpoint: what stands for the server (`address.server_id`).
 
         Raises:
             Failure: ``bad_request`` when the request cannot be written as JSON.

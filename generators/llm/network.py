@@ -51,6 +51,6 @@ def _said(error: BaseException) -> str:
     """Return the system's own message; an aiohttp error's text may repeat URLs and headers, so it is not used."""
     system = getattr(error, "os_error", error)
     text = getattr(system, "strerror", None)
-    if isinstance(error, aiohttp.ClientConnectorDNSError):  # else nobody knows which name the system did not find
-        text = f"{text} ({error.host})"
+    if isinstance(error, aiohttp.ClientConnectorError):
+        text = f"{text} ({error.host}{f':{error.port}' if error.port else ''})"
     return f"{type(error).__name__}: {text}" if isinstance(text, str) else type(error).__name__

@@ -5,6 +5,8 @@
 - A refusal for now (429, 503) and a server that cannot be reached say nothing about the row. They use up no tries: they
   are waited out, as long as Retry-After says where it says anything, for `Retries.patience` seconds in all. A server that has
   answered nobody in that time is down, and the run stops; it can be taken up again, since answers are kept.
+- A server that has never answered anything, not even with an error, is waited for `NEVER_S` seconds: the address is wrong
+  or nothing runs there. (A request that a server takes and is slow to answer may still take its whole timeout.)
 - What no chat API would say (a page), as often as a row is asked and before anybody got an answer, is a wrong address.
 - A fatal failure (`Failure.fatal`) stops all at once: rows that wait end in it, and nothing more is sent.
 
@@ -23,11 +25,13 @@ from pairwright.generators.llm.messages import Model, Reply, Request
 FIRST_S, LONGEST_S = 0.5, 30.0  # waits, before jitter
 SPREAD = 0.1  # of what Retry-After says, added so that not all come back at once
 NOTICED_S = 1.0  # a server away for less is not worth a word
+NEVER_S = 10.0  # seconds that a server is waited for that has not answered anything since the start
 REFUSED_S = 10.0  # nor is one that refuses everybody for less: that is how servers slow their callers
 
 _REFUSALS = {"rate_limited", "overloaded"}
 _WAITED_OUT = {*_REFUSALS, "unreachable"}
 _NO_API = {"not_json", "wrong_shape"}
+UNREACHED = {"unreachable", "connection_lost"}  # without a sign that there is a server
 _log = logging.getLogger(__name__)
 
 
@@ -37,7 +41,7 @@ class Retries:
 
     Attributes:
         most: how often a row's own faults are met by asking again.
-        patience: seconds that refusals and an unreachable server are waited out.
+        patience: seconds that refusals and an unreachable server are waited out, once it has answered anything.
         seed: of the jitter.
     """
 
@@ -71,6 +75,7 @@ class RetryingModel:
         self._sleepers: dict[asyncio.Future[None], bool] = {}  # whether the server's return ends the sleep
         self._answered_at: float | None = None  # when the server last answered anybody; at first, when first asked
         self._answered = False
+        self._heard = False  # whether the server has answered anything, be it an error
         self._away_since: float | None = None  # when it was first away, or refused, since it last answered anybody
         self._said = False
         self._said_failing = False
@@ -96,19 +101,26 @@ class RetryingModel:
             else:
                 self._alive(loop.time())
                 return reply
+            self._heard |= met.word not in UNREACHED
             if not met.transient:
                 raise self._ended(met, loop.time())
+            if not self._heard and loop.time() - self._answered_at >= self._patience:
+                raise self._gone(met, loop.time()) or met
             refused = met.word in _WAITED_OUT
             tries, refusals = tries + (not refused), refusals + refused
             away = self._away(met, loop.time()) if refused else self._failing(met, loop.time())
-            if tries > self._retries.most or max(waited, away) > self._retries.patience:
+            if tries > self._retries.most or max(waited, away) > self._patience:
                 raise self._gone(met, loop.time()) or met
             wait = self._pause(request, tries + refusals, met)
-            if met.retry_after is not None and wait > self._retries.patience:
+            if met.retry_after is not None and wait > self._patience:
                 raise self._stop(_too_long(met, wait))
-            wait = min(wait, self._retries.patience)
+            wait = min(wait, self._patience - (0.0 if self._heard else loop.time() - self._answered_at))
             waited += wait * refused
             await self._sleep(wait, until_back=met.word == "unreachable")
+
+    @property
+    def _patience(self) -> float:
+        return self._retries.patience if self._heard else min(NEVER_S, self._retries.patience)
 
     def stop(self, failure: Failure) -> None:
         """Send nothing more: requests that wait end in ``failure``, those under way may still be answered."""
@@ -122,7 +134,7 @@ class RetryingModel:
         return backoff * (0.5 + chance)
 
     def _alive(self, now: float) -> None:
-        self._answered_at, self._answered = now, True
+        self._answered_at, self._answered, self._heard = now, True, True
         if self._said_failing:
             self._said_failing = False
             self._say("the server answers again")
@@ -144,7 +156,7 @@ class RetryingModel:
         if not self._said and away >= (REFUSED_S if refuses else NOTICED_S):
             self._said = True
             what = "the server refuses every request" if refuses else "no connection to the server"
-            self._say(f"{what} ({failure.detail}); waiting up to {self._retries.patience:.0f} s for it")
+            self._say(f"{what} ({failure.detail}); waiting up to {self._patience:.0f} s for it")
         return away
 
     def _failing(self, failure: Failure, now: float) -> float:
@@ -171,7 +183,10 @@ class RetryingModel:
         if failure.word in _NO_API and not self._answered:
             return self._stop(Failure("wrong_url", failure.detail, status=failure.status))
         silent = now - self._answered_at
-        if silent <= self._retries.patience:
+        if not self._heard and silent >= self._patience:
+            detail = f"nothing was reached in {silent:.0f} s; last: {failure.detail or failure.word}"
+            return self._stop(Failure("no_server", detail))
+        if silent <= self._patience:
             return None
         word = "kept_refusing" if failure.word in _REFUSALS else "server_down"
         return self._stop(Failure(word, f"no answer for {silent:.0f} s; last: {failure.word}, {failure.detail}"))

@@ -24,6 +24,7 @@ from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Model, Reply, Request
 from pairwright.generators.llm.met import Met
 from pairwright.generators.llm.talks import Outcome, Talk
+from pairwright.generators.llm.wire import reasoning_of
 
 T = TypeVar("T")
 
@@ -112,6 +113,7 @@ class Done(Generic[T]):
         keys: of the answers, in the cache.
         said: the beginning of the last answer, `SAID` letters at most, or of the refusal.
         failure: the last of those failures, in words of the server; empty where every request was answered.
+        reasoning: which part of the last answer's tokens was reasoning, where it has no text or was cut off.
     """
 
     row: str
@@ -123,6 +125,7 @@ class Done(Generic[T]):
     keys: tuple[str, ...] = ()
     said: str = ""
     failure: str = ""
+    reasoning: str = ""
 
 
 class MostlyFailing(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
@@ -341,6 +344,7 @@ class Run(Generic[T]):
             tuple(tally.keys),
             tally.said,
             tally.failure.detail if tally.failure is not None else "",
+            tally.reasoning,
         )
 
     async def _round(self, requests: Sequence[Request]) -> list[Outcome]:
@@ -423,6 +427,7 @@ class _Tally:
     keys: list[str] = field(default_factory=list)
     said: str = ""
     failure: Failure | None = None  # the last one
+    reasoning: str = ""
 
     def count(self, outcomes: Sequence[Outcome]) -> None:
         """Count a round.
@@ -443,6 +448,8 @@ class _Tally:
 
     def _answered(self, reply: Reply) -> None:
         self.said = (reply.text or reply.refusal)[:SAID]
+        cut = not self.said or reply.finish_reason == "length"
+        self.reasoning = reasoning_of(reply.raw).share if cut else ""
         if reply.cached and reply.key and reply.key in self.keys:
             return  # the row asked so before: it rests on one answer, which was paid once
         self.keys.append(reply.key)

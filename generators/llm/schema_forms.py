@@ -9,16 +9,22 @@ between cache and server and finds out: it begins with the first form, and where
 goes on with the next. What worked then is what later requests begin with. The cache keys such requests by their
 schema, whatever the form: an answer is the same answer then.
 
+Some servers check the output of the model and send an error where it does not fit (Groq: ``json_validate_failed``). Such
+an answer is asked for in the next form, and a schema that fails `MISSES` times more often than it succeeds begins there.
+
 A server that ignores ``response_format`` says nothing about it, so prompts do well to show the shape in any case.
 """
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
 import orjson
 
 from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.adapting import SCHEMA, TOOLS, Refusals, refused_part
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Message, Model, Reply, Request, Schema
 
@@ -35,6 +41,9 @@ _ABOUT_FORMS = re.compile(
 )
 # server_error: llama.cpp of a grammar that it cannot make.
 _PERHAPS = frozenset({"unsupported", "bad_request", "server_error"})
+MISSES = 3
+
+_REFUSED_AS: Mapping[Form, str] = {"json_schema": SCHEMA, "tool": TOOLS}
 
 
 def as_form(request: Request, form: Form) -> Request:
@@ -96,12 +105,13 @@ class FormedModel:
 
     Args:
         model: asked, as often as there are forms.
+        refusals: where the forms that a model does not support are remembered.
     """
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self._by_model: dict[str, int] = {}
+    def __init__(self, model: Model, refusals: Refusals | None = None) -> None:
+        self._model, self._refusals = model, refusals or Refusals()
         self._by_schema: dict[tuple[str, bytes], int] = {}
+        self._misses: Counter[tuple[str, bytes, Form]] = Counter()
 
     async def ask(self, request: Request) -> Reply:
         """Ask.
@@ -112,34 +122,44 @@ class FormedModel:
         """
         if request.schema is None:
             return await self._model.ask(request)
-        name, shape = request.model, (request.model, request.schema.shape)
-        begin = max(self._by_model.get(name, 0), self._by_schema.get(shape, 0))
-        refusals: list[Failure] = []
-        for at in range(begin, len(FORMS)):
+        shape = (request.model, request.schema.shape)
+        refused = self._refusals.of(request.model)
+        forms = [form for form in FORMS[self._by_schema.get(shape, 0) :] if _REFUSED_AS.get(form) not in refused]
+        failures: dict[Form, Failure] = {}
+        for form in forms:
             try:
-                reply = await self._model.ask(as_form(request, FORMS[at]))
+                reply = await self._model.ask(as_form(request, form))
             except Failure as failure:
                 if not _is_about_form(failure, request):
                     raise
-                refusals.append(failure)
+                failures[form] = failure
                 continue
-            if refusals:
-                self._remember(at, name, shape, is_general=all(each.word == "unsupported" for each in refusals))
+            self._learn(shape, form, failures)
             return reply
-        raise refusals[0]
+        raise next(iter(failures.values()))
 
-    def _remember(self, at: int, name: str, shape: tuple[str, bytes], *, is_general: bool) -> None:
-        if is_general:
-            self._by_model[name] = max(at, self._by_model.get(name, 0))
+    def _learn(self, shape: tuple[str, bytes], form: Form, failures: Mapping[Form, Failure]) -> None:
+        """Remember that a form has worked, after those that failed."""
+        words = {failure.word for failure in failures.values()}
+        first = (*shape, next(iter(failures), form))
+        if not words:
+            self._misses[first] = max(0, self._misses[first] - 1)
+        elif words == {"unsupported"}:
+            for each, failure in failures.items():
+                self._refusals.add(shape[0], _REFUSED_AS[each], failure.detail)
+        elif words == {"schema_failed"} and self._misses[first] < MISSES - 1:
+            self._misses[first] += 1
         else:
-            self._by_schema[shape] = max(at, self._by_schema.get(shape, 0))
+            self._by_schema[shape] = max(FORMS.index(form), self._by_schema.get(shape, 0))
 
 
 def _is_about_form(failure: Failure, request: Request) -> bool:
     """Return whether the form may be what the server does not take, rather than a parameter or the messages."""
+    if failure.word == "schema_failed":
+        return True
     if failure.word not in _PERHAPS:
         return False
     if _ABOUT_FORMS.search(failure.detail):
         return True
     # Servers that do not say what they do not support mean the newest thing in the request.
-    return failure.word == "unsupported" and not any(name in failure.detail for name in request.parameters)
+    return failure.word == "unsupported" and refused_part(failure, request) is None

@@ -31,6 +31,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+from pairwright.generators.llm.adapting import Refusals
 from pairwright.generators.llm.cache import Cache, CachedModel
 from pairwright.generators.llm.client import open_model
 from pairwright.generators.llm.failures import Failure
@@ -111,6 +112,7 @@ class Session:
         cache: Path,
         outside: Sequence[Wrap] = (),
         inside: Sequence[Wrap] = (),
+        refusals: Refusals | None = None,
         opened: Open | None = None,
         in_flight: int = 0,
         cost: Callable[[], float | None] = lambda: None,
@@ -125,6 +127,7 @@ class Session:
             cache: file of answers; made when missing.
             outside: wrappers around the cache, innermost first.
             inside: wrappers between client and cache, innermost first.
+            refusals: what models refuse, where a wrapper adapts to it; kept in the cache.
             opened: opens the client, in place of `open_model`; see `batch.in_batches`.
             in_flight: talks at once; 0: twice as many as requests at once and 16 more, since a row that waits to be
                 asked again holds its talk but no place in the line.
@@ -134,7 +137,7 @@ class Session:
             stop: ends a run as Ctrl-C does, once it is set; for who runs a session in another thread.
         """
         self._settings, self._path, self._cost, self._watch, self._say = settings, cache, cost, watch, say
-        self._outside, self._inside = outside, inside
+        self._outside, self._inside, self._refusals = outside, inside, refusals
         self._opened: Open = opened or (lambda settings, _: open_model(settings, say=say))
         self._in_flight = in_flight or 2 * settings.max_concurrency + 16
         self._stop = stop or threading.Event()
@@ -227,9 +230,11 @@ class Session:
 
     def _layers(self, cache: Cache) -> Model:
         model: Model = self._client
+        settings = self._settings
+        if self._refusals is not None:
+            self._refusals.keep_in(cache, settings.cache_endpoint)
         for wrap in self._inside:
             model = wrap(model)
-        settings = self._settings
         model = CachedModel(model, cache, settings.cache_endpoint, secrets=settings.secrets())
         for wrap in self._outside:
             model = wrap(model)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self, cast, get_args
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.address import OPENAI, Address, read_address
+from pairwright.generators.llm.address import OPENAI, Address, read_address, server_id
 
 Transport = Literal["auto", "direct", "sdk"]
 
@@ -36,7 +36,7 @@ class LLMSettings:
         requests_per_minute, tokens_per_minute: ceilings; 0: none.
         max_retries: how often a request is sent again after a failure that may pass.
         patience: seconds to wait for a server that is down, or that keeps refusing, before the run stops.
-        endpoint: the user's own name for the server, in place of scheme, host and port in the keys of the cache.
+        endpoint: the user's own name for the server, in place of its address in the keys of the cache.
         api_version: of Azure.
         headers: sent with each request; all of their values count as secrets.
         seed: of the jitter between retries.
@@ -111,7 +111,7 @@ class LLMSettings:
     @property
     def cache_endpoint(self) -> str:
         """What stands for the server in the keys of the cache."""
-        return self.endpoint or self.address.origin
+        return server_id(self.endpoint) if self.endpoint else self.address.server
 
     @property
     def uses_sdk(self) -> bool:

@@ -19,6 +19,7 @@ from pairwright.generators.llm.troubles import Trouble
 FORGIVEN: Mapping[str, str] = {
     "control": "byte order marks, control characters, or a chat's end marks",
     "thinking": "a thinking block before the answer",
+    "reasoning": "the answer sent as reasoning, without content",
     "fence": "a code fence around it",
     "prose": "words around it",
     "run_on": "an invented next turn behind it",

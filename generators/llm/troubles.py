@@ -31,7 +31,9 @@ WORDS: Mapping[str, TroubleWord] = {
         "the model said nothing", "Your answer was empty.", "Look at the prompt, and raise max_tokens."
     ),
     "only_thought": TroubleWord(
-        "the model thought and came to no answer", "", "Raise max_tokens, or switch the model's thinking off."
+        "the model ended in its reasoning and gave no answer",
+        "",
+        "Raise the token limit with --parameter max_tokens=N, or lower the reasoning effort.",
     ),
     "truncated": TroubleWord(
         "the answer breaks off", "Your answer was too long and broke off. Be brief.", "Raise max_tokens."

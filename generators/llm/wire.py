@@ -1,15 +1,15 @@
 """The bodies of chat completions: what is sent, and how what comes back is read. Pure; both transports use it.
 
-The API: https://platform.openai.com/docs/api-reference/chat. Other servers differ in small ways, and these are met:
-content as a list of parts, an error object under status 200, codes as numbers, no usage, errors that are told only
-by their message (vLLM, llama.cpp, Ollama).
+The API: https://platform.openai.com/docs/api-reference/chat. Other servers differ in small ways, and these are handled:
+content as a list of parts, an error object under status 200, ``finish_reason: "error"``, codes as numbers, no usage.
+`provider_errors` classifies error bodies.
 """
 
 import email.utils
 import math
-import re
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -19,16 +19,11 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images import UnusableImage
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.provider_errors import ProviderError, read_error, word_of
 
 OURS = frozenset({"model", "messages", "stream", "n", "response_format"})  # parameters that are not the caller's
 
 _NOT_JSON = object()
-_CONTEXT = re.compile(r"context (length|size|window)|maximum context|prompt is too long|too many tokens", re.IGNORECASE)
-_NO_MODEL = re.compile(r"\bmodels?\b.*(not exist|not found|no such|unknown|not available)|no model\b", re.IGNORECASE)
-_UNSUPPORTED = re.compile(r"not support|unsupported|unrecognized|unknown (field|parameter)", re.IGNORECASE)
-_QUOTA = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded"}
-_BY_STATUS = {401: "bad_key", 403: "forbidden", 404: "wrong_url", 405: "wrong_url", 413: "request_too_large"}
-_FILTER = {"content_filter", "content_policy_violation", "ResponsibleAIPolicyViolation"}
 
 
 def payload_of(request: Request) -> dict[str, Any]:
@@ -83,7 +78,7 @@ def reply_of(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
         hide: takes secrets out of what an error says.
 
     Raises:
-        Failure: ``not_json``, ``wrong_shape``, ``no_choices``; or what the body says, when it is an error in spite of 200.
+        Failure: ``not_json``, ``wrong_shape``, ``no_choices``; or what the body says, when it is an error despite the 200.
     """
     try:
         body = orjson.loads(data)
@@ -101,6 +96,8 @@ def reply_of(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
         raise Failure("no_choices", status=200)
     if not isinstance(choices, list) or not isinstance(choices[0], dict):
         raise _shape("choices is no list of objects")
+    if choices[0].get("finish_reason") == "error":
+        raise _broken_off(choices[0].get("error"), hide)
     message = choices[0].get("message")
     if not isinstance(message, dict):
         raise _shape("choices[0].message is no object")
@@ -132,13 +129,52 @@ def _text(message: Mapping[str, Any]) -> str:
     return _string(content, "content")
 
 
-def only_thought(data: bytes) -> bool:
-    """Return whether the body of an answer without a text holds what a model thought before it: vLLM, SGLang, DeepSeek."""
+def _broken_off(error: object, hide: Callable[[str], str]) -> Failure:
+    """Return the failure of an answer with ``finish_reason: "error"``: OpenRouter, when the provider behind it fails.
+
+    It is transient, unless the error says otherwise in terms of its own (a content filter, a budget).
+    """
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    read = read_error(status, orjson.dumps({"error": error}))
+    word = word_of(read)
+    return _failure(read, "server_error" if word == "bad_request" else word, {}, hide)
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What an answer says of the reasoning before it.
+
+    Attributes:
+        text: of the reasoning, where the server sends it (vLLM, SGLang, DeepSeek, OpenRouter).
+        tokens: of the reasoning, as the server counts them.
+        completion_tokens: of reasoning and answer.
+    """
+
+    text: str = ""
+    tokens: int = 0
+    completion_tokens: int = 0
+
+    @property
+    def share(self) -> str:
+        """Which part of the tokens was reasoning, for a reader; empty where the server does not count it."""
+        if not self.tokens:
+            return ""
+        return f"{self.tokens:,} of {self.completion_tokens:,} completion tokens were reasoning"
+
+
+def reasoning_of(data: bytes) -> Reasoning:
+    """Return what the body of an answer says of reasoning; empty where it says nothing, or is no answer."""
     try:
-        message = orjson.loads(data)["choices"][0]["message"]
-        return bool(message.get("reasoning_content") or message.get("reasoning"))
+        body = orjson.loads(data)
+        message = body["choices"][0]["message"]
+        text = message.get("reasoning_content") or message.get("reasoning")
+        usage = body.get("usage") or {}
+        details = usage.get("completion_tokens_details") or {}
+        counts = _count(details.get("reasoning_tokens")), _count(usage.get("completion_tokens"))
     except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
-        return False
+        return Reasoning()
+    return Reasoning(text if isinstance(text, str) else "", *counts)
 
 
 def _string(value: object, name: str) -> str:
@@ -175,67 +211,15 @@ def failure_of(status: int, headers: Mapping[str, str], data: bytes, *, hide: Ca
         data: the body, of any form.
         hide: takes secrets out of what the server says.
     """
-    error = _error_of(data)
-    message = str(error.get("message") or _detailed(error.get("detail")))
-    word = _word(status, error, message)
-    detail = f"{status}: {hide(message)}" if message else str(status)
-    return Failure(word, detail, status=status, retry_after=retry_after(headers))
+    error = read_error(status, data)
+    return _failure(error, word_of(error), headers, hide)
 
 
-def _error_of(data: bytes) -> Mapping[str, Any]:
-    """Return ``{"message", "code", "type", "param"}`` as far as the body tells them."""
-    try:
-        body = orjson.loads(data)
-    except orjson.JSONDecodeError:
-        return {"message": re.sub(r"<[^>]*>", " ", data[:2000].decode("utf-8", "replace"))}
-    if not isinstance(body, dict):
-        return {}
-    error = body.get("error", body)
-    if isinstance(error, str):
-        return {"message": error}
-    return error if isinstance(error, dict) else body
-
-
-def _detailed(detail: object) -> str:
-    """Return what FastAPI's servers say, for whom a request of another shape is a list of places and messages."""
-    if not isinstance(detail, list):
-        return detail if isinstance(detail, str) else ""
-    faults = [each for each in detail if isinstance(each, Mapping)]
-    places = [each.get("loc") for each in faults]
-    names = [".".join(map(str, place)) if isinstance(place, list) else "" for place in places]
-    return "; ".join(f"{name}: {each.get('msg')}" for name, each in zip(names, faults, strict=True))
-
-
-def _word(status: int, error: Mapping[str, Any], message: str) -> str:
-    codes = {str(error.get("code")), str(error.get("type"))}
-    inner = error.get("innererror")
-    if isinstance(inner, Mapping):
-        codes.add(str(inner.get("code")))
-    metadata = error.get("metadata")
-    if codes & _FILTER or (isinstance(metadata, Mapping) and "flagged_input" in metadata):
-        return "content_filter"
-    if codes & _QUOTA or status == 402:
-        return "no_quota"
-    if status == 429:
-        return "request_too_large" if message.startswith("Request too large") else "rate_limited"
-    if status >= 500:
-        return "overloaded" if status in {503, 529} else "server_error"
-    if status in {408, 409, 425}:
-        return "server_error"
-    return _word_of_refusal(status, codes, str(error.get("param") or ""), message)
-
-
-def _word_of_refusal(status: int, codes: set[str], param: str, message: str) -> str:
-    """Return the word for a status that will stay the same. Servers other than OpenAI's tell much by the message only."""
-    if codes & {"model_not_found", "DeploymentNotFound"} or (status == 404 and _NO_MODEL.search(message)):
-        return "unknown_model"
-    if status in _BY_STATUS or 300 <= status < 400:
-        return _BY_STATUS.get(status, "wrong_url")
-    if codes & {"context_length_exceeded", "exceed_context_size_error"} or _CONTEXT.search(message):
-        return "context_too_long"
-    if any(code.startswith("unsupported") for code in codes) or _UNSUPPORTED.search(f"{param} {message}"):
-        return "unsupported"
-    return "bad_request"
+def _failure(error: ProviderError, word: str, headers: Mapping[str, str], hide: Callable[[str], str]) -> Failure:
+    param = error.param if error.param not in error.message else ""
+    detail = ": ".join(filter(None, (str(error.status), hide(param), hide(error.message))))
+    wait = retry_after(headers)
+    return Failure(word, detail, status=error.status, retry_after=error.retry_after if wait is None else wait)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.generators.llm.server.schemas import example_json
-from tests.cli.test_generate import call
 
 ROWS = 4
 VERBS = {
@@ -61,7 +60,7 @@ ENDS: dict[str, tuple[Behaviour, str, str]] = {
     "thought": (
         lambda *_: completion({"content": None, "reasoning_content": "Well, the dog"}, "length"),
         "only_thought",
-        "the model thought and came to no answer. Raise max_tokens, or switch the model's thinking off.",
+        "the model ended in its reasoning and gave no answer. Raise the token limit with --parameter max_tokens=N,",
     ),
     "another tool": (lambda *_: completion({"content": None, "tool_calls": [CALL]}, "tool_calls"), "", ""),
     "400 as vLLM": (
@@ -71,8 +70,8 @@ ENDS: dict[str, tuple[Behaviour, str, str]] = {
     ),
     "422 as FastAPI": (
         lambda *_: refusing(422, {"detail": [{"loc": ["body", "seed"], "msg": "extra fields not permitted"}]}),
-        "bad_request",
-        "(422: body.seed: extra fields not permitted). Mend the prompt, the parameters or the row.",
+        "unsupported",
+        "(422: body.seed: extra fields not permitted). Leave that parameter or the schema out.",
     ),
 }
 PASSES: dict[str, Behaviour] = {
@@ -152,16 +151,18 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def generated(verb: str, server: Awkward) -> tuple[str, dict[str, Any]]:
-    """Return what a run has told, and what it tells as JSON when it is done again from the cache."""
+def generated(verb: str, server: Awkward, ends: int = 0) -> tuple[str, dict[str, Any]]:
+    """Return what a run has told, and what it tells as JSON when it is done again from the cache; both end alike."""
     url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     command = ("generate", *VERBS[verb], "--model", "m", "--base-url", url, "--price", "1/2", "--out", "out.jsonl")
     done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == ends, done.output
     said = " ".join(done.output.split())
     paid = int(re.search(r" m: ([\d,]+) answers paid", said)[1])  # type: ignore[index]
     assert paid == server.answered
-    return said, json.loads(call(*command, "--json"))
+    again = CliRunner().invoke(app, [*command, "--json"])
+    assert again.exit_code == ends
+    return said, json.loads(again.stdout)
 
 
 def lines_of(name: str) -> list[dict[str, Any]]:
@@ -173,7 +174,7 @@ def lines_of(name: str) -> list[dict[str, Any]]:
 def test_what_a_server_says_in_place_of_an_answer_ends_in_rows_with_its_reason(what: str, verb: str) -> None:
     behaviour, reason, told = ENDS[what]
     with awkward(behaviour) as server:
-        said, again = generated(verb, server)
+        said, again = generated(verb, server, ends=3)
     rejected = lines_of("out.rejected.jsonl" if verb == "rationales" else "out.jsonl")
     failed = lines_of("out.failed.jsonl")
     assert len(failed) == len({row["row"] for row in failed}) == ROWS
@@ -182,6 +183,7 @@ def test_what_a_server_says_in_place_of_an_answer_ends_in_rows_with_its_reason(w
     assert {row["reason"] for row in rejected} <= ({reason, "no_edit"} if reason else {row["reason"] for row in failed})
     assert f"{ROWS} of {ROWS} rows failed: {ROWS} {failed[0]['reason']}" in said
     assert told in said
+    assert re.search(r"No (text|rationale) was kept of 4 (captions|rows)", said)
     assert again["llm"]["requests"] == 0
     assert again["llm"]["in_all"]["answers"] == server.answered
 

@@ -106,7 +106,7 @@ def test_a_file_where_a_folder_is_to_be_is_told_before_the_work(
 
 def test_what_differs_between_builds_begins_with_its_title(run: Run, captions: Path) -> None:
     """No empty line stands above it."""
-    for name, types in (("a", "replace-object"), ("b", "swap-object")):
+    for name, types in (("a", "replace-object"), ("b", "replace-attribute")):
         config = f"name: {name}\ninput: {{path: {captions.name}}}\nnegatives: {{types: [{types}]}}\n"
         captions.with_name(f"{name}.yaml").write_text(config)
         run("build", f"{name}.yaml", "--out", name, "--no-prefect")

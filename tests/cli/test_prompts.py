@@ -124,7 +124,9 @@ def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_count
     rows = [json.dumps({"image": f"{n}.jpg", "caption": caption}) for n, caption in enumerate(captions)]
     (tmp_path / "pairs.jsonl").write_text("\n".join(rows))
     given = ("prompts", "ask", "more", "pairs.jsonl", "--prompts", "mine", "--model", "local:model", "--out", "a.jsonl")
-    told = run_model(*given, "--on-error", "skip").stdout
+    done = run_model(*given, "--on-error", "skip", ok=False)  # four tokens end no answer
+    told = done.stdout
+    assert done.returncode == 3
     assert told.startswith("2 pairs, ")
     assert "skipped: 1 row (empty_caption 1) -> a.jsonl" in told
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2

@@ -128,6 +128,12 @@ class Chat:
         for feature in ("stream" if request.body.get("stream") else None, used):
             if feature in script.without:
                 raise Problem(400, f"{feature} is not supported by this server", code="unsupported_parameter")
+        for name in script.without:
+            if name in request.body and name not in {"stream", "tools"}:
+                raise _unsupported(name)
+        if "system" in script.without and request.system:
+            role = "Unsupported value: 'messages[0].role' does not support 'system' with this model."
+            raise Problem(400, role, code="unsupported_value", param="messages[0].role")
 
     def _refuse(self, fault: str) -> None:
         if fault and known(fault)[0] == "status":
@@ -185,6 +191,13 @@ class Chat:
             return script.latency_ms / 1000
         chance = stream(script.seed, "jitter", request.key, request.attempt).random()
         return (script.latency_ms + script.jitter_ms * chance) / 1000
+
+
+def _unsupported(name: str) -> Problem:
+    """Return OpenAI's error about a parameter that a model does not take."""
+    instead = {"max_tokens": " Use 'max_completion_tokens' instead."}.get(name, "")
+    message = f"Unsupported parameter: '{name}' is not supported with this model.{instead}"
+    return Problem(400, message, code="unsupported_parameter", param=name)
 
 
 def _max_tokens(request: ChatRequest) -> int:

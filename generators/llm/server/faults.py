@@ -3,7 +3,7 @@
 Chance is a function of (seed, key of the request, attempt), so a run repeats exactly, however many requests are
 under way at once, and a request that is sent again may fare better.
 
-- *status*: the request is refused with an error of OpenAI's shape.
+- *status*: the request is refused with an error of OpenAI's shape, or as the provider sends it that the kind is named for.
 - *wire*: the answer is right, but does not arrive, or not in one piece, or late.
 - *body*: status 200, but the body is not what the API promises.
 - *model*: a well-formed answer in which the model did not do what it was asked.
@@ -11,7 +11,7 @@ under way at once, and a request that is sent again may fare better.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 import orjson
@@ -20,6 +20,7 @@ from pairwright.datasets.chance import stream
 from pairwright.datasets.choices import instead
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.server.problems import Problem
+from pairwright.generators.llm.server.provider_faults import PROVIDER_FAULTS
 
 Group = Literal["status", "wire", "body", "model", "batch"]
 
@@ -33,6 +34,7 @@ KINDS: Mapping[str, tuple[Group, str]] = {
     "quota": ("status", "429 with code insufficient_quota: coming back does not help"),
     "500": ("status", "500"),
     "503": ("status", "503, overloaded"),
+    **{name: ("status", f"{fault.status}, {fault.means}") for name, fault in PROVIDER_FAULTS.items()},
     "reset": ("wire", "the connection is reset before the answer"),
     "half": ("wire", "half of the body is sent, then the connection is closed"),
     "drip": ("wire", "the body comes in small pieces over drip_s seconds"),
@@ -46,6 +48,9 @@ KINDS: Mapping[str, tuple[Group, str]] = {
     "malformed_text": ("model", "the content is broken JSON, finish_reason stop"),
     "wrong_type_text": ("model", "the content is JSON whose values have the wrong types"),
     "run_on": ("model", "the content is right, and chatter follows it"),
+    "error_finish": ("model", "the content is empty, finish_reason error, as OpenRouter has it"),
+    "reasoning_json": ("model", "the content is null, and what it should be stands in reasoning_content"),
+    "reasoning_used_up": ("model", "the content is empty, finish_reason length: all tokens were reasoning"),
     "batch_expired": ("batch", "the batch's time is over before this line is worked on"),
     "batch_failed": ("batch", "the whole batch fails when it is checked"),
     "batch_line_refused": ("batch", "the line is called invalid when the batch is checked, so the batch fails"),
@@ -145,6 +150,9 @@ def _chosen(rates: Iterable[tuple[str, float]], value: float) -> str:
 
 def problem_of(kind: str, retry_after_s: float) -> Problem:
     """Return the error of a fault of the group *status*."""
+    if kind in PROVIDER_FAULTS:
+        fault = PROVIDER_FAULTS[kind]
+        return Problem(fault.status, fault.means, content=fault.body)
     if kind == "429":
         return Problem(
             429, "too many requests (injected)", code="rate_limit_exceeded", headers=retry_after(retry_after_s)
@@ -175,6 +183,13 @@ def retry_after(seconds: float) -> dict[str, str]:
 
 def spoil(kind: str, completion: dict[str, Any]) -> None:
     """Change a chat completion as a fault of the group *model* does."""
+    if kind in _WHOLE:
+        for choice in completion["choices"]:
+            _WHOLE[kind](choice)
+        if kind == "reasoning_used_up":
+            tokens = completion["usage"]["completion_tokens"]
+            completion["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens}
+        return
     for choice in completion["choices"]:
         message = choice["message"]
         calls = message.get("tool_calls")
@@ -190,6 +205,31 @@ def spoil(kind: str, completion: dict[str, Any]) -> None:
             calls[0]["function"]["arguments"] = spoiled
         else:
             message["content"] = spoiled
+
+
+def _error_finish(choice: dict[str, Any]) -> None:
+    choice["message"] = {"role": "assistant", "content": ""}
+    choice["finish_reason"] = "error"
+    choice["error"] = {"code": 502, "message": "the provider broke off (injected)", "metadata": {}}
+
+
+def _reasoning_json(choice: dict[str, Any]) -> None:
+    message = choice["message"]
+    calls = message.pop("tool_calls", None)
+    message["reasoning_content"] = calls[0]["function"]["arguments"] if calls else message.get("content")
+    message["content"] = None
+
+
+def _reasoning_used_up(choice: dict[str, Any]) -> None:
+    choice["message"] = {"role": "assistant", "content": "", "refusal": None}
+    choice["finish_reason"] = "length"
+
+
+_WHOLE: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "error_finish": _error_finish,
+    "reasoning_json": _reasoning_json,
+    "reasoning_used_up": _reasoning_used_up,
+}
 
 
 def _spoiled(kind: str, text: str, reason: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ _TYPES = {
 class Problem(Exception):  # noqa: N818 - not a fault of ours: it becomes an answer
     """Raised where a request is refused; it becomes the answer."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - keywords, which are parts of one body
         self,
         status: int,
         message: str,
@@ -24,12 +24,17 @@ class Problem(Exception):  # noqa: N818 - not a fault of ours: it becomes an ans
         code: str | None = None,
         param: str | None = None,
         headers: Mapping[str, str] | None = None,
+        content: Any = None,
     ) -> None:
+        """Prepare an error; ``content`` is the whole body where it is not OpenAI's."""
         super().__init__(message)
+        self._content = content
         self.status, self.message, self.code, self.param = status, message, code, param
         self.headers: Mapping[str, str] = headers or {}
 
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Any:
         """Return the JSON that the client gets."""
+        if self._content is not None:
+            return self._content
         kind = _TYPES.get(self.status, "server_error")
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}

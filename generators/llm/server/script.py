@@ -31,7 +31,21 @@ from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.chat_request import ChatRequest
 from pairwright.generators.llm.server.faults import check_faults, known
 
-Feature = Literal["json_schema", "json_object", "tools", "stream"]
+Feature = Literal[
+    "json_schema",
+    "json_object",
+    "tools",
+    "stream",
+    "system",
+    "temperature",
+    "top_p",
+    "max_tokens",
+    "max_completion_tokens",
+    "seed",
+    "stop",
+    "logprobs",
+    "reasoning_effort",
+]
 
 
 class _Closed(BaseModel):
@@ -117,7 +131,7 @@ class Script(_Closed):
     hang_s: float = Field(60.0, gt=0, description="how long the fault timeout keeps a connection open")
     drip_s: float = Field(5.0, gt=0, description="how long the fault drip takes for a body")
     models: tuple[str, ...] = Field((), description="models that there are; none named: any")
-    without: tuple[Feature, ...] = Field((), description="features that are refused with a 400")
+    without: tuple[Feature, ...] = Field((), description="features and parameters that are refused with a 400")
     batch_delay_s: float = Field(0.0, ge=0, description="until a batch is done")
     batch_polls: int = Field(1, ge=0, description="retrievals until a batch is done")
     batch_lines_max: int = Field(50_000, ge=1, description="a batch of more lines fails")

@@ -58,13 +58,15 @@ class Asked:
     transport: Annotated[
         Literal["auto", "direct", "sdk"], typer.Option(help="auto: the SDK for Azure, else direct.")
     ] = "auto"
-    endpoint: Annotated[str, typer.Option(help="Your name for the server in the cache's keys.")] = ""
+    endpoint: Annotated[str, typer.Option(help="Name for the server in cache keys, in place of its URL.")] = ""
     max_concurrency: Annotated[int, typer.Option(min=1, help="Requests at once, at most.")] = 64
     requests_per_minute: Annotated[int, typer.Option(min=0, help="At most; 0: no ceiling.")] = 0
     tokens_per_minute: Annotated[int, typer.Option(min=0, help="At most; 0: no ceiling.")] = 0
     timeout: Annotated[float, typer.Option(help="Seconds until an answer has to be whole.")] = 120.0
     max_retries: Annotated[int, typer.Option(min=0, help="Further tries after a fault that may pass.")] = 6
-    patience: Annotated[float, typer.Option(help="Seconds to wait for a server that is away.")] = 300.0
+    patience: Annotated[
+        float, typer.Option(help="Seconds to wait for a server that has answered before and is away.")
+    ] = 300.0
     parameter: Annotated[
         list[str], typer.Option(metavar="NAME=VALUE", help="Sent in place of the prompt's own; NAME= leaves it out.")
     ] = field(default_factory=list)

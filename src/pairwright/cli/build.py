@@ -7,7 +7,8 @@ import typer
 
 from pairwright.cli.asking import cancelled_lines
 from pairwright.cli.console import columns, emit, note
-from pairwright.cli.generated import limit_lines
+from pairwright.cli.exit_codes import end_below
+from pairwright.cli.generated import limit_lines, nothing_kept_in_build
 from pairwright.cli.plan import plan
 from pairwright.cli.progress import StageBars, shows_progress
 from pairwright.cli.reading import JsonOption
@@ -107,14 +108,13 @@ def build(
     scope = Scope(only, begin)
     manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed, scope=scope)
     if only:
-        told = {"out": manifest["place"], "stages": _stages(manifest)}
-        emit(
-            told,
-            ["", f"Made {only} in {manifest['place']}. Without --only the build goes on from there."],
-            as_json=as_json,
-        )
-        return
-    emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
+        place = manifest["place"]
+        told = {"out": place, "stages": _stages(manifest)}
+        emit(told, ["", f"Made {only} in {place}. Without --only the build goes on from there."], as_json=as_json)
+    else:
+        emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
+    if below := nothing_kept_in_build(manifest["stages"]):
+        end_below(*below)
 
 
 def _cancel(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:
@@ -225,6 +225,5 @@ def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
         *_limit_lines(manifest),
         *_refine_lines(manifest),
         *_asked_lines(folder, manifest),
-        "",
-        f"Look at a sample:  pairwright inspect {folder}",
+        *([] if nothing_kept_in_build(manifest["stages"]) else ["", f"Look at a sample:  pairwright inspect {folder}"]),
     ]

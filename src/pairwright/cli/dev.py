@@ -45,6 +45,10 @@ def llm_server(
         int | None, typer.Option("--tokens-per-minute", min=0, help="More get a 429; 0: no limit.")
     ] = None,
     model: Annotated[list[str] | None, typer.Option("--model", help="A model that there is; none: any.")] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="NAME", help="Refuse a parameter or feature with a 400; repeatable."),
+    ] = None,
     replay: Annotated[Path | None, typer.Option("--replay", help="JSONL of recorded answers to give.")] = None,
     record: Annotated[Path | None, typer.Option("--record", help="JSONL that answers are appended to.")] = None,
     api_key: Annotated[
@@ -64,6 +68,7 @@ def llm_server(
     Examples:
       pairwright dev llm-server --port 8000 --latency-ms 100
       pairwright dev llm-server --fault 429=0.01 --fault reset=0.005 --seed 7
+      pairwright dev llm-server --without temperature --without max_tokens --fault gemini_bad_key=1
       pairwright dev llm-server --script answers.yaml --record tape.jsonl
     """
     from pairwright.generators.llm.server.app import App
@@ -78,6 +83,7 @@ def llm_server(
         "requests_per_minute": requests_per_minute,
         "tokens_per_minute": tokens_per_minute,
         "models": model or None,
+        "without": without or None,
         "seed": seed,
         "faults": dict(map(parse_fault, fault)) if fault else None,
     }

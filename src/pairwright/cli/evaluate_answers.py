@@ -10,6 +10,7 @@ from pairwright.cli.asking import Asked, Watching, cancelled_lines, may_ask_a_mo
 from pairwright.cli.console import emit, note
 from pairwright.cli.evaluate_models import DeviceOption, HtmlOption, ImagesOption
 from pairwright.cli.evaluated import need_torch, show, told_once
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
@@ -59,3 +60,5 @@ def answers(
     found, bill = judge_models(request, asking, note, watching)
     watching.end()
     show("answers", [str(data)], found, html, started, bill=bill, as_json=as_json)
+    if not any(one.found.figures for one in found):
+        end_below("No answer was judged: no judgement has two scores.")

@@ -1,6 +1,6 @@
 """``pairwright generate``: negatives, positives and conversations for any pairs, without a build."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -22,7 +22,8 @@ from pairwright.cli.asking import (
     with_context,
 )
 from pairwright.cli.console import emit, note
-from pairwright.cli.generated import result_lines
+from pairwright.cli.exit_codes import end_below
+from pairwright.cli.generated import nothing_kept, result_lines
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.rationales import SeveralOutputs, rationales
@@ -345,6 +346,7 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
     tell_replaced(request.out, reads=(request.read.input, request.pool))
     result = run_generator(request, note)
     emit({**result, "method": method}, result_lines(result), as_json=as_json)
+    _end(result)
 
 
 def _ask(request: "Request", asked: Asked, *, as_json: bool, reading: Reading | None = None) -> None:
@@ -367,6 +369,13 @@ def _ask(request: "Request", asked: Asked, *, as_json: bool, reading: Reading | 
         result = run_llm_generator(request, asking, note, watching)
         watching.end()
         emit({**result, "method": "llm"}, [*result_lines(result), *bill_lines(result)], as_json=as_json)
+        _end(result)
+
+
+def _end(result: Mapping[str, Any]) -> None:
+    """End in exit code 3 where no text was kept."""
+    if why := nothing_kept(result):
+        end_below(why)
 
 
 def _parts(written: str) -> dict[str, float]:

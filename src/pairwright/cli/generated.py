@@ -5,6 +5,7 @@ mean something; ``--json`` tells all.
 """
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,43 @@ def result_lines(result: Mapping[str, Any]) -> list[str]:
         *_places(kept),
         *skipped_lines(result),
         f"{counted(result['captions'], 'caption')} in {result['seconds']} s -> {result['out']}",
+    ]
+
+
+def nothing_kept(result: Mapping[str, Any]) -> str:
+    """Return why a generator kept no text; empty where it kept one.
+
+    Args:
+        result: of `flows.generating.Work.result`; ``failed`` where a model was asked.
+    """
+    types = result["types"].values()
+    if any(counts["kept"] for counts in types):
+        return ""
+    told = f"No text was kept of {counted(result['captions'], 'caption')}"
+    failed = result.get("failed", {"rows": 0})
+    if failed["rows"] and failed["rows"] >= result["captions"]:
+        return f"{told}. Reasons by row: {_reasons(failed['reasons'])}."
+    rejected: Counter[str] = Counter()
+    for counts in types:
+        rejected.update(counts["rejected"])
+    return f"{told}. Reasons by candidate: {_reasons(rejected) or 'there was no candidate'}."
+
+
+def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:
+    """Return why stages of a build kept no text: one that asks a model and kept none, or all if none kept any.
+
+    Args:
+        stages: of the manifest.
+    """
+    making = {
+        name: each for name, each in stages.items() if each["candidates"] and each["facts"].keys() & {"by_type", "llm"}
+    }
+    empty = {name: each for name, each in making.items() if not each["kept"]}
+    if len(empty) < len(making):
+        empty = {name: each for name, each in empty.items() if "llm" in each["facts"]}
+    return [
+        f"{name}: no text was kept of {counted(each['candidates'], each['unit'])} ({_reasons(each['rejected'])})."
+        for name, each in empty.items()
     ]
 
 

@@ -23,6 +23,7 @@ from pairwright.cli.asking import (
     with_context,
 )
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
@@ -199,6 +200,8 @@ def ask(
         told = f"{result['rows']:,} pairs, kept {result['kept']:,}" + (f", rejected: {why}" if why else "")
         told += f", skipped: {broken}" if (broken := told_of(result)) else ""
         emit(result, [f"{told} -> {result['out']}", *bill_lines(result)], as_json=as_json)
+        if not result["kept"]:
+            end_below(f"No answer was kept of {result['rows']:,} pairs{f': {why}' if why else ''}.")
 
 
 def _book(folder: Path | None) -> "PromptBook":

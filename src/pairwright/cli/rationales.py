@@ -23,6 +23,7 @@ from pairwright.cli.asking import (
     with_context,
 )
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
@@ -130,6 +131,7 @@ def rationales(
     writes_at_its_end()
     result = import_rationales(request, outputs)
     emit(result, _lines(result), as_json=as_json)
+    _end(result)
 
 
 def _ask(request: "RationaleRequest", asked: Asked, reading: Reading, *, as_json: bool) -> None:
@@ -151,6 +153,14 @@ def _ask(request: "RationaleRequest", asked: Asked, reading: Reading, *, as_json
         result = ask_rationales(request, asking, note, watching)
         watching.end()
         emit(result, [*_lines(result), *bill_lines(result)], as_json=as_json)
+        _end(result)
+
+
+def _end(result: Mapping[str, Any]) -> None:
+    """End in exit code 3 where no rationale was kept."""
+    if not result["kept"]:
+        why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())
+        end_below(f"No rationale was kept of {result['rows']:,} rows{f': {why}' if why else ''}.")
 
 
 def _lines(result: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -89,6 +90,31 @@ def only(*said: Outcome | str, shape: Any = Edit, **options: Any) -> Answer[Any]
 def test_a_good_answer_gives_its_value_and_nothing_else() -> None:
     answer = ask(reply(GOOD, key="k"))
     assert answer == Answer(EDIT, raw=GOOD, replies=(reply(GOOD, key="k"),), key="k")
+
+
+def reasoned(text: str, finish: str = "stop", *, tokens: int = 0, name: str = "reasoning_content") -> Reply:
+    """A reply without content, as servers that set reasoning apart send it."""
+    usage = {"completion_tokens": 200, "completion_tokens_details": {"reasoning_tokens": tokens}}
+    body = {"choices": [{"message": {"content": None, name: text or None}, "finish_reason": finish}], "usage": usage}
+    return Reply("", finish, "", Usage(1, 200), "m", raw=json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+def test_the_json_asked_for_is_read_where_a_server_sends_it_as_reasoning(name: str) -> None:
+    """Parsers of reasoning (vLLM's) put the whole answer there when the model did not end its thinking."""
+    answer = ask(reasoned(f" {GOOD}\n", name=name))
+    assert (answer.value, answer.forgiven) == (EDIT, ("reasoning",))
+    draft = only(reasoned(f"Perhaps {GOOD}? No.", name=name))
+    assert (draft.value, draft.reason) == (None, "only_thought")
+
+
+@pytest.mark.parametrize("shape", [Edit, TextShape("line")])
+def test_reasoning_that_used_up_the_tokens_says_so_and_is_not_asked_again(shape: Any) -> None:
+    answer = ask(reasoned("", "length", tokens=200), shape=shape)
+    assert (answer.reason, answer.detail) == ("only_thought", "200 of 200 completion tokens were reasoning")
+    cut = replace(reasoned("", "length", tokens=180), text=GOOD[:9])
+    answer = only(cut)
+    assert (answer.reason, answer.detail) == ("truncated", "180 of 200 completion tokens were reasoning")
 
 
 @pytest.mark.parametrize(

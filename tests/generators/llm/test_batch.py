@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.generators.llm.adapting import AdaptedModel, Refusals
 from pairwright.generators.llm.batch import (
     BatchLimits,
     BatchModel,
@@ -104,6 +105,19 @@ def test_the_cache_holds_what_direct_calls_would_have_put_there(ledger: Path, tm
         assert texts(again) == texts(first)
         assert all(isinstance(reply, Reply) and reply.cached for reply in again)
         assert server.stats()["endpoints"].get("chat", 0) == 0
+
+
+def test_what_a_model_refuses_in_a_batch_is_adapted_to_in_the_next_one_and_from_then_on(ledger: Path) -> None:
+    said_: list[str] = []
+    asked = [request(f"row {n}", parameters={"temperature": 0, "max_tokens": 9}) for n in range(3)]
+    with serving(without=["temperature", "max_tokens"]) as server:
+        refusals = Refusals(said_.append)
+        for batches in (3, 4):
+            bench = Bench(server, ledger)
+            found = bench.run(lambda model: ask_all(AdaptedModel(model, refusals), asked))
+            assert texts(found) == said(3)
+            assert len(listed(server, "batches")) == batches
+    assert [line.split(":")[0] for line in said_] == ["m refuses temperature", "m refuses max_tokens"]
 
 
 def test_batches_are_closed_at_so_many_requests(ledger: Path) -> None:

@@ -63,6 +63,8 @@ def test_a_key_fits_the_64_letters_that_a_custom_id_may_have() -> None:
         (line(response={"status_code": 200, "body": {}}), "wrong_shape"),
         (line(response={"status_code": 200, "body": {"choices": []}}), "no_choices"),
         (line(response={"status_code": 200}), "wrong_shape"),
+        (line(response={"status_code": 200, "body": {"choices": [{"finish_reason": "error"}]}}), "server_error"),
+        (line(response={"status_code": 400, "body": [{"error": {"message": "API key not valid."}}]}), "bad_key"),
         (line(response={"status_code": 429, "body": {"error": {"message": "slow"}}}), "rate_limited"),
         (line(response={"status_code": 500, "body": None}), "server_error"),
         (
@@ -256,3 +258,18 @@ def test_calls_are_made_again_as_long_as_patience_lasts_and_the_server_s_own_wor
     assert caught.value.word == "server_down"
     assert waits[:4] == [1.0, 7.0, 14.0, 28.0]
     assert len(told) == 1
+
+
+def test_a_server_of_batches_that_never_answered_is_waited_for_ten_seconds() -> None:
+    waits: list[float] = []
+
+    async def pause(seconds: float) -> None:
+        waits.append(seconds)
+
+    async def call() -> None:
+        raise Failure("unreachable", "Connection refused (localhost:8000)")
+
+    with pytest.raises(Failure, match="nothing was reached in 10 s; last: Connection refused") as caught:
+        asyncio.run(Patience(300.0, pause, print).steadily(call))
+    assert caught.value.word == "no_server"
+    assert sum(waits) == 10

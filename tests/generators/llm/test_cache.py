@@ -589,11 +589,14 @@ def test_the_address_and_the_name_of_an_endpoint_lead_to_answers_of_their_own(ca
     for endpoint, asked in [
         ("http://localhost:8000", 1),
         ("http://LOCALHOST:8000/v1/", 1),
-        ("http://me:secret@localhost:8000/other", 1),
+        ("http://me:secret@localhost:8000/v1", 1),
         ("https://localhost:8000", 2),
         ("http://localhost:8001", 3),
         ("cluster", 4),
         ("cluster", 4),
+        ("http://localhost:8000/team-a/v1", 5),
+        ("http://localhost:8000/team-b/v1", 6),
+        ("http://localhost:8000/team-b/v1/", 6),
     ]:
         asyncio.run(CachedModel(model, cache, endpoint).ask(request()))
         assert model.asked == asked, endpoint

@@ -13,4 +13,4 @@ def test_a_name_that_is_not_found_is_told() -> None:
     unknown = socket.gaierror(-2, "Name or service not known")
     failure = network_failure(aiohttp.ClientConnectorDNSError(key, unknown))
     assert failure.word == "unreachable"
-    assert failure.detail == "ClientConnectorDNSError: Name or service not known (nowhere.invalid)"
+    assert failure.detail == "ClientConnectorDNSError: Name or service not known (nowhere.invalid:443)"

@@ -154,8 +154,10 @@ def test_a_server_that_has_nothing_but_faults_is_told_of_once() -> None:
 def test_a_server_that_is_away_is_waited_for_which_is_said_once_and_all_rows_go_on_when_it_is_back() -> None:
     async def main() -> tuple[list[str], float]:
         said: list[str] = []
-        model = Scripted(lambda _, now: Failure("unreachable", "refused") if now < 100 else None)
+        model = Scripted(lambda _, now: Failure("unreachable", "refused") if 0 < now < 100 else None)
         retrying = RetryingModel(model, Retries(most=0), say=said.append)
+        await retrying.ask(request())
+        await asyncio.sleep(1)
         await asyncio.gather(*(retrying.ask(request(n)) for n in range(40)))
         return said, asyncio.get_running_loop().time()
 
@@ -169,8 +171,10 @@ def test_a_server_that_is_away_is_waited_for_which_is_said_once_and_all_rows_go_
 def test_a_server_that_stays_away_stops_the_run_for_every_row() -> None:
     async def main() -> tuple[Counter[str], float, list[Failure]]:
         stops: list[Failure] = []
-        model = Scripted(lambda _attempt, _now: Failure("unreachable", "refused"))
+        model = Scripted(lambda _, now: Failure("unreachable", "refused") if now else None)
         retrying = RetryingModel(model, Retries(patience=60), say=lambda _: None, on_stop=stops.append)
+        await retrying.ask(request())
+        await asyncio.sleep(1)
         rows = [retrying.ask(request(n)) for n in range(20)]
         found = await asyncio.gather(*rows, return_exceptions=True)
         asked = len(model.times)
@@ -184,6 +188,31 @@ def test_a_server_that_stays_away_stops_the_run_for_every_row() -> None:
     assert 60 <= seconds < 150
     assert [stop.word for stop in stops] == ["server_down"]
     assert "unreachable, refused" in stops[0].detail
+
+
+@pytest.mark.parametrize("word", ["unreachable", "connection_lost"])
+@pytest.mark.parametrize("patience", [300.0, 4.0])
+def test_a_server_that_never_answered_is_waited_for_ten_seconds_whatever_the_patience(
+    word: str, patience: float
+) -> None:
+    async def main() -> tuple[Counter[str], float, list[Failure]]:
+        stops: list[Failure] = []
+        model = Scripted(lambda _attempt, _now: Failure(word, "Connection refused (localhost:8000)"))
+        retrying = RetryingModel(model, Retries(patience=patience), say=lambda _: None, on_stop=stops.append)
+        found = await asyncio.gather(*(retrying.ask(request(n)) for n in range(20)), return_exceptions=True)
+        return Counter(e.word for e in found if isinstance(e, Failure)), asyncio.get_running_loop().time(), stops
+
+    words, seconds, [stop] = run(main())
+    assert words == Counter(no_server=20)
+    assert seconds == pytest.approx(min(10, patience), abs=0.01)
+    assert "no server answers at the base URL (nothing was reached in" in str(stop)
+    assert "Connection refused (localhost:8000)). Start the server first, or correct --base-url" in str(stop)
+
+
+@pytest.mark.parametrize("word", ["overloaded", "server_error", "timeout"])
+def test_a_server_that_loads_its_model_is_waited_for_as_long_as_patience_lasts(word: str) -> None:
+    model = Scripted(lambda _, now: Failure(word, "Loading model") if now < 60 else None)
+    assert ask(model, Retries(most=20)) == YES
 
 
 def test_a_server_that_refuses_everybody_is_told_of_and_stops_the_run_when_patience_ends() -> None:

@@ -21,6 +21,7 @@ from pairwright.generators.llm.messages import Model, Reply, Request
 from pairwright.generators.llm.runner import MostlyFailing, Row
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.faults import KINDS
+from pairwright.generators.llm.server.provider_faults import PROVIDER_FAULTS
 from pairwright.generators.llm.server.script import Rule, Script
 from pairwright.generators.llm.server.serving import Server, in_thread
 from pairwright.generators.llm.session import Session, Snapshot
@@ -267,7 +268,11 @@ def test_a_second_ctrl_c_ends_at_once(cache: Path, tmp_path: Path) -> None:
 
 
 def test_after_faults_and_a_kill_every_row_ends_once_and_little_is_paid_twice(cache: Path, tmp_path: Path) -> None:
-    kinds = [kind for kind, (group, _) in KINDS.items() if group != "batch" and kind not in {"401", "quota"}]
+    kinds = [
+        kind
+        for kind, (group, _) in KINDS.items()
+        if group != "batch" and kind not in {"401", "quota", *PROVIDER_FAULTS}
+    ]
     script = Script(
         latency_ms=10, faults=dict.fromkeys(kinds, 0.1 / len(kinds)), hang_s=8.0, drip_s=0.05, retry_after_s=0.05
     )

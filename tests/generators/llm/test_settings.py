@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.address import read_address
+from pairwright.generators.llm.address import read_address, server_id
 from pairwright.generators.llm.settings import LLMSettings
 
 
@@ -113,5 +113,24 @@ def test_replacing_a_setting_keeps_what_is_hidden() -> None:
 
 
 def test_a_cache_knows_the_server_by_origin_or_by_the_users_name() -> None:
-    assert LLMSettings(base_url="http://ann:word@host/prefix/v1").cache_endpoint == "http://host:80"
+    assert LLMSettings(base_url="http://ann:word@host/v1?key=x").cache_endpoint == "http://host:80"
     assert LLMSettings(base_url="http://host", endpoint="our vllm").cache_endpoint == "our vllm"
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("http://HOST", "http://host:80"),
+        ("http://host/v1/", "http://host:80"),
+        ("https://host/v1/chat/completions", "https://host:443"),
+        ("https://host/chat/completions", "https://host:443/chat/completions"),
+        ("https://host/team-a/v1", "https://host:443/team-a/v1"),
+        ("https://host/team-b/v1/", "https://host:443/team-b/v1"),
+        ("https://name.openai.azure.com", "https://name.openai.azure.com:443"),
+        ("https://name.openai.azure.com/team/openai", "https://name.openai.azure.com:443/team/openai"),
+    ],
+)
+def test_deployments_behind_one_gateway_share_no_answers_and_spellings_of_one_address_do(url: str, server: str) -> None:
+    settings = LLMSettings(base_url=url, api_version="2024-10-21" if "azure" in url else "")
+    assert settings.cache_endpoint == server
+    assert LLMSettings(base_url="http://other", endpoint=url).cache_endpoint == server == server_id(server)

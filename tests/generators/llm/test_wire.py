@@ -116,3 +116,20 @@ def test_each_sample_of_a_request_with_a_seed_has_another_seed() -> None:
     assert seeds == [seed(sample, seed=7) for sample in range(20)]
     assert seed(1, seed=8) not in seeds
     assert (seed(0), seed(3), seed(0, seed=0)) == (None, None, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "word"),
+    [
+        (None, "server_error"),
+        ({"code": 502, "message": "Upstream error"}, "server_error"),
+        ({"code": 400, "message": "Provider returned error"}, "server_error"),
+        ({"code": 429, "message": "slow down"}, "rate_limited"),
+        ({"code": 403, "message": "flagged", "metadata": {"flagged_input": "a dog"}}, "content_filter"),
+    ],
+)
+def test_an_answer_with_finish_reason_error_is_no_answer(error: Any, word: str) -> None:
+    choice = {"finish_reason": "error", "message": {"content": "A"}, **({"error": error} if error else {})}
+    with pytest.raises(Failure) as caught:
+        reply_of(json.dumps({"choices": [choice]}).encode())
+    assert caught.value.word == word
