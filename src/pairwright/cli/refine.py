@@ -68,7 +68,15 @@ def refine(
     reference: Annotated[
         bool, typer.Option("--reference", help="The paper's Algorithm 1: two scorers, one grid over all types.")
     ] = False,
-    cells: Annotated[int, typer.Option("--cells", min=2, max=1000, help="K of the K x K grid of --reference.")] = 100,
+    cells: Annotated[
+        int | None,
+        typer.Option(
+            "--cells",
+            min=2,
+            max=1000,
+            help="K of the K x K grid of --reference (the paper: 100); the square root of the rows when left out.",
+        ),
+    ] = None,
     only_kept: Annotated[bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT.")] = False,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
