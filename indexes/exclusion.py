@@ -37,6 +37,7 @@ from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.folders import files_below
 from pairwright.datasets.images import SUFFIXES, is_url, open_image
+from pairwright.datasets.readers.text import read_whole
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
@@ -363,10 +364,10 @@ def _pairs_of(reading: ReadOptions, skipped: Skipped) -> Iterator[Sequence[Pair]
 
 
 def _lines(path: Path) -> Iterable[str]:
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file. Check the path.")
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except (FileNotFoundError, IsADirectoryError):
-        raise UsageError(f"{path}: no such file. Check the path.") from None
+        return read_whole(path).decode().splitlines()
     except UnicodeDecodeError as error:
         raise InputError(f"byte {error.start} is not UTF-8", where=str(path), mend="Save the file as UTF-8.") from None
 

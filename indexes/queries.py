@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.readers.text import read_whole
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.wording import AS_IT_IS
@@ -198,10 +199,10 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 def _text(path: Path) -> str:
+    if not path.is_file():
+        raise UsageError(f"{path}: no such file. Check the path.")
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, IsADirectoryError):
-        raise UsageError(f"{path}: no such file. Check the path.") from None
+        return read_whole(path).decode()
     except UnicodeDecodeError as error:
         raise InputError(
             f"byte {error.start + 1} is not UTF-8", where=str(path), mend="Save the file as UTF-8."

@@ -66,15 +66,13 @@ NOT_PAIRS: Mapping[str, str] = {
 ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
-    ".jsonl.gz": "jsonl",
-    ".csv.gz": "csv",
-    ".tsv.gz": "tsv",
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
     ".tar": "webdataset",
 }
 PACKED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"})
+TEXTS = frozenset({"jsonl", "csv", "tsv"})  # and .json, which is looked into; these may be gzipped
 PATTERN_LIMIT = 1_000_000
 _HEAD = 200
 
@@ -101,16 +99,17 @@ def guess_format(path: str | Path, wording: Wording = COMMAND_LINE) -> str:
     if not path.exists():
         raise _absent(path)
     name = path.name.lower()
-    if name.endswith(".json"):
+    plain = name.removesuffix(".gz")
+    if plain.endswith(".json"):
         return _guess_json(path)
-    for ending, format_ in ENDINGS.items():
-        if name.endswith(ending):
-            return format_
+    format_ = ENDINGS.get(Path(plain).suffix, "")
+    if format_ and (plain == name or format_ in TEXTS):
+        return format_
     if path.suffix.lower() in PACKED:
         raise InputError(
             "a packed file",
             where=str(path),
-            mend="Unpack it first. As they are, .jsonl.gz, .csv.gz and .tsv.gz are read.",
+            mend="Unpack it first. As they are, gzipped .json, .jsonl, .csv and .tsv files are read.",
         )
     if path.suffix.lower() == ".txt":
         raise _lines_of_text(path, wording)
@@ -276,6 +275,7 @@ def _opened(files: tuple[Path, ...], format_: str) -> Iterator[Path]:
             yield file
         elif file.is_dir():
             endings = tuple(ending for ending, name in ENDINGS.items() if name == format_)
+            endings += tuple(f"{ending}.gz" for ending in endings if format_ in TEXTS)
             inner = sorted(path for path in file.iterdir() if path.name.endswith(endings) and path.name[0] != ".")
             if not endings or not inner:
                 raise InputError(f"a folder without {format_} files", where=str(file), mend="Name a file.")
