@@ -11,7 +11,7 @@ from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import StorageError
 from pairwright.indexes.sidecar import PAIRS_FOLDER, READ_FOLDER, SIDECAR, Modality
 
 NEW_FOLDER = "new"  # in the folder of pairs that were read: those of an addition that are not in the index
@@ -47,7 +47,7 @@ def alone(function: Callable[P, R]) -> Callable[P, R]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return function(*args, **kwargs)
         except BlockingIOError:
-            raise UsageError(
+            raise StorageError(
                 f"{directory}: another process is writing to this index. Wait until it is done, then start again."
             ) from None
         finally:
@@ -76,15 +76,15 @@ def prepare_folder(directory: Path) -> None:
     """Make the folder, and take away what would make it an index: the sidecar first, then the files that it named.
 
     Raises:
-        UsageError: when there is a file in its place, or it is a folder of something else.
+        StorageError: when there is a file in its place, or it is a folder of something else.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise UsageError(f"{directory}: not a folder. Name a folder for the index.") from None
+        raise StorageError(f"{directory}: not a folder. Name a folder for the index.") from None
     others = [path.name for path in directory.iterdir() if not _LEAVINGS.fullmatch(path.name)]
     if others and not _is_ours(directory / SIDECAR, alone=others == [SIDECAR]):
-        raise UsageError(f"{directory}: holds other things ({min(others)}) and no index. Name a new folder.")
+        raise StorageError(f"{directory}: holds other things ({min(others)}) and no index. Name a new folder.")
     (directory / SIDECAR).unlink(missing_ok=True)
     clear_leavings(directory, ())
 

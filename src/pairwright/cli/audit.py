@@ -8,6 +8,7 @@ import typer
 from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
@@ -89,7 +90,7 @@ def audit(
         as_json=as_json,
     )
     if found.verdict == "hackable":
-        raise typer.Exit(3)
+        end_below()
 
 
 def _lines(found: "Audit", report: Path | None) -> list[str]:

@@ -7,6 +7,7 @@ import typer
 
 from pairwright.cli.asking import cancelled_lines
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.generated import limit_lines
 from pairwright.cli.plan import plan
 from pairwright.cli.progress import StageBars, shows_progress
@@ -111,6 +112,14 @@ def build(
         emit(told, ["", f"Made {only} in {folder}. Without --only the build goes on from there."], as_json=as_json)
         return
     emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
+    if below_target(manifest):
+        end_below()
+
+
+def below_target(manifest: dict[str, Any]) -> bool:
+    """Say whether a finished build gave less than was asked: refinement kept nothing, or misses its target."""
+    facts = manifest["stages"].get("refine", {}).get("facts", {})
+    return bool(facts.get("in")) and (not facts["kept"] or not facts.get("holds", True))
 
 
 def _cancel(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:

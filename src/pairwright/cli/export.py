@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
@@ -148,6 +149,8 @@ def export(
     if left:
         note(f"{left:,} rationales belong to no sample of {input_}.")
     emit({"rows": written.rows, "files": files, **counts, "rationales_left": left}, lines, as_json=as_json)
+    if not written.rows:
+        end_below(f"No row was written: {input_} holds nothing that {to} takes.")
 
 
 def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> None:

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import columns, emit
 from pairwright.cli.excluding import exclusion_of
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
     ColumnsOption,
@@ -114,11 +115,9 @@ def fetch(
         result = fetch_images(read_pairs(reading), out, options, follow, exclusion_of(exclude)).as_json()
     emit(result, _lines(result), as_json=as_json)
     if not result["fetched"]:
-        note("Nothing was fetched. rejected.parquet tells why, image by image.")
-        raise typer.Exit(1)
+        end_below("No image was fetched: rejected.parquet has the reason of each.")
     if result["fetched"] < min_success * result["pairs"]:
-        note(f"Fewer than {min_success:.0%} of the pairs were fetched (--min-success).")
-        raise typer.Exit(3)
+        end_below(f"Fewer than {min_success:.0%} of the pairs were fetched (--min-success).")
 
 
 def _lines(result: dict[str, Any]) -> list[str]:

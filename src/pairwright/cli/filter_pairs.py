@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
@@ -104,8 +105,7 @@ def filter_pairs(
         images = "image" if result["unknown_size"] == 1 else "images"
         note(f"{result['unknown_size']:,} {images} of unknown size passed.")
     if not result["kept"]:
-        note("Nothing was left to keep.")
-        raise typer.Exit(3)
+        end_below("No pair was kept.")
 
 
 def _lines(result: dict[str, Any]) -> list[str]:

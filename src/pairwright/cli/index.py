@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import FAILED, end_below
 from pairwright.cli.outputs import tell_replaced, tell_replaced_index
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
@@ -289,9 +290,9 @@ def check(
     lines += [f"damaged: {name}" for name in found.damaged]
     emit(summary, lines, as_json=as_json)
     if not found.checksum_ok:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
     if found.recall < recall:
-        raise typer.Exit(3)
+        end_below()
 
 
 def _pairs(options: "ReadOptions", rejects: "_Rejects") -> "Iterable[list[Pair]]":

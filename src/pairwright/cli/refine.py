@@ -8,6 +8,7 @@ import typer
 from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
@@ -92,7 +93,7 @@ def refine(
       pairwright refine swap_att.json --also llm --model gpt-4o-mini --dry-run --out refined.json
     """
     from pairwright.datasets.errors import UsageError
-    from pairwright.filters.candidate_files import read_candidates, write_candidates
+    from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
     from pairwright.filters.candidates import FOR_TRAINING, refine_candidates
     from pairwright.filters.choosing import NOT_CHOSEN, offered
     from pairwright.filters.format import tidied
@@ -107,6 +108,7 @@ def refine(
     choose = mend in {"choose", "both"}
     if reference and choose:
         raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --mend choose.")
+    check_ending(out)
     added = Also.of(also, asked)
     refuse_overwriting(out, str(input_), corpus, *([str(decisions)] if decisions else []))
     tell_replaced(None if asked.only_told else out)
@@ -151,7 +153,7 @@ def refine(
     _note_outcome(result, outcome.advice)
     missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
     if not result["kept"] or not outcome.holds or missed:
-        raise typer.Exit(3)
+        end_below()
 
 
 def _corpus(corpus: str, frame: "pl.DataFrame") -> "Corpus":

@@ -9,6 +9,7 @@ import typer
 
 from pairwright.cli.console import columns, emit
 from pairwright.cli.excluding import exclusion_of
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
@@ -140,6 +141,8 @@ def retrieve(
         read = again["rerank_score"].count()
         result["reranked"] = {"by": rerank, "model": rerank_model, "hits": read, "prompts_read": reader.passes}
     emit(result, _lines(result, found, opened.index.info.kind), as_json=as_json)
+    if not result["hits"]:
+        end_below("No query has a hit: lower --min-score, or build the index from a larger pool.")
 
 
 def _guard(opened: "IndexFolder", exclude: list[str], exclude_by: str) -> "Guard | None":

@@ -8,6 +8,7 @@ import typer
 
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
@@ -88,8 +89,7 @@ def _tell(result: Mapping[str, Any], method: str, *, as_json: bool) -> None:
     bill = bill_lines(result) if "llm" in result else []
     emit({**result, "method": method}, [*_lines(result), *bill], as_json=as_json)
     if not result["kept"]:
-        note("Nothing was left to keep. --any-type takes positives of other types, --as-given more negatives.")
-        raise typer.Exit(3)
+        end_below("No row was kept. --any-type takes positives of other types, --as-given more negatives.")
 
 
 def _lines(result: Mapping[str, Any]) -> list[str]:

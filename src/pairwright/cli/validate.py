@@ -8,6 +8,7 @@ import typer
 
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, columns_option, skipped_lines
@@ -111,8 +112,7 @@ def validate(
         watching.end()
         emit(result, _lines(result), as_json=as_json)
         if result["in"] and not result["kept"]:
-            note("Nothing was left to keep.")
-            raise typer.Exit(3)
+            end_below("No row was kept.")
 
 
 def _lines(result: Mapping[str, Any]) -> list[str]:
