@@ -58,11 +58,15 @@ ABOUT: Mapping[str, str] = {
 }
 FIXED_COLUMNS = frozenset({"csv", "tsv", "parquet", "clip-retrieval"})
 FOLDERS = frozenset({"images", "clip-retrieval"})
-NOT_PAIRS: Mapping[str, str] = {
-    "llava": "LLaVA conversations",
-    "sugarcrepe": "SugarCrepe candidates (captions with negatives)",
-    "coco-instances": "COCO instances (boxes); give the captions file, and this one as instances",
+NOT_PAIRS: Mapping[str, tuple[str, str]] = {
+    "llava": ("LLaVA conversations", "`pairwright mix`, `export` and `verify` take them; here, give captions."),
+    "sugarcrepe": (
+        "SugarCrepe candidates (captions with negatives)",
+        "`pairwright refine`, `audit` and `validate` take them; here, give captions.",
+    ),
+    "coco-instances": ("COCO instances (boxes)", "Give the captions file, and this one as instances."),
 }
+"""Formats that are recognised and hold no pairs: what they are, and what to do."""
 ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -240,7 +244,8 @@ def locate(written: str, format_: str = "", wording: Wording = COMMAND_LINE) -> 
     _refuse_stand_in(files[0])
     format_ = format_ or guess_format(files[0], wording)
     if format_ in NOT_PAIRS:
-        raise InputError(f"not a source of pairs: {NOT_PAIRS[format_]}", where=written, mend="Give captions.")
+        what, mend = NOT_PAIRS[format_]
+        raise InputError(f"not a source of pairs: {what}", where=written, mend=mend)
     root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
     return Located(format_, tuple(_opened(files, format_)), root, name)
 
