@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import emit, note
 from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
@@ -22,6 +22,7 @@ from pairwright.cli.reading import (
     columns_option,
 )
 from pairwright.cli.stopping import writes_at_its_end
+from pairwright.cli.summary import all_reasons, headline, share
 from pairwright.datasets.progress import following
 from pairwright.datasets.skipped import Skipped
 
@@ -109,12 +110,16 @@ def filter_pairs(
 
 
 def _lines(result: dict[str, Any]) -> list[str]:
-    table: list[list[object]] = [["pairs in", result["in"]], ["kept", result["kept"]]]
-    table += [[reason, count] for reason, count in result["rejected"].items()]
-    lines = columns(table, indent="")
+    lines: list[str] = [
+        headline(
+            f"{result['kept']:,} of {result['in']:,} pairs kept ({share(result['kept'], result['in'])}), {result['seconds']} s"
+        )
+    ]
+    if result["rejected"]:
+        lines.append(f"rejected: {all_reasons(result['rejected'])}")
     if concepts := result.get("concepts"):
         told = f"{concepts['phrases']:,} noun phrases; {concepts['counted']:,} are frequent enough, and each of these is kept"
         lines += ["", f"{told} in some caption. {concepts['capped']:,} were capped."]
     if told := Skipped(captions=Counter(result["broken_captions"])).told():
         lines += ["", f"Skipped of rows that were read: {told}"]
-    return [*lines, "", f"{result['out']}, {result['rejected_out']} in {result['seconds']} s"]
+    return [*lines, "", f"Written to {result['out']}; rejected pairs: {result['rejected_out']}"]

@@ -7,6 +7,7 @@ import typer
 
 from pairwright.cli.console import emit, note
 from pairwright.cli.reading import columns_option
+from pairwright.cli.summary import next_step
 
 
 def init(
@@ -63,7 +64,7 @@ def init(
     lines = [f"Wrote {out}." + (f" Detected: {'; '.join(survey.found)}." if survey.found else "")]
     if prefect:
         lines.append(f"Wrote {out.parent / 'prefect.yaml'}, whose first lines tell what to do with it.")
-    lines.append(f"Next: pairwright build {out}")
+    lines += next_step(f"pairwright build {out}")
     result = {
         "config": str(out),
         "files": [str(path) for path in texts],

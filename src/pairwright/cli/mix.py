@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit
+from pairwright.cli.console import emit
 from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
+from pairwright.cli.summary import headline, table
 from pairwright.datasets.progress import following
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def mix(
 
 def _lines(report: "MixtureReport", written: str) -> Iterator[str]:
     sources = report.sources()
+    yield headline(f"{report.rows:,} rows of {len(sources):,} sources")
     yield from _table(sources, report.rows)
     yield ""
     for source in sources:
@@ -100,23 +102,23 @@ def _lines(report: "MixtureReport", written: str) -> Iterator[str]:
         if tables := [source["name"] for source in sources if source["images_in_tables"]]:
             yield f"{', '.join(tables)}: images lie inside tables, where trainers do not find them; a folder as --out packs them"
     if written:
-        yield f"{report.rows:,} rows -> {report.out}; report: {written}"
+        yield f"Written to {report.out}; report: {written}"
 
 
 def _table(sources: list[dict[str, Any]], rows: int) -> list[str]:
     written = "turns" in sources[0]
     head = ["source", "found", "asked", "taken", "share", "duplicates", *(("turns", "words") if written else ())]
-    table: list[list[object]] = [list(head)]
+    rows_: list[list[object]] = [list(head)]
     for source in sources:
         name = source["name"]
         short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
         numbers = [short, source["found"], source["asked"], source["taken"], f"{source['share']:6.1%}"]
         held = (source["turns"], f"{source['mean_answer_words']:5.1f}") if written else ()
-        table.append([*numbers, sum(source["duplicates"].values()), *held])
+        rows_.append([*numbers, sum(source["duplicates"].values()), *held])
     totals = [sum(source[name] for source in sources) for name in ("found", "asked")]
     twice = sum(sum(source["duplicates"].values()) for source in sources)
-    table.append(["all", *totals, rows, f"{1:6.1%}", twice, *_held(sources, written=written)])
-    return columns(table, indent="")
+    rows_.append(["all", *totals, rows, f"{1:6.1%}", twice, *_held(sources, written=written)])
+    return table(rows_)
 
 
 def _held(sources: list[dict[str, Any]], *, written: bool) -> tuple[object, ...]:

@@ -1,5 +1,6 @@
 """``pairwright refine``: keep the negatives that no text-only attack can tell from the captions."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -7,12 +8,13 @@ import typer
 
 from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import emit, note
 from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
 from pairwright.cli.stopping import writes_at_its_end
+from pairwright.cli.summary import DetailsOption, headline, main_reasons, next_step, share, table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from pairwright.filters.screening import Screening
 
 _FEW = 1_000
+_HEAD = ["type", "in", "kept", "strongest attack", "before", "after"]
 
 
 @shows_progress
@@ -81,6 +84,7 @@ def refine(
     only_kept: Annotated[bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT.")] = False,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -147,9 +151,7 @@ def refine(
         **({"llm": found.bill} if found.bill else {}),
         "out": str(out),
     }
-    emit(
-        result, [*_lines(result), *skipped_lines(result), *(bill_lines(result) if found.bill else [])], as_json=as_json
-    )
+    emit(result, _lines(result, details=details), as_json=as_json)
     _note_outcome(result, outcome.advice)
     missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
     if not result["kept"] or not outcome.holds or missed:
@@ -203,12 +205,34 @@ def _note_outcome(result: dict[str, Any], advice: str) -> None:
         note("Nothing was left to keep: the rows all lean one way. Fewer --cells keep more of a small set.")
 
 
-def _lines(result: dict[str, Any]) -> list[str]:
-    table: list[list[object]] = [["type", "in", "kept", "attack", "before", "after"]]
+def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
     types = result["by_type"]
     sets = {"all": result, **types} if len(types) > 1 else types
+    rejected = main_reasons(result["rejected"], len(result["rejected"]) if details else 2)
+    return [
+        headline(f"{result['kept']:,} of {result['in']:,} rows kept ({share(result['kept'], result['in'])})"),
+        *table([_HEAD, *(_all_attacks(sets) if details else _strongest_attacks(sets))]),
+        *([f"rejected: {rejected}"] if rejected else []),
+        *skipped_lines(result),
+        *(bill_lines(result) if "llm" in result else []),
+        "",
+        f"Written to {result['out']}",
+        *(next_step(f"pairwright audit {result['out']}") if result["kept"] else []),
+    ]
+
+
+def _all_attacks(sets: dict[str, Any]) -> Iterator[list[object]]:
     for name, one in sets.items():
-        for attack, share in one["attacks"].items():
-            before, after = (f"{share[when]:.1%}" for when in ("before", "after"))
-            table.append([name, one["in"], one["kept"], attack, before, after])
-    return columns(table, indent="")
+        for attack, found in one["attacks"].items():
+            yield [name, one["in"], one["kept"], attack, f"{found['before']:.1%}", f"{found['after']:.1%}"]
+
+
+def _strongest_attacks(sets: dict[str, Any]) -> Iterator[list[object]]:
+    """Yield for each set the attack that finds most afterwards, and what the strongest found before."""
+    for name, one in sets.items():
+        attacks = one["attacks"]
+        strongest = max(attacks, key=lambda attack: attacks[attack]["after"], default="")
+        before, after = (
+            f"{max((found[when] for found in attacks.values()), default=0.5):.1%}" for when in ("before", "after")
+        )
+        yield [name, one["in"], one["kept"], strongest, before, after]
