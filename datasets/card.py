@@ -80,7 +80,7 @@ def _what(manifest: Mapping[str, Any]) -> str:
         + "."
     ]
     having = [
-        f"{count:,} ({count / samples:.0%}) have {_ONE[name]}"
+        f"{count:,} ({count / samples:.1%}) have {_ONE[name]}"
         for name, count in contents.get("samples_with", {}).items()
         if count
     ]

@@ -156,7 +156,7 @@ def test_the_survey_counts_what_samples_hold() -> None:
         "rationales": 3,
     }
     assert contents["samples_with"] == {"hard_negatives": 3, "hard_positives": 3, "conversations": 3, "rationales": 3}
-    assert "Of 6 samples 3 (50%) have at least one hard negative, 3 (50%)" in card({"contents": contents})
+    assert "Of 6 samples 3 (50.0%) have at least one hard negative, 3 (50.0%)" in card({"contents": contents})
     assert contents["types"]["hard_negatives"] == {"replace-attribute": 3}
     assert contents["image_exts"] == {"jpg": 6}
 

@@ -85,7 +85,7 @@ def test_a_build_says_how_many_samples_have_at_least_one_text_of_each_kind(
     assert 0 < having < len(samples)
     assert manifest["contents"]["samples_with"]["hard_negatives"] == having
     lines = build_lines(out, manifest)
-    assert f"{having:,} ({having / len(samples):.0%}) hard negative" in "".join(lines)
+    assert f"{having:,} ({having / len(samples):.1%}) hard negative" in "".join(lines)
     details = " ".join(" ".join(build_lines(out, manifest, details=True)).split())
     for told in manifest["types"].values():
         assert all(f"{reason} {count:,}" in details for reason, count in told["rejected"].items() if count)

@@ -67,12 +67,12 @@ def all_reasons(rejected: Mapping[str, int]) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """Return ``79%``."""
-    return f"{part / whole if whole else 0:.0%}"
+    """Return ``78.7%``."""
+    return f"{part / whole if whole else 0:.1%}"
 
 
 def share_of(part: int, whole: int) -> str:
-    """Return ``236 (79%)``."""
+    """Return ``236 (78.7%)``."""
     return f"{part:,} ({share(part, whole)})"
 
 
