@@ -24,6 +24,14 @@ from pairwright.datasets.masking import publishable
 _SIGNS = re.compile(r"([\\`*_\[\]|#])")
 
 
+_ONE = {
+    "hard_negatives": "at least one hard negative",
+    "hard_positives": "a hard positive",
+    "conversations": "a conversation",
+    "rationales": "a rationale",
+}
+
+
 def card(manifest: Mapping[str, Any]) -> str:
     """Return the card of a dataset, from its manifest."""
     sections = (
@@ -71,6 +79,12 @@ def _what(manifest: Mapping[str, Any]) -> str:
         + f". Made with pairwright {plain(manifest.get('version', ''))}".rstrip()
         + "."
     ]
+    having = [
+        f"{count:,} ({count / samples:.1%}) have {_ONE[name]}"
+        for name, count in contents.get("samples_with", {}).items()
+        if count
+    ]
+    lines += [f"Of {samples:,} samples {', '.join(having)}."] if having else []
     rows = [
         (group.replace("_", " "), name, f"{count:,}")
         for group, types in contents.get("types", {}).items()

@@ -43,6 +43,7 @@ class _Counts:
     types: dict[str, Counter[str]] = field(
         default_factory=lambda: {name: Counter() for name in ("hard_negatives", "hard_positives", "conversations")}
     )
+    having: Counter[str] = field(default_factory=Counter)
     makers: Counter[Origin] = field(default_factory=Counter)
 
     def add(self, sample: Sample) -> None:
@@ -51,6 +52,8 @@ class _Counts:
         self.image_exts[sample.image_ext] += 1
         self.sources[sample.pair.source, sample.pair.license] += 1
         self.rationales += len(sample.examples)
+        groups = {_GROUPS.get(annotation.kind, "conversations") for annotation in sample.annotations}
+        self.having.update(groups | ({"rationales"} if sample.examples else set()))
         for annotation in sample.annotations:
             self.types[_GROUPS.get(annotation.kind, "conversations")][type_of(annotation)] += 1
             self.turns += exchanges_in(annotation)
@@ -62,7 +65,8 @@ def survey(samples: Iterable[Sample]) -> dict[str, Any]:
 
     Returns:
         ``samples``, ``with_image``, ``image_exts`` (extension to count), ``texts`` (hard_negatives, hard_positives,
-        conversations, turns, rationales), ``types`` (for each of the first three, type to count), ``sources`` (list
+        conversations, turns, rationales), ``samples_with`` (for each of these but turns, the samples that have at least
+        one), ``types`` (for each of the first three, type to count), ``sources`` (list
         of name, license, samples) and ``makers`` (list of generator, version, seed, model, prompt, samples), each
         sorted by name.
     """
@@ -75,6 +79,7 @@ def survey(samples: Iterable[Sample]) -> dict[str, Any]:
         "image_exts": {ext: count for ext, count in sorted(counts.image_exts.items()) if ext},
         "texts": {name: types.total() for name, types in counts.types.items()}
         | {"turns": counts.turns, "rationales": counts.rationales},
+        "samples_with": {name: counts.having[name] for name in (*counts.types, "rationales")},
         "types": {name: dict(sorted(types.items())) for name, types in counts.types.items()},
         "sources": [
             {"name": name, "license": license_, "samples": count}
@@ -90,7 +95,7 @@ def survey(samples: Iterable[Sample]) -> dict[str, Any]:
 
 def added(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Return the counts of two sets of samples, each as `survey` gives them, as those of both."""
-    return {name: _sum(one[name], other[name]) for name in one}
+    return {name: _sum(one[name], other[name]) for name in one if name in other}  # an older version may lack one
 
 
 def _sum(one: Any, other: Any) -> Any:

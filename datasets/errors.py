@@ -1,13 +1,15 @@
 """The one tree of errors that pairwright raises on purpose.
 
 Foreign exceptions are translated into these at the door (reader, codec, index file, config), and the
-command line prints the message as one line and exits: 2 for wrong usage, 1 for anything else. A message
+command line prints the message as one line and exits: 2 for wrong usage, 3 where nothing is kept, 1 for anything
+else. A message
 says what is wrong, where, and how to mend it.
 
     PairwrightError
     ├── UsageError          the call itself is wrong (exit 2)
     │   └── ConfigError     a build config is wrong
     ├── InputError          the user's data is wrong at a place
+    │   └── NothingKept     the data is fine, and nothing of it is left (exit 3)
     ├── StorageError        a file of ours is missing, torn, or of another version
     └── MissingResource     something has to be installed first
 """
@@ -38,7 +40,13 @@ class InputError(PairwrightError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from positional arguments when they come back from a worker process.
-        return _input_error, (self.what, self.where, self.mend)
+        return _input_error, (type(self), self.what, self.where, self.mend)
+
+
+class NothingKept(InputError):  # noqa: N818 - reads as what it is; it is an error by its base
+    """All rows were read and judged, and none is left for what comes next."""
+
+    exit_code = 3
 
 
 def why_not_written(error: OSError) -> str:
@@ -48,8 +56,8 @@ def why_not_written(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _input_error(what: str, where: str, mend: str) -> InputError:
-    return InputError(what, where=where, mend=mend)
+def _input_error(kind: type[InputError], what: str, where: str, mend: str) -> InputError:
+    return kind(what, where=where, mend=mend)
 
 
 class StorageError(PairwrightError):

@@ -20,7 +20,7 @@ from pairwright.datasets.images import ImageRoot, UnusableImage, check_locator, 
 from pairwright.datasets.manifest import is_build
 from pairwright.datasets.mixture_talks import Talk, check_columns, talks_of_row, talks_of_sample
 from pairwright.datasets.readers.delimited import read_csv, read_tsv
-from pairwright.datasets.readers.formats import guess_format, locate
+from pairwright.datasets.readers.formats import ENDINGS, TEXTS, guess_format, locate
 from pairwright.datasets.readers.json_items import read_json_items
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.parquet import read_parquet
@@ -174,14 +174,12 @@ def _guessed(path: Path, written: str, wording: Wording) -> str:
     if path.is_dir() and is_build(path):
         return "build"
     name = written.lower()
-    if name.endswith((".json", ".json.gz")):
+    plain = name.removesuffix(".gz")
+    if plain.endswith(".json"):
         return _list_or_lines(path)
-    endings = {".jsonl": "jsonl", ".jsonl.gz": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".tar": "shards"}
-    endings |= {f".{kind}{packed}": kind for kind in ("csv", "tsv") for packed in ("", ".gz")}
-    if not path.is_dir():
-        for ending, kind in endings.items():
-            if name.endswith(ending):
-                return kind
+    kind = ENDINGS.get(Path(plain).suffix, "")
+    if kind and not path.is_dir() and (plain == name or kind in TEXTS):
+        return "shards" if kind == "webdataset" else kind
     found = guess_format(path, wording)
     return "shards" if found == "webdataset" else found
 

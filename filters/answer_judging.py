@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.readers.text import lines_of
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.failures import Failure
@@ -130,18 +131,17 @@ def read_answers(path: Path, questions: Sequence[Question]) -> list[str]:
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if not path.is_file():
         raise InputError("no such file", where=str(path), mend="Check the path.")
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            where = f"{path}:{number}"
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError:
-                raise InputError("broken JSON", where=where, mend="Mend or delete the line.") from None
-            if not isinstance(row, dict):
-                raise InputError("not a JSON object", where=where, mend="Each row is an object.")
-            yield where, row
+    for number, line in lines_of(path):
+        where = f"{path}:{number}"
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            raise InputError("broken JSON", where=where, mend="Mend or delete the line.") from None
+        if not isinstance(row, dict):
+            raise InputError("not a JSON object", where=where, mend="Each row is an object.")
+        yield where, row
 
 
 def _text(row: Mapping[str, Any], name: str, where: str) -> str:

@@ -29,6 +29,7 @@ import polars as pl
 from pairwright.datasets.atomic import replacing, write_bytes, write_text
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.readers.delimited import holds_rows
+from pairwright.datasets.readers.text import lines_of, read_whole
 from pairwright.datasets.records import compact_json
 from pairwright.filters.candidates import SCHEMA, candidate_frame, candidate_rows
 from pairwright.filters.screening import BrokenRow, Screening
@@ -74,7 +75,7 @@ def _read(path: Path) -> Iterator[Read]:
         raise InputError("no such file", where=str(path), mend="Check the path.")
     if files := files_of_sugarcrepe(path):
         return _read_several(files)
-    read, _ = _format_of(path)
+    read, _ = _format_of(path.with_suffix("") if path.suffix == ".gz" else path)
     if not path.is_file():
         raise InputError("not a file", where=str(path), mend="Check the path.")
     return read(path)
@@ -157,11 +158,10 @@ def _object(value: Any, place: str, mend: str = "Each row is a JSON object.") ->
 
 
 def _read_jsonl(path: Path) -> Iterator[Read]:
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            place = f"{path}:{number}"
-            if line.strip():
-                yield _held(place, partial(_json_row, line, place))
+    for number, line in lines_of(path):
+        place = f"{path}:{number}"
+        if line.strip():
+            yield _held(place, partial(_json_row, line, place))
 
 
 def _json_row(line: bytes, place: str) -> Mapping[str, Any]:
@@ -177,9 +177,9 @@ def _write_jsonl(frame: pl.DataFrame, path: Path) -> None:
 
 
 def _read_sugarcrepe(path: Path) -> Iterator[Read]:
-    form, _, short = path.stem.partition("_")
+    form, _, short = path.name.partition(".")[0].partition("_")
     known = {"form": form, "target": _SHORT[short]} if short in _SHORT else {}
-    for index, value in _object(_parsed(path.read_bytes(), str(path)), str(path), _NO_LIST).items():
+    for index, value in _object(_parsed(read_whole(path), str(path)), str(path), _NO_LIST).items():
         place = f"{path}: row {index!r}"
         held, row = _held(place, partial(_object, value, place))
         yield held, row if isinstance(row, BrokenRow) else {"id": index, **known, **row}
@@ -198,7 +198,7 @@ def _write_sugarcrepe(frame: pl.DataFrame, path: Path) -> None:
 
 def _read_negclip(path: Path) -> Iterator[Read]:
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_whole(path).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 at byte {error.start}", where=str(path), mend="Save it as UTF-8.") from None
     table = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", strict=True)

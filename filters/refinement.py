@@ -33,13 +33,13 @@ class RefineOptions:
     """What can be chosen.
 
     Attributes:
-        cells: K, cells along each axis of the grid.
+        cells: K, cells along each axis of the grid; None: by the number of rows (`balancing.grid_size`), the paper has 100.
         by_type: balance each type of edit by itself; False is the paper's rule.
         seed: of the folds and of the sample.
         folds: of the cross-fitting.
     """
 
-    cells: int = 100
+    cells: int | None = None
     by_type: bool = True
     seed: int = 0
     folds: int = 5

@@ -15,6 +15,7 @@ import polars as pl
 
 from pairwright.datasets.choices import instead, refuse_unknown
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.readers.text import lines_of, read_whole
 
 SCORES = ("s_caption", "s_negative", "s_positive")
 NO_TYPE = "untyped"
@@ -56,7 +57,7 @@ def read_table(path: Path) -> pl.DataFrame:
         InputError: no such file, a broken or an empty one.
         UsageError: the ending names no format.
     """
-    ending = path.suffix.lower()
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
     if not path.exists():
         raise InputError("no such file", where=str(path), mend="Check the path.")
     if ending not in {".jsonl", ".csv", ".tsv", ".parquet"}:
@@ -79,9 +80,9 @@ def read_table(path: Path) -> pl.DataFrame:
 
 
 def _table(path: Path, separator: str) -> pl.DataFrame:
-    data = path.read_bytes()
+    data = read_whole(path)
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError("not UTF-8", where=f"{path}:{line}", mend="Save the file as UTF-8.") from None
@@ -101,21 +102,20 @@ def _table(path: Path, separator: str) -> pl.DataFrame:
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open("rb") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            place = f"{path}:{number}"
-            try:
-                row = json.loads(line)  # Python's writer puts NaN, which only Python's reader takes
-            except UnicodeDecodeError:
-                raise InputError("not UTF-8", where=place, mend="Save the file as UTF-8.") from None
-            except ValueError:
-                raise InputError("broken JSON", where=place, mend="Mend or delete the line.") from None
-            if not isinstance(row, dict):
-                raise InputError("not a JSON object", where=place, mend="Each row is an object.")
-            # Lists and objects are of no use here, and rows differ in what they hold in them.
-            yield {name: value for name, value in row.items() if not isinstance(value, list | dict)}
+    for number, line in lines_of(path):
+        if not line.strip():
+            continue
+        place = f"{path}:{number}"
+        try:
+            row = json.loads(line)  # Python's writer puts NaN, which only Python's reader takes
+        except UnicodeDecodeError:
+            raise InputError("not UTF-8", where=place, mend="Save the file as UTF-8.") from None
+        except ValueError:
+            raise InputError("broken JSON", where=place, mend="Mend or delete the line.") from None
+        if not isinstance(row, dict):
+            raise InputError("not a JSON object", where=place, mend="Each row is an object.")
+        # Lists and objects are of no use here, and rows differ in what they hold in them.
+        yield {name: value for name, value in row.items() if not isinstance(value, list | dict)}
 
 
 _READ_AS_NUMBERS = (pl.String, pl.Boolean, pl.Null)

@@ -1,7 +1,7 @@
 """Commented configs to start from, and a schedule for Prefect: the files in ``templates/``, with what the user gave."""
 
+import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from string import Template
 
@@ -9,7 +9,9 @@ import yaml
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.flows.config import parse_config
+from pairwright.flows.input_survey import Survey
 
+_COMMENTS_AT = 26  # column of a section's comments
 FOLDER = Path(__file__).parent / "templates"
 
 
@@ -18,13 +20,21 @@ def template_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def render_template(name: str, *, input_path: str, columns: Mapping[str, str], beside: Path) -> str:
+_NO_SURVEY = Survey()
+_HINTS = {
+    "instances": "# instances: instances_val2014.json    # boxes, when path is a COCO captions file",
+    "image_root": "# image_root: images/                  # folder that relative image paths start from",
+    "verify_images": "# verify_images: off                   # when there are no image files; then also `images: false` under shards",
+}
+
+
+def render_template(name: str, *, input_path: str, survey: Survey = _NO_SURVEY, beside: Path) -> str:
     """Return the text of a config that `flows.config.load_config` reads.
 
     Args:
         name: of the template.
         input_path: the user's data; empty leaves a placeholder to fill in.
-        columns: our name to the name in the user's data.
+        survey: settings for that data.
         beside: the config file to be; paths are written relative to its folder.
 
     Raises:
@@ -32,14 +42,27 @@ def render_template(name: str, *, input_path: str, columns: Mapping[str, str], b
     """
     refuse_unknown("no template named", [name], template_names())
     shown = _relative(input_path, beside) if input_path else "path/to/captions.jsonl"
-    mapping = yaml.safe_dump(dict(columns), default_flow_style=True, sort_keys=False, width=1000).strip()
+    mapping = yaml.safe_dump(dict(survey.columns), default_flow_style=True, sort_keys=False, width=1000).strip()
     text = Template((FOLDER / f"{name}.yaml").read_text(encoding="utf-8")).substitute(
         name=_scalar(_dataset_name(input_path)),
         input=_scalar(shown),
         columns=mapping,
+        **_detected(survey, beside),
     )
     parse_config(yaml.safe_load(text), where=f"template {name}")
     return text
+
+
+def _detected(survey: Survey, beside: Path) -> dict[str, str]:
+    """Return the lines of a template that depend on the data: a setting, or what it would look like."""
+    lines = dict(_HINTS)
+    for name, path in (("instances", survey.instances), ("image_root", survey.image_root)):
+        if path:
+            lines[name] = f"{name}: {_scalar(_relative(path, beside))}"
+    if survey.texts_only:
+        lines["verify_images"] = 'verify_images: "off"      # no image files'
+    packed = {"images": not survey.texts_only, "image_format": survey.image_format}
+    return lines | {name: f"{name}: {_json(value)}".ljust(_COMMENTS_AT) for name, value in packed.items()}
 
 
 def render_deployment(config_text: str, config: Path) -> str:
@@ -55,6 +78,10 @@ def render_deployment(config_text: str, config: Path) -> str:
     return Template(text).substitute({key: _scalar(value) for key, value in given.items()})
 
 
+def _json(value: object) -> str:
+    return json.dumps(value)
+
+
 def _scalar(value: str) -> str:
     return yaml.safe_dump(value, width=1000).removesuffix("...\n").strip()
 
@@ -64,6 +91,9 @@ def _relative(input_path: str, beside: Path) -> str:
 
 
 def _dataset_name(input_path: str) -> str:
-    stem = Path(input_path).name.split(".")[0].split("{")[0]
-    cleaned = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in stem).strip("-_")
-    return cleaned or "my-dataset"
+    path = Path(input_path)
+    for name in (path.name.split(".")[0].split("{")[0], path.parent.name):
+        cleaned = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in name).strip("-_")
+        if cleaned:
+            return cleaned
+    return "my-dataset"

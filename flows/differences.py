@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.errors import StorageError
 from pairwright.datasets.manifest import read_manifest
 from pairwright.datasets.tables import ANNOTATIONS, PAIRS, Table
 from pairwright.datasets.version_switch import MANIFEST
@@ -39,12 +39,11 @@ class Side:
         """Read the manifest of ``folder``.
 
         Raises:
-            UsageError: when it is no build.
-            StorageError: when it is not finished.
+            StorageError: when it is no build, or an unfinished one.
         """
         manifest = read_manifest(folder)
         if not (folder / MANIFEST).is_file():
-            raise UsageError(f"{folder}: no build ({MANIFEST} is missing). Name two build directories.")
+            raise StorageError(f"{folder}: no build ({MANIFEST} is missing). Name two build directories.")
         told = ("files", "stages", "config", "shards", "environment")
         missing = [name for name in told if not isinstance(manifest.get(name), Mapping)]
         if missing:

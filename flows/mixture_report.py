@@ -62,7 +62,7 @@ class MixtureReport:
 
     Attributes:
         config: its settings.
-        out: what was written, or would be.
+        out: what was written, or would be; None in a dry run that names nothing.
         image_root: absolute folder below which images are named; None when there are none.
         surveyed: the sources, as listed.
         distinct: of each source, its distinct rows and its duplicates.
@@ -73,7 +73,7 @@ class MixtureReport:
     """
 
     config: MixtureConfig
-    out: Path
+    out: Path | None
     image_root: Path | None
     surveyed: tuple[Surveyed, ...]
     distinct: Mapping[str, Distinct]
@@ -81,11 +81,6 @@ class MixtureReport:
     take: Mapping[str, int]
     given: dict[str, Given] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
-
-    @property
-    def path(self) -> Path:
-        """Where the report stands."""
-        return report_file(self.out)
 
     @property
     def rows(self) -> int:
@@ -113,14 +108,18 @@ class MixtureReport:
             **(given.numbers() if given else {}),
         }
 
-    def as_bytes(self) -> bytes:
-        """Return the report as it is saved."""
+    def as_bytes(self, folder: Path) -> bytes:
+        """Return the report as it is saved in ``folder``, to which its paths are relative."""
+
+        def told(path: Path) -> dict[str, Any]:
+            return {"path": os.path.relpath(path, folder), "bytes": path.stat().st_size, "sha256": sha256_of(path)}
+
         settings = self.config.model_dump(mode="json", exclude={"sources", "image_root"})
         sources = [
             {
                 **numbers,
-                "path": self._from_here(one.section.path),
-                "files": [self._file(path) for path in one.source.files],
+                "path": os.path.relpath(one.section.path, folder),
+                "files": [told(path) for path in one.source.files],
                 "settings": one.section.model_dump(mode="json", exclude={"name", *_PLACES}),
             }
             for one, numbers in zip(self.surveyed, self.sources(), strict=True)
@@ -129,15 +128,9 @@ class MixtureReport:
             "pairwright": __version__,
             "mixture_version": VERSION,
             "rows": self.rows,
-            "image_root": self._from_here(self.image_root) if self.image_root else "",
+            "image_root": os.path.relpath(self.image_root, folder) if self.image_root else "",
             "settings": settings,
             "sources": sources,
-            "output": [self._file(path) for path in self.files],
+            "output": [told(path) for path in self.files],
         }
         return orjson.dumps(made, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-    def _from_here(self, path: str | Path) -> str:
-        return os.path.relpath(path, self.out.absolute().parent)
-
-    def _file(self, path: Path) -> dict[str, Any]:
-        return {"path": self._from_here(path), "bytes": path.stat().st_size, "sha256": sha256_of(path)}

@@ -33,13 +33,13 @@ class MixtureRequest:
 
     Attributes:
         config: sources and shares.
-        out: file or folder; its ending names the layout.
+        out: file or folder; its ending names the layout. None is for a dry run.
         to: layout, where the ending leaves a choice; empty for the ending's first.
         dry_run: only tell what would be taken.
     """
 
     config: MixtureConfig
-    out: Path
+    out: Path | None
     to: str = ""
     dry_run: bool = False
 
@@ -52,20 +52,25 @@ def mix(request: MixtureRequest, watch: Watch) -> MixtureReport:
         InputError: for sources that cannot be read, hold nothing, or changed while they were read.
     """
     config, out = request.config, request.out
-    layout = layout_of(out, request.to)
-    for file in (out, rejected_file(out), report_file(out)):
-        refuse_overwriting(file, *(section.path for section in config.sources))
+    if out is None and not request.dry_run:
+        raise UsageError("a mixture needs a file or folder to write. Give it with --out.")
+    layout = ""
+    if out is not None:
+        layout = layout_of(out, request.to)
+        for file in (out, rejected_file(out), report_file(out)):
+            refuse_overwriting(file, *(section.path for section in config.sources))
     with _rejects(request) as write:
         survey = Survey(config.seed, write, watch)
         surveyed = {section.name: survey.read(section) for section in config.sources}
-    for one in surveyed.values():
-        refuse_overwriting(out, one.section.path, *map(str, one.source.files))
+    if out is not None:
+        for one in surveyed.values():
+            refuse_overwriting(out, one.section.path, *map(str, one.source.files))
     root = _image_root(config, survey)
     sources = {name: one.identities for name, one in surveyed.items()}
     distinct = distinct_rows(sources)
     asked, take = _shares(config, distinct)
     report = MixtureReport(config, out, root, tuple(surveyed.values()), distinct, asked, take)
-    if request.dry_run:
+    if out is None or request.dry_run:
         return report
     rows, mean = sum(take.values()), _mean_size(surveyed.values())
     with drawers(out, rows, int(rows * mean)) as store:
@@ -77,17 +82,18 @@ def mix(request: MixtureRequest, watch: Watch) -> MixtureReport:
             lambda: _watched(map(unpack, store.rows()), watch), layout, out, root or Path(os.sep), options
         )
     report.files = written.files
-    write_bytes(report.path, report.as_bytes())
+    write_bytes(report_file(out), report.as_bytes(out.absolute().parent))
     return report
 
 
 @contextmanager
 def _rejects(request: MixtureRequest) -> Iterator[Callable[[bytes], object] | None]:
     """Give what writes broken rows, where a source sets them aside; a file of an earlier run goes."""
-    path = rejected_file(request.out)
-    if request.dry_run:
+    if request.out is None or request.dry_run:
         yield None
-    elif any(source.on_error == "skip" for source in request.config.sources):
+        return
+    path = rejected_file(request.out)
+    if any(source.on_error == "skip" for source in request.config.sources):
         with replacing(path) as temporary, temporary.open("wb") as handle:
             yield handle.write
     else:

@@ -312,7 +312,13 @@ class RefineSection(Section):
         description="reference: Algorithm 1 of SugarCrepe, over two text-only scorers;"
         " general: against every blind attack, for sets of thousands",
     )
-    cells: int = Field(100, ge=2, le=1000, description="reference: K of the K x K grid over the two gaps")
+    cells: int | None = Field(
+        None,
+        ge=2,
+        le=1000,
+        description="reference: K of the K x K grid over the two gaps; empty: the square root of a type's rows,"
+        " 10 to 100",
+    )
     target: float = Field(0.52, ge=0.505, le=1.0, description="general: accuracy that no attack may exceed")
     min_keep: float = Field(0.1, ge=0.0, le=1.0, description="general: share of the negatives to keep at least")
     by_type: bool = Field(default=True, description="balance each type of negative on its own")

@@ -34,9 +34,10 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 import polars as pl
 
 from pairwright.datasets.choices import refuse_unknown
-from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.folders import files_below
 from pairwright.datasets.images import SUFFIXES, is_url, open_image
+from pairwright.datasets.readers.text import read_whole
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
@@ -193,8 +194,8 @@ def read_exclusion(path: str, *, by: Iterable[By] = USUAL, options: ReadOptions 
             hold no pair are passed over and counted.
 
     Raises:
-        UsageError: when there is no such file, or ``by`` holds another word.
-        InputError: when the input cannot be read, or holds nothing to know a pair by.
+        UsageError: when ``by`` holds another word.
+        InputError: when there is no such file, it cannot be read, or it holds nothing to identify a pair by.
     """
     chosen = _checked(by)
     place = Path(path)
@@ -363,10 +364,10 @@ def _pairs_of(reading: ReadOptions, skipped: Skipped) -> Iterator[Sequence[Pair]
 
 
 def _lines(path: Path) -> Iterable[str]:
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), mend="Check the path.")
     try:
-        return path.read_text(encoding="utf-8-sig").splitlines()
-    except (FileNotFoundError, IsADirectoryError):
-        raise UsageError(f"{path}: no such file. Check the path.") from None
+        return read_whole(path).decode().splitlines()
     except UnicodeDecodeError as error:
         raise InputError(f"byte {error.start} is not UTF-8", where=str(path), mend="Save the file as UTF-8.") from None
 

@@ -10,7 +10,7 @@ from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import StorageError
 from pairwright.datasets.folders import refuse_linked_folders
 from pairwright.datasets.locks import take_lock
 from pairwright.indexes.sidecar import PAIRS_FOLDER, READ_FOLDER, SIDECAR, Modality
@@ -48,7 +48,7 @@ def alone(function: Callable[P, R]) -> Callable[P, R]:
             take_lock(handle, directory)
             return function(*args, **kwargs)
         except BlockingIOError:
-            raise UsageError(
+            raise StorageError(
                 f"{directory}: another process is writing to this index. Wait until it is done, then start again."
             ) from None
         finally:
@@ -77,16 +77,16 @@ def prepare_folder(directory: Path) -> None:
     """Make the folder, and take away what would make it an index: the sidecar first, then the files that it named.
 
     Raises:
-        UsageError: when there is a file in its place, or it is a folder of something else.
-        StorageError: when a folder in it is a link, whose files are not of this index.
+        StorageError: when there is a file in its place, it is a folder of something else, or a folder in it is a link, whose
+            files are not of this index.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise UsageError(f"{directory}: not a folder. Name a folder for the index.") from None
+        raise StorageError(f"{directory}: not a folder. Name a folder for the index.") from None
     others = [path.name for path in directory.iterdir() if not _LEAVINGS.fullmatch(path.name)]
     if others and not _is_ours(directory / SIDECAR, alone=others == [SIDECAR]):
-        raise UsageError(f"{directory}: holds other things ({min(others)}) and no index. Name a new folder.")
+        raise StorageError(f"{directory}: holds other things ({min(others)}) and no index. Name a new folder.")
     refuse_linked_folders(directory, sorted(path.name for path in directory.iterdir() if path.is_dir()))
     (directory / SIDECAR).unlink(missing_ok=True)
     clear_leavings(directory, ())

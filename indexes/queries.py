@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.readers.text import read_whole
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.wording import AS_IT_IS
@@ -57,8 +58,7 @@ def read_queries(path: Path) -> list[Query]:
     A ``.json`` with ``images`` and ``annotations`` (COCO), or a list, holds pairs.
 
     Raises:
-        UsageError: when a ``.txt`` or ``.json`` is missing.
-        InputError: when the content is not as described, or holds no query.
+        InputError: when there is no such file, its content is not as described, or it holds no query.
     """
     ending = path.suffix.lower()
     content = _text(path) if ending in {".txt", ".json"} else ""
@@ -105,13 +105,12 @@ def read_query_vectors(path: Path, queries: int, dim: int) -> Vectors:
         Unit rows, float32 (queries, dim); rows of any length but zero are scaled.
 
     Raises:
-        UsageError: when the file is missing.
-        InputError: when it is no such array, or has a row that is zero or not finite.
+        InputError: when the file is missing, is no such array, or has a row that is zero or not finite.
     """
     try:
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise UsageError(f"{path}: no such file. Check the path.") from None
+        raise InputError("no such file", where=str(path), mend="Check the path.") from None
     except (OSError, ValueError, EOFError) as error:
         # NumPy takes whatever is no array for a pickle, and advises to trust it.
         said = "it holds objects, or no array at all" if "pickle" in str(error) else str(error) or "it is empty"
@@ -198,10 +197,10 @@ def _unused(name: str, taken: set[str]) -> str:
 
 
 def _text(path: Path) -> str:
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), mend="Check the path.")
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except (FileNotFoundError, IsADirectoryError):
-        raise UsageError(f"{path}: no such file. Check the path.") from None
+        return read_whole(path).decode()
     except UnicodeDecodeError as error:
         raise InputError(
             f"byte {error.start + 1} is not UTF-8", where=str(path), mend="Save the file as UTF-8."

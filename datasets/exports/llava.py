@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.chance import stream
-from pairwright.datasets.errors import StorageError
+from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.exports.source import Source
 from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, conversations, write_json_list
 from pairwright.datasets.images import in_table, split_locator
+from pairwright.datasets.readers.text import read_whole
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.samples import Sample
 
@@ -87,9 +88,9 @@ def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
         StorageError: when the file is not a JSON list.
     """
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from None
+        rows = json.loads(read_whole(path))
+    except InputError as error:
+        raise StorageError(str(error)) from None
     except ValueError as error:
         raise StorageError(f"{path}: not a readable JSON file ({error}). Export it again.") from None
     if not isinstance(rows, list):

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pairwright.datasets.atomic import replacing
-from pairwright.datasets.errors import InputError
+from pairwright.datasets.errors import NothingKept
 from pairwright.datasets.exports.source import Source
 from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, dump
 from pairwright.datasets.records import Example
@@ -73,7 +73,7 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
     """Write the student rows of all examples of ``source`` to a JSONL file or a folder.
 
     Raises:
-        InputError: when it has none; nothing is written.
+        NothingKept: when it has none; nothing is written.
     """
     names, count = ImageNames(options), 0
     with open_student_rows(out) as write_row:
@@ -85,7 +85,7 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
                 count += write_row(example, image)
         if not count:
             mend = "Build with `rationales`, or give those of `pairwright generate rationales` with --rationales."
-            raise InputError("no kept rationale", where="the samples", mend=mend)
+            raise NothingKept("no kept rationale", where="the samples", mend=mend)
     return Exported(count, student_files(out))
 
 

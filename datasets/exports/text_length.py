@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import MissingResource
 
 CONTEXT = 77
 _MARKS = 2  # start and end
@@ -61,22 +61,24 @@ def by_tokenizer(folder: Path) -> TextLength:
     """Return lengths by the CLIP tokenizer whose files stand in ``folder``.
 
     Raises:
-        UsageError: when they do not, or transformers is not installed.
+        MissingResource: when they do not, or transformers is not installed.
     """
     if not folder.is_dir():
-        raise UsageError(f"{folder}: no such folder. {_MEND}")
+        raise MissingResource(f"{folder}: no such folder. {_MEND}")
     if not (folder / "tokenizer.json").is_file() and not (
         (folder / "vocab.json").is_file() and (folder / "merges.txt").is_file()
     ):
-        raise UsageError(f"{folder}: holds no tokenizer. {_MEND}")
+        raise MissingResource(f"{folder}: holds no tokenizer. {_MEND}")
     try:
         kind: Any = import_module("transformers").CLIPTokenizerFast
     except ImportError:
-        raise UsageError("a tokenizer needs transformers: pip install 'pairwright[clip]', or leave it out.") from None
+        raise MissingResource(
+            "a tokenizer needs transformers: pip install 'pairwright[clip]', or leave it out."
+        ) from None
     try:
         tokenizer = kind.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(
+        raise MissingResource(
             f"{folder}: no tokenizer that transformers can read ({type(error).__name__}). {_MEND}"
         ) from None
 

@@ -44,7 +44,7 @@ class Unclear(Exception):  # noqa: N818 - a signal to the reader, which knows th
     def __init__(self, part: str, columns: Sequence[str]) -> None:
         super().__init__(part, columns)
         self.what = f"{' and '.join(columns)} could each be the {part}"
-        self.part, self.column = part, columns[0]
+        self.part, self.column, self.columns = part, columns[0], tuple(columns)
 
 
 @dataclass(frozen=True, slots=True)

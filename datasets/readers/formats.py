@@ -58,23 +58,25 @@ ABOUT: Mapping[str, str] = {
 }
 FIXED_COLUMNS = frozenset({"csv", "tsv", "parquet", "clip-retrieval"})
 FOLDERS = frozenset({"images", "clip-retrieval"})
-NOT_PAIRS: Mapping[str, str] = {
-    "llava": "LLaVA conversations",
-    "sugarcrepe": "SugarCrepe candidates (captions with negatives)",
-    "coco-instances": "COCO instances (boxes); give the captions file, and this one as instances",
+NOT_PAIRS: Mapping[str, tuple[str, str]] = {
+    "llava": ("LLaVA conversations", "`pairwright mix`, `export` and `verify` take them; here, give captions."),
+    "sugarcrepe": (
+        "SugarCrepe candidates (captions with negatives)",
+        "`pairwright refine`, `audit` and `validate` take them; here, give captions.",
+    ),
+    "coco-instances": ("COCO instances (boxes)", "Give the captions file, and this one as instances."),
 }
+"""Formats that are recognised and hold no pairs: what they are, and what to do."""
 ENDINGS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
-    ".jsonl.gz": "jsonl",
-    ".csv.gz": "csv",
-    ".tsv.gz": "tsv",
     ".csv": "csv",
     ".tsv": "tsv",
     ".parquet": "parquet",
     ".tar": "webdataset",
 }
 PACKED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"})
+TEXTS = frozenset({"jsonl", "csv", "tsv"})  # and .json, which is looked into; these may be gzipped
 PATTERN_LIMIT = 1_000_000
 _HEAD = 200
 
@@ -101,16 +103,17 @@ def guess_format(path: str | Path, wording: Wording = COMMAND_LINE) -> str:
     if not path.exists():
         raise _absent(path)
     name = path.name.lower()
-    if name.endswith(".json"):
+    plain = name.removesuffix(".gz")
+    if plain.endswith(".json"):
         return _guess_json(path)
-    for ending, format_ in ENDINGS.items():
-        if name.endswith(ending):
-            return format_
+    format_ = ENDINGS.get(Path(plain).suffix, "")
+    if format_ and (plain == name or format_ in TEXTS):
+        return format_
     if path.suffix.lower() in PACKED:
         raise InputError(
             "a packed file",
             where=str(path),
-            mend="Unpack it first. As they are, .jsonl.gz, .csv.gz and .tsv.gz are read.",
+            mend="Unpack it first. As they are, gzipped .json, .jsonl, .csv and .tsv files are read.",
         )
     if path.suffix.lower() == ".txt":
         raise _lines_of_text(path, wording)
@@ -241,7 +244,8 @@ def locate(written: str, format_: str = "", wording: Wording = COMMAND_LINE) -> 
     _refuse_stand_in(files[0])
     format_ = format_ or guess_format(files[0], wording)
     if format_ in NOT_PAIRS:
-        raise InputError(f"not a source of pairs: {NOT_PAIRS[format_]}", where=written, mend="Give captions.")
+        what, mend = NOT_PAIRS[format_]
+        raise InputError(f"not a source of pairs: {what}", where=written, mend=mend)
     root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
     return Located(format_, tuple(_opened(files, format_)), root, name)
 
@@ -276,6 +280,7 @@ def _opened(files: tuple[Path, ...], format_: str) -> Iterator[Path]:
             yield file
         elif file.is_dir():
             endings = tuple(ending for ending, name in ENDINGS.items() if name == format_)
+            endings += tuple(f"{ending}.gz" for ending in endings if format_ in TEXTS)
             inner = sorted(path for path in file.iterdir() if path.name.endswith(endings) and path.name[0] != ".")
             if not endings or not inner:
                 raise InputError(f"a folder without {format_} files", where=str(file), mend="Name a file.")

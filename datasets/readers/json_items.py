@@ -7,7 +7,6 @@ begins cannot be known; a row that is no strict JSON (NaN, half a surrogate pair
 """
 
 import codecs
-import gzip
 import json
 import re
 import zlib
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.rows import Row, Rows
-from pairwright.datasets.readers.text import MAX_LINE, parse_object, without_bom
+from pairwright.datasets.readers.text import MAX_LINE, open_text, parse_object, without_bom
 from pairwright.datasets.rejects import Refused, reject
 
 _CHUNK = 2**20
@@ -120,7 +119,7 @@ class _Window:
 def _pieces(path: Path) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as handle:
+        with open_text(path) as handle:
             first = True
             while data := handle.read(_CHUNK):
                 yield decoder.decode(without_bom(data, path) if first else data)

@@ -36,7 +36,5 @@ def read_jsonl(path: Path, wording: Wording = COMMAND_LINE) -> Rows:
 
 
 def _a_list(path: Path, wording: Wording) -> InputError:
-    mend = wording.named("json")
-    if path.suffix == ".gz":
-        mend = "Unpack it and name it .json, or write one object a line."
-    return InputError("a JSON list, where each line is to be an object of its own", where=str(path), mend=mend)
+    what = "a JSON list, where each line is to be an object of its own"
+    return InputError(what, where=str(path), mend=wording.named("json"))

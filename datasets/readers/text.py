@@ -2,7 +2,7 @@
 
 Lines are bounded, so that a file without line ends cannot fill the memory. A byte order mark is passed
 over; UTF-16 is told as such. JSON is strict: no NaN, no half surrogate pairs, since neither survives the
-way to Parquet and back.
+way to Parquet and back. A gzipped file is recognised by its first bytes, not by its name.
 
 Limits: `MAX_LINE` bytes a line (16 MiB).
 """
@@ -22,6 +22,14 @@ from pairwright.datasets.rejects import Refused
 
 MAX_LINE = 16 * 2**20
 BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
+_ARCHIVES = {
+    b"PK\x03\x04": "zip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+}
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -34,7 +42,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     """
     number = 0
     try:
-        with _opened(path) as handle:
+        with open_text(path) as handle:
             while line := handle.readline(MAX_LINE + 1):
                 number += 1
                 piece = line
@@ -49,18 +57,34 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
         ) from None
 
 
-def _opened(path: Path) -> BinaryIO:
-    return cast("BinaryIO", gzip.open(path, "rb")) if path.suffix == ".gz" else path.open("rb")
+def open_text(path: Path) -> BinaryIO:
+    """Open a text file for reading bytes, gzip or not: the first bytes tell, whatever the name.
+
+    Raises:
+        InputError: for an archive of another kind (zip, bzip2, xz, zstd, 7z).
+        OSError: when the file cannot be opened.
+    """
+    handle = path.open("rb")
+    head = handle.read(max(map(len, _ARCHIVES)))
+    handle.seek(0)
+    if head.startswith(_GZIP):
+        handle.close()
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    for magic, kind in _ARCHIVES.items():
+        if head.startswith(magic):
+            handle.close()
+            raise InputError(f"a {kind} file", where=str(path), mend="Unpack it first, or pack it with gzip.")
+    return handle
 
 
 def read_whole(path: Path) -> bytes:
-    """Return the bytes of a file without a byte order mark; errors as in `lines_of`."""
+    """Return the bytes of a file that may be gzipped, without a byte order mark; errors as in `lines_of`."""
     try:
-        return without_bom(path.read_bytes(), path)
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror or error})", where=str(path), mend="Check the path."
-        ) from None
+        with open_text(path) as handle:
+            return without_bom(handle.read(), path)
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read ({why})", where=str(path), mend="Check the path, or copy it again.") from None
 
 
 def without_bom(data: bytes, path: Path) -> bytes:

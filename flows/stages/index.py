@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from pairwright.datasets.atomic import replacing
-from pairwright.datasets.errors import InputError
+from pairwright.datasets.errors import NothingKept
 from pairwright.datasets.progress import following
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
@@ -124,8 +124,10 @@ def retrieve_pairs(
         keys = set(better_hits(pl.read_parquet(folder / "hits.parquet"), before, section)["key"])
         stay = set(pl.read_parquet(chosen_path(home))["key"])
     if not keys and not home:
-        raise InputError(
-            "no query found a pair", where=section.queries, mend="Lower `min_score` under retrieve, or ask otherwise"
+        raise NothingKept(
+            "no query found a pair",
+            where=section.queries,
+            mend="Lower `min_score` under retrieve, or change the queries.",
         )
     tables = {
         folder / "pairs.parquet": found.pairs,

@@ -61,7 +61,7 @@ def read_input(root: Path, intake: Intake) -> Outcome:
         outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
         kept += len(pairs)
         bare += sum(not pair.image for pair in pairs)
-        formats.update(filter(None, (_format_of(pair.image) for pair in pairs)))
+        formats.update(filter(None, (format_of(pair.image) for pair in pairs)))
         reasons.update(row.reason for row in rejects)
     if intake.one_format and formats and len(formats.keys() & set(EXTENSIONS)) != 1:
         raise _several(formats, str(options.input))
@@ -112,7 +112,7 @@ def _mixed(bare: int, pairs: int, where: str) -> InputError:
     )
 
 
-def _format_of(image: str) -> str:
+def format_of(image: str) -> str:
     """Return what an image's name says of its format; nothing for names that say nothing, or are not the file's."""
     suffix = PurePosixPath(image).suffix.lower()
     return _SAME.get(suffix[1:], suffix[1:]) if suffix in SUFFIXES and not (is_url(image) or in_table(image)) else ""

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.readers.text import read_whole
 
 TEXTS = ("output", "text", "response", "completion", "generation")
 
@@ -31,11 +32,7 @@ def read_outputs(path: Path) -> list[tuple[str, ...]]:
     Raises:
         InputError: when the file cannot be read, or a place in it holds no output.
     """
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=str(path), mend="Check the path.") from None
-    return [_texts(value, f"{path}: {place}") for place, value in _values(content, path)]
+    return [_texts(value, f"{path}: {place}") for place, value in _values(read_whole(path), path)]
 
 
 def outputs_for(rows: int, paths: Sequence[Path]) -> list[Outputs]:

@@ -1,6 +1,10 @@
 """What commands print: nothing of a caption or a path steers the terminal."""
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,3 +32,29 @@ def test_an_error_that_names_what_would_steer_a_terminal_does_not(run: Run, tmp_
     done = run("generate", "negatives", "pool.jsonl", "--out", "out.jsonl", ok=False)
     assert r"there are: capt\x1b[31mion." in done.stderr
     assert "\x1b" not in done.stderr
+
+
+def printed(folder: Path, *, terminal: bool, **environment: str) -> str:
+    """Return what a command prints with colours of its own, on a terminal or into a pipe."""
+    command = [sys.executable, "-m", "pairwright", "init", "--force", "--out", "build.yaml"]
+    settings = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    settings |= {"TERM": "xterm", **environment}
+    if not terminal:
+        return subprocess.run(command, cwd=folder, env=settings, capture_output=True, text=True, check=True).stdout
+    ours, theirs = pty.openpty()
+    subprocess.run(command, cwd=folder, env=settings, stdout=theirs, stderr=subprocess.PIPE, check=True)
+    os.close(theirs)
+    said = os.read(ours, 65_536).decode()
+    os.close(ours)
+    return said
+
+
+def test_a_terminal_shows_colours_unless_they_are_switched_off(tmp_path: Path) -> None:
+    assert "\x1b[36mNext: " in printed(tmp_path, terminal=True)
+    for plain in (
+        printed(tmp_path, terminal=False),
+        printed(tmp_path, terminal=True, NO_COLOR="1"),
+        printed(tmp_path, terminal=True, TERM="dumb"),
+    ):
+        assert "Next: " in plain
+        assert "\x1b" not in plain

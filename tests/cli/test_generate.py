@@ -3,6 +3,7 @@
 import ast
 import csv
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def test_rows_that_are_skipped_are_told(tmp_path: Path) -> None:
     command = ("generate", "positives", "some.jsonl", "--out", "p.jsonl", "--on-error", "skip")
     said = call(*command)
     assert "Skipped: 2 rows (broken_json 1, empty_caption 1) and 2 captions (empty_caption 2)\n" in said
-    assert "\n1 caption in " in said
+    assert "for 1 caption, " in said
     told = json.loads(call(*command, "--json"))
     assert told["broken"] == {"broken_json": 1, "empty_caption": 3}
     assert told["broken_captions"] == {"empty_caption": 2}
@@ -162,10 +163,26 @@ def test_captions_may_be_one_plain_text(tmp_path: Path) -> None:
 
 def test_what_is_printed_fits_a_terminal_of_eighty_columns(scenes: Path) -> None:
     for what, given in (("negatives", ("--both-sides",)), ("positives", ("--quota", 100, "--max-word-share", 0.1))):
-        said = call("generate", what, scenes, "--out", "o.jsonl", *given).splitlines()
-        assert max(map(len, said)) <= 80, said
-        assert any(line.startswith("Where edits begin") for line in said)
-        assert any("most used" in line for line in said)
+        for details in ((), ("--details",)):
+            said = call("generate", what, scenes, "--out", "o.jsonl", *given, *details).splitlines()
+            assert max(map(len, said)) <= 80, said
+            assert any(line.startswith("Where edits begin") for line in said) == bool(details)
+            assert any("most used" in line for line in said) == bool(details)
+
+
+def test_a_summary_has_a_line_a_type_with_its_share_and_two_reasons_and_then_what_to_do(scenes: Path) -> None:
+    told = json.loads(call("generate", "negatives", scenes, "--out", "n.jsonl", "--json"))
+    said = call("generate", "negatives", scenes, "--out", "n.jsonl").splitlines()
+    kept = sum(counts["kept"] for counts in told["types"].values())
+    assert re.fullmatch(rf"{kept:,} texts for 300 captions, [\d.]+ s", said[0])
+    assert said[1].split() == ["type", "kept", "of", "captions", "mainly", "rejected"]
+    for kind, counts in told["types"].items():
+        (line,) = [line for line in said if line.startswith(f"{kind} ")]
+        assert line.split()[1:3] == [f"{counts['kept']:,}", f"{counts['kept'] / 300:.1%}"]
+        reasons = sorted(counts["rejected"].items(), key=lambda item: (-item[1], item[0]))
+        assert all(f"{reason} {count:,}" in " ".join(said) for reason, count in reasons[:2])
+        assert len(re.findall(r"[a-z]+_[a-z_]+ \d", line)) <= 2
+    assert said[-2:] == ["Written to n.jsonl", "Next: pairwright refine n.jsonl --out n-refined.jsonl"]
 
 
 def test_a_file_is_no_label_of_a_vocabulary(run: Run, captions: Path, tmp_path: Path) -> None:

@@ -14,15 +14,30 @@ def test_a_mixture_is_printed_as_a_table_of_eighty_columns_and_written(run: Run,
         "sources:\n- {path: a_source_of_a_very_long_name.jsonl, ratio: 2}\n- {path: b.jsonl, ratio: 1}\n"
     )
     done = run("mix", "m.yaml", "--out", "out.json")
-    lines = done.stdout.splitlines()
+    head, *lines = done.stdout.splitlines()
+    assert head == "2,250 rows of 2 sources"
     assert max(map(len, lines)) <= 80
     assert lines[0].split() == ["source", "found", "asked", "taken", "share", "duplicates", "turns", "words"]
     assert lines[2].split() == ["b", "1,500", "750", "750", "33.3%", "0", "750", "2.0"]
-    assert lines[-1] == "2,250 rows -> out.json, out.mixture.json"
+    assert lines[-1] == "Written to out.json; report: out.mixture.json"
     half = json.loads(run("mix", "m.yaml", "--keep", "0.5", "--seed", "1", "--out", "half.jsonl", "--json").stdout)
     assert half["rows"] == len((tmp_path / "half.jsonl").read_text().splitlines()) == 1_125
     run("mix", "m.yaml", "--dry-run", "--out", "dry.json")
     assert not (tmp_path / "dry.json").exists()
+
+
+def test_a_dry_run_needs_no_output_and_a_mixture_prints_where_it_stands(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"question": "Q", "answer": "A"}')
+    (tmp_path / "m.yaml").write_text("sources:\n- {path: a.jsonl}\n")
+    before = set(tmp_path.iterdir())
+    done = run("mix", "m.yaml", "--dry-run")
+    assert done.stdout.splitlines()[2].split()[:4] == ["a", "1", "1", "1"]
+    assert set(tmp_path.iterdir()) == before
+    (tmp_path / "deep").mkdir()
+    last = run("mix", "m.yaml", "--out", "deep/mixed.json").stdout.splitlines()[-1]
+    assert last == "Written to deep/mixed.json; report: deep/mixed.mixture.json"
+    assert (tmp_path / "deep" / "mixed.mixture.json").is_file()
+    assert json.loads(run("mix", "m.yaml", "--dry-run", "--json").stdout)["report"] == ""
 
 
 def test_wrong_calls_end_with_code_2_and_a_line_that_helps(run: Run, tmp_path: Path) -> None:

@@ -155,6 +155,8 @@ def test_the_survey_counts_what_samples_hold() -> None:
         "turns": 6,
         "rationales": 3,
     }
+    assert contents["samples_with"] == {"hard_negatives": 3, "hard_positives": 3, "conversations": 3, "rationales": 3}
+    assert "Of 6 samples 3 (50.0%) have at least one hard negative, 3 (50.0%)" in card({"contents": contents})
     assert contents["types"]["hard_negatives"] == {"replace-attribute": 3}
     assert contents["image_exts"] == {"jpg": 6}
 

@@ -110,6 +110,22 @@ def test_a_gzipped_file_with_blank_lines_mark_and_crlf_reads_like_a_plain_one(tm
     assert [(pair.caption, pair.source) for pair in read(path)] == [("a", "pool"), ("b", "pool")]
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_gzip_is_recognised_by_content_whatever_the_name(tmp_path: Path, name: str, packed: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    content = b'{"caption": "a"}\n{"caption": "b"}\n'
+    (tmp_path / name).write_bytes(gzip.compress(content) if packed else content)
+    assert [pair.caption for pair in read(tmp_path / name)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz"])
+def test_gzipped_coco_and_lists_are_read(tmp_path: Path, name: str) -> None:
+    coco = {"images": [{"id": 1, "file_name": "a.jpg"}], "annotations": [{"id": 1, "image_id": 1, "caption": "a"}]}
+    for content in (coco, [{"caption": "a"}]):
+        (tmp_path / name).write_bytes(gzip.compress(json.dumps(content).encode()))
+        assert [pair.caption for pair in read(tmp_path / name, verify_images="off")] == ["a"]
+
+
 def test_captions_may_be_one_plain_text_in_every_format(tmp_path: Path) -> None:
     row = {"id": 1, "captions": "a [b]"}
     write_rows(tmp_path / "a.jsonl", row)

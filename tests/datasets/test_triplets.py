@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.errors import InputError, MissingResource, UsageError
 from pairwright.datasets.exports.llava import check_llava
 from pairwright.datasets.exports.table import export, export_records
 from pairwright.datasets.exports.talk_files import source_of_talks
@@ -167,5 +167,5 @@ def test_a_tokenizer_that_cannot_be_read_is_refused(tmp_path: Path, name: str) -
     (tmp_path / "empty").mkdir()
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "tokenizer.json").write_text("{")
-    with pytest.raises(UsageError, match="tokenizer"):
+    with pytest.raises(MissingResource, match="tokenizer"):
         by_tokenizer(tmp_path / name)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.attacks import attack_accuracy
-from pairwright.filters.balancing import Balance, balance, signed_band
+from pairwright.filters.balancing import Balance, balance, grid_size, signed_band
+from pairwright.generators.language.vocabulary import FloatArray
 
 # Multiples of 1/16 fall on edges of cells, on zero and on both ends; they are exact, so edges are decided alike.
 gap = st.one_of(st.integers(-16, 16).map(lambda number: number / 16), st.just(float("nan")))
@@ -60,6 +61,51 @@ def test_both_scorers_stand_at_exactly_one_half_on_what_is_kept(
     points = np.array([(a, b) for a, b, _ in given_rows], dtype=np.float64).reshape(-1, 2)
     kept = points[balanced(points, cells).kept]
     assert [attack_accuracy(kept[:, 0]), attack_accuracy(kept[:, 1])] == [0.5, 0.5]
+
+
+def test_without_a_number_of_cells_the_grid_follows_the_number_of_rows() -> None:
+    assert [grid_size(rows) for rows in (0, 1, 90, 300, 900, 2_305, 10_000, 1_000_000)] == [
+        10,
+        10,
+        10,
+        18,
+        30,
+        48,
+        100,
+        100,
+    ]
+    points = np.random.default_rng(3).normal(0.05, 0.1, (400, 2)).clip(-1, 1)
+    default, finest = (balance(points, [str(row) for row in range(400)], cells=cells) for cells in (None, 100))
+    assert np.array_equal(default.kept, balance(points, [str(row) for row in range(400)], cells=20).kept)
+    assert default.kept.sum() > 1.4 * finest.kept.sum()
+
+
+def test_each_stratum_has_the_grid_of_its_own_number_of_rows() -> None:
+    points = np.random.default_rng(4).normal(0.05, 0.1, (1000, 2)).clip(-1, 1)
+    names = np.array(["few"] * 100 + ["many"] * 900)
+    ids = [str(row) for row in range(1000)]
+    kept = balance(points, ids, strata=names.tolist()).kept
+    for name, cells in (("few", 10), ("many", 30)):
+        alone = balance(points[names == name], [ids[row] for row in np.flatnonzero(names == name)], cells=cells)
+        assert kept[names == name].sum() == alone.kept.sum()
+
+
+def test_on_the_grid_of_a_small_set_no_weighting_of_both_scores_finds_much() -> None:
+    """Cells are coarse there, so a sum of both scores might still tell; the best sum of one half is tried on the other."""
+    points = np.random.default_rng(5).normal((0.08, 0.05), (0.15, 0.12), (600, 2)).clip(-1, 1)
+    angles = np.linspace(0, 2 * np.pi, 73)
+    weights = np.array([np.cos(angles), np.sin(angles)])
+
+    def found(gaps: FloatArray) -> float:
+        shares = []
+        for half in range(20):
+            first = np.random.default_rng(half).random(len(gaps)) < 0.5
+            best = int(np.argmax((gaps[first] @ weights > 0).mean(axis=0)))
+            shares.append((gaps[~first] @ weights[:, best] > 0).mean())
+        return float(np.mean(shares))
+
+    assert found(points) > 0.65
+    assert found(points[balance(points, [str(row) for row in range(600)]).kept]) < 0.53
 
 
 @settings(deadline=None)

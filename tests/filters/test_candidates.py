@@ -1,6 +1,7 @@
 """Candidate rows in files: what is read, what is refused, and that nothing is lost on the way."""
 
 import ast
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,15 @@ def test_the_same_rows_give_the_same_bytes_and_only_kept_ones_when_asked(ending:
     assert one.read_bytes() == two.read_bytes()
     assert write_candidates(frame, kept, only_kept=True) == 3
     assert set(read_candidates(kept)["status"]) == {"kept"}
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json", "tsv"])
+@pytest.mark.parametrize("named", ["", ".gz"])
+def test_gzipped_candidate_rows_are_read_whatever_the_name(ending: str, named: str, tmp_path: Path) -> None:
+    plain, packed = tmp_path / f"swap_att.{ending}", tmp_path / f"packed.{ending}{named}"
+    write_candidates(frame_of([{"caption": "a", "negative": "b", "form": "swap", "target": "object"}]), plain)
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert read_candidates(packed)["negative"].to_list() == ["b"]
 
 
 def test_only_caption_and_negative_are_needed(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import yaml
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.flows.config import dump_config, load_config, parse_config
 from pairwright.flows.config_templates import render_template, template_names
+from pairwright.flows.input_survey import Survey
 
 LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
 
@@ -113,7 +114,7 @@ def test_paths_are_relative_to_the_config_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", template_names())
 def test_a_template_becomes_a_config_for_any_input(tmp_path: Path, name: str) -> None:
     given = str(tmp_path / "data" / "it's: my #1 {file}.jsonl")
-    text = render_template(name, input_path=given, columns={"key": "image_id"}, beside=tmp_path / "b.yaml")
+    text = render_template(name, input_path=given, survey=Survey({"key": "image_id"}), beside=tmp_path / "b.yaml")
     (tmp_path / "b.yaml").write_text(text)
     config = load_config(tmp_path / "b.yaml")
     assert config.input.path == given
@@ -123,4 +124,4 @@ def test_a_template_becomes_a_config_for_any_input(tmp_path: Path, name: str) ->
 
 def test_an_unknown_template_is_told_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There are: all"):
-        render_template("al", input_path="", columns={}, beside=tmp_path / "b.yaml")
+        render_template("al", input_path="", beside=tmp_path / "b.yaml")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.errors import StorageError
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.differences import changed_rows, compare
 from tests.flows.conftest import checked, settings
@@ -103,7 +103,7 @@ def test_another_size_of_parts_and_shards_changes_no_row(
 
 
 def test_a_folder_that_is_no_build_is_refused(before: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no build"):
+    with pytest.raises(StorageError, match="no build"):
         compare(before, tmp_path)
 
 

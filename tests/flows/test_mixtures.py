@@ -19,7 +19,7 @@ from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.datasets.verify import verify
 from pairwright.flows import mixture_survey
 from pairwright.flows.mixture_config import load_mixture
-from pairwright.flows.mixture_report import MixtureReport
+from pairwright.flows.mixture_report import MixtureReport, report_file
 from pairwright.flows.mixtures import MixtureRequest, mix, rejected_file
 from pairwright.generators.facts.questions import SHORT_FORMAT
 
@@ -329,7 +329,8 @@ def test_shards_recode_pictures_of_two_formats_when_asked(folder: Path) -> None:
 
 def test_the_report_tells_what_was_read_and_written_by_hash(folder: Path) -> None:
     report = mixed(folder, [TALKS, VQA], seed=5)
-    told = json.loads(report.path.read_text())
+    assert report.out is not None
+    told = json.loads(report_file(report.out).read_text())
     assert told["settings"]["seed"] == 5
     assert [source["files"][0]["path"] for source in told["sources"]] == ["talks.json", "vqa.jsonl.gz"]
     assert [len(file["sha256"]) for source in told["sources"] for file in source["files"]] == [64, 64]

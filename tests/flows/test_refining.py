@@ -12,6 +12,7 @@ from pairwright.cli.build import build_lines
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.build import build
+from pairwright.flows.summary import samples_in
 from tests.flows.conftest import checked, settings
 
 TYPES = ["replace-attribute", "replace-object", "swap-object", "shuffle"]
@@ -72,6 +73,22 @@ def test_a_build_says_that_refinement_left_few_and_what_keeps_more(
     assert not told(out, kept=stage["facts"]["in"])
     (line,) = told(generally[0], kept=1, advice="")
     assert "no choice that holds can keep more" in line
+
+
+def test_a_build_says_how_many_samples_have_at_least_one_text_of_each_kind(
+    by_reference: tuple[Path, dict[str, Any]],
+) -> None:
+    out, _ = by_reference
+    manifest = json.loads((out / "manifest.json").read_text())
+    samples = list(samples_in(out))
+    having = sum(any(each.kind == "hard_negative" for each in sample.annotations) for sample in samples)
+    assert 0 < having < len(samples)
+    assert manifest["contents"]["samples_with"]["hard_negatives"] == having
+    lines = build_lines(out, manifest)
+    assert f"{having:,} ({having / len(samples):.1%}) hard negative" in "".join(lines)
+    details = " ".join(" ".join(build_lines(out, manifest, details=True)).split())
+    for told in manifest["types"].values():
+        assert all(f"{reason} {count:,}" in details for reason, count in told["rejected"].items() if count)
 
 
 def test_a_build_says_that_its_refined_set_does_not_hold(corpus: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.indexes import adding, folder
 from pairwright.indexes.adding import add_pairs
@@ -189,7 +189,7 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     index_pairs(lambda: batches(pairs()), folder)
     handle = os.open(folder, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    with pytest.raises(UsageError, match="another process is writing"):
+    with pytest.raises(StorageError, match="another process is writing"):
         add_pairs(batches(pairs(["a new one"])), folder)
     os.close(handle)
     assert add_pairs(batches(pairs(["a new one"])), folder).added == 1

@@ -268,7 +268,7 @@ def test_what_cannot_be_built_is_told_before_an_index_is_replaced(tmp_path: Path
     with pytest.raises(UsageError, match="that another made"):
         index_pairs(lambda: [numbered(3)], tmp_path, vectors=Given(mixture(3, 64)), encoder=EncoderOptions(dim=64))
     (tmp_path / "taken").write_text("")
-    with pytest.raises(UsageError, match="not a folder"):
+    with pytest.raises(StorageError, match="not a folder"):
         build(mixture(3), tmp_path / "taken")
 
 
@@ -283,7 +283,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "pairs").mkdir()
     (tmp_path / "pairs" / "00000.parquet").write_text("of a build")
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"holds other things \(manifest.json\)"):
+    with pytest.raises(StorageError, match=r"holds other things \(manifest.json\)"):
         build(mixture(3), tmp_path)
     assert (tmp_path / "pairs" / "00000.parquet").read_text() == "of a build"
 
@@ -292,7 +292,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
 def test_an_index_json_of_something_else_is_no_index(tmp_path: Path, content: str) -> None:
     (tmp_path / "index.json").write_text(content)
     (tmp_path / "page.html").write_text("")
-    with pytest.raises(UsageError, match=r"holds other things \(index.json\)"):
+    with pytest.raises(StorageError, match=r"holds other things \(index.json\)"):
         build(mixture(3), tmp_path)
     assert (tmp_path / "index.json").read_text() == content
 

@@ -196,7 +196,7 @@ def test_any_input_of_pairs_can_be_excluded(tmp_path: Path) -> None:
 
 
 def test_wrong_exclusions_are_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(InputError, match="no such file"):
         read_exclusion(str(tmp_path / "gone.txt"))
     with pytest.raises(InputError, match="no such file"):
         read_exclusion(str(tmp_path / "gone.csv"))

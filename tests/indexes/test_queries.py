@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.errors import InputError
 from pairwright.datasets.records import Pair
 from pairwright.indexes.queries import Query, class_queries, queries_from_pairs, read_queries, read_query_vectors
 
@@ -94,7 +94,7 @@ def test_broken_files_are_told(tmp_path: Path) -> None:
     (tmp_path / "c.txt").write_text("\n\n")
     with pytest.raises(InputError, match="no queries"):
         read_queries(tmp_path / "c.txt")
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(InputError, match="no such file"):
         read_queries(tmp_path / "d.txt")
     with pytest.raises(InputError, match="no such file"):
         read_queries(tmp_path / "e.csv")
@@ -160,7 +160,7 @@ def test_vectors_of_queries_are_scaled_to_length_1(
 
 def test_vectors_that_do_not_fit_the_queries_are_told(tmp_path: Path) -> None:
     path = tmp_path / "q.npy"
-    with pytest.raises(UsageError, match="no such file"):
+    with pytest.raises(InputError, match="no such file"):
         read_query_vectors(path, 2, 3)
     np.save(path, np.ones((2, 3)))
     with pytest.raises(InputError, match=r"float64 \(2, 3\) instead of floats \(3, 3\)"):

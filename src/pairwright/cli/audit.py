@@ -7,14 +7,19 @@ import typer
 
 from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import Toned, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
 from pairwright.cli.stopping import writes_at_its_end
+from pairwright.cli.summary import DetailsOption, table
 
 if TYPE_CHECKING:
     from pairwright.filters.audit.verdict import Audit
+
+_SHOWN = 4  # attacks of a summary
+_TONES = {"hackable": "red", "sound": "green"}
 
 
 @shows_progress
@@ -37,6 +42,7 @@ def audit(
     report: Annotated[Path | None, typer.Option("--report", help="Page to write: .html with figures, or .md.")] = None,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -85,32 +91,38 @@ def audit(
         result["llm"] = also_by.bill
     emit(
         result,
-        [*_lines(found, report), *skipped_lines(result), *(bill_lines(result) if also_by.bill else [])],
+        [
+            *_lines(found, report, details=details),
+            *skipped_lines(result),
+            *(bill_lines(result) if also_by.bill else []),
+        ],
         as_json=as_json,
     )
     if found.verdict == "hackable":
-        raise typer.Exit(3)
+        end_below()
 
 
-def _lines(found: "Audit", report: Path | None) -> list[str]:
+def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
     from pairwright.filters.audit.page import WHAT, breaks_told, summary
 
-    table: list[list[object]] = [["attack", "accuracy", "95%", "goes by"]]
-    for name, one in found.attacks.items():
-        table.append([name, f"{one.accuracy:6.1%}", f"{100 * one.low:.1f}-{100 * one.high:.1f}", WHAT.get(name, "")])
+    rows: list[list[object]] = [["attack", "accuracy", "95%", "goes by"]]
+    for name, one in sorted(found.attacks.items(), key=lambda attack: -attack[1].accuracy):
+        rows.append([name, f"{one.accuracy:6.1%}", f"{100 * one.low:.1f}-{100 * one.high:.1f}", WHAT.get(name, "")])
     telling = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.tells.words[:8]]
-    broken = breaks_told(found)
-    return [
-        f"{found.rows:,} {'row' if found.rows == 1 else 'rows'}",
-        "",
-        *columns(table, indent=""),
+    more = [
         "",
         *summary(found),
         *([f"telling words (positive:negative): {', '.join(telling)}"] if telling else []),
+    ]
+    left = len(rows) - 1 - _SHOWN
+    return [
+        Toned(f"{found.verdict}: {_why(found)}", _TONES.get(found.verdict, "yellow")),
+        *(f"  {line}" for line in breaks_told(found)),
         "",
-        f"{found.verdict}: {_why(found)}",
-        *(f"  {line}" for line in broken),
-        *([f"{report}"] if report else []),
+        f"{found.rows:,} {'row' if found.rows == 1 else 'rows'}",
+        *table(rows if details else rows[: _SHOWN + 1]),
+        *(more if details else [f"{left} weaker attacks: --details"] if left > 0 else []),
+        *(["", f"Written to {report}"] if report else []),
     ]
 
 

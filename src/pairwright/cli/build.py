@@ -6,17 +6,34 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.asking import cancelled_lines
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import emit, note
 from pairwright.cli.exit_codes import end_below
 from pairwright.cli.generated import limit_lines, nothing_kept_in_build
 from pairwright.cli.plan import plan
 from pairwright.cli.progress import StageBars, shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.stopping import goes_on_later
+from pairwright.cli.summary import (
+    DetailsOption,
+    all_reasons,
+    headline,
+    next_step,
+    share_of,
+    type_table,
+    warning,
+    wrapped_table,
+)
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.flows.config import BuildConfig
+
+_ONE_OF = {
+    "hard_negatives": "hard negative",
+    "hard_positives": "hard positive",
+    "conversations": "conversation",
+    "rationales": "rationale",
+}
 
 
 @shows_progress
@@ -71,6 +88,7 @@ def build(
     batch_cancel: Annotated[
         bool, typer.Option("--batch-cancel", help="Cancel the batches that still run, and do nothing else.")
     ] = False,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Build a dataset as CONFIG says; started again after a stop, it goes on where it stood.
@@ -112,9 +130,15 @@ def build(
         told = {"out": place, "stages": _stages(manifest)}
         emit(told, ["", f"Made {only} in {place}. Without --only the build goes on from there."], as_json=as_json)
     else:
-        emit(build_result(folder, manifest), build_lines(folder, manifest), as_json=as_json)
-    if below := nothing_kept_in_build(manifest["stages"]):
-        end_below(*below)
+        emit(build_result(folder, manifest), build_lines(folder, manifest, details=details), as_json=as_json)
+    if (why := nothing_kept_in_build(manifest["stages"])) or (not only and below_target(manifest)):
+        end_below(*why)
+
+
+def below_target(manifest: dict[str, Any]) -> bool:
+    """Say whether a finished build gave less than was asked: refinement kept nothing, or misses its target."""
+    facts = manifest["stages"].get("refine", {}).get("facts", {})
+    return bool(facts.get("in")) and (not facts["kept"] or not facts.get("holds", True))
 
 
 def _cancel(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:
@@ -155,6 +179,9 @@ def build_result(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         "card": str(folder / "README.md"),
         "report": str(folder / "report.html"),
         "manifest": str(folder / "manifest.json"),
+        "samples": manifest["contents"]["samples"],
+        "samples_with": manifest["contents"].get("samples_with", {}),
+        "types": manifest["types"],
     }
 
 
@@ -173,7 +200,7 @@ def _asked_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
 
     cost = manifest["cost"]
     price = "price unknown" if cost["usd"] is None else usd(cost["usd"])
-    lines = ["", f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
+    lines = [f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
     for name, bill in bills.items():
         where = folder / "failed" / f"{name}.jsonl"
         if bill["failed"] and where.exists():
@@ -183,12 +210,11 @@ def _asked_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
 
 def _limit_lines(manifest: dict[str, Any]) -> list[str]:
     """Return which quotas were not met, and which types a cap made smaller."""
-    lines = [
+    return [
         line
         for stage in manifest["stages"].values()
         for line in limit_lines(stage["facts"].get("limits", {}), f"{stage['unit']}s: ")
     ]
-    return ["", *lines] if lines else []
 
 
 def _refine_lines(manifest: dict[str, Any]) -> list[str]:
@@ -198,32 +224,49 @@ def _refine_lines(manifest: dict[str, Any]) -> list[str]:
         return []
     stayed = f"refine: {facts['kept']:,} of {facts['in']:,} negatives stayed"
     if facts.get("advice"):
-        return ["", f"{stayed}. {facts['advice']}"]
+        return [f"{stayed}. {facts['advice']}"]
     if 2 * facts["kept"] >= facts["in"]:
         return []
     if "bound" in facts:
         most = f"no choice that holds can keep more than {facts['bound']:,}"
-        return ["", f"{stayed}; {most}. A larger `target` under refine, or `both_sides` under negatives, keeps more."]
+        return [f"{stayed}; {most}. A larger `target` under refine, or `both_sides` under negatives, keeps more."]
     if "unbalanced_cell" in facts["rejected"]:
         why = "of a small set few rows find one that leans as much the other way"
-        return ["", f"{stayed}: {why}. More captions keep more, and so do fewer `cells` under refine."]
+        return [f"{stayed}: {why}. More captions keep more, and so do fewer `cells` under refine."]
     return []
 
 
-def build_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
-    """Return what a person reads of a finished build: where the results are."""
-    shards = folder / "shards" / str(manifest["shards"]["pattern"])
-    places = [
-        ("shards", str(shards)),
-        ("card", str(folder / "README.md")),
-        ("report", str(folder / "report.html")),
-        ("manifest", str(folder / "manifest.json")),
-    ]
+def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False) -> list[str]:
+    """Return the summary of a finished build: what it holds, of which types, what fell short, where it is."""
+    contents, shards = manifest["contents"], manifest["shards"]
+    samples = contents["samples"]
     return [
         "",
-        *columns(places),
-        *_limit_lines(manifest),
-        *_refine_lines(manifest),
+        headline(f"{samples:,} samples{'' if contents['with_image'] else ', text only'}"),
+        *_having_lines(contents.get("samples_with", {}), samples),
+        *_type_lines(manifest, samples, details=details),
+        *map(warning, _limit_lines(manifest)),
+        *map(warning, _refine_lines(manifest)),
         *_asked_lines(folder, manifest),
-        *([] if nothing_kept_in_build(manifest["stages"]) else ["", f"Look at a sample:  pairwright inspect {folder}"]),
+        "",
+        f"Written to {folder}: shards/{shards['pattern']}, report.html, README.md (dataset card), manifest.json",
+        *([] if nothing_kept_in_build(manifest["stages"]) else next_step(f"pairwright inspect {folder}")),
     ]
+
+
+def _having_lines(having: dict[str, int], samples: int) -> list[str]:
+    """Return how many samples have at least one text of each kind that was made."""
+    told = [f"{share_of(count, samples)} {_ONE_OF[kind]}" for kind, count in having.items() if count]
+    return [f"with at least one: {', '.join(told)}"] if told else []
+
+
+def _type_lines(manifest: dict[str, Any], samples: int, *, details: bool) -> list[str]:
+    types = [(name, told["kept"], told["rejected"]) for name, told in manifest["types"].items()]
+    if not types:
+        return []
+    if details:
+        rows: list[list[object]] = [["type", "tried", "kept"]]
+        rows += [[name, told["made"], told["kept"]] for name, told in manifest["types"].items()]
+        reasons = [all_reasons(rejected) for _, _, rejected in types]
+        return ["", *wrapped_table(rows, ["rejected", *reasons])]
+    return ["", *type_table(types, samples, "samples")]

@@ -5,14 +5,36 @@ that runs backwards) is shown as an escape. Files hold it as it was written.
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 _STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 )  # control characters, and of direction
+
+
+_CODES = {"bold": "1", "faint": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+class Toned(str):
+    """A line with a tone, a name of `_CODES`: it is printed in colour where that can be shown."""
+
+    __slots__ = ("tone",)
+    tone: str
+
+    def __new__(cls, text: str, tone: str) -> Self:
+        """Return the line."""
+        line = super().__new__(cls, text)
+        line.tone = tone
+        return line
+
+
+def colours() -> bool:
+    """Say whether stdout shows colours: it is a terminal, and neither NO_COLOR nor a dumb terminal forbids them."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def shown(text: str) -> str:
@@ -30,7 +52,11 @@ def emit(result: Mapping[str, Any], lines: Sequence[str], *, as_json: bool) -> N
     if as_json:
         print(_as_json(result))  # noqa: T201 - stdout is where results go
     else:
-        print(shown("\n".join(lines)))  # noqa: T201 - stdout is where results go
+        coloured = colours()
+        for line in lines or [""]:
+            text = shown(line)
+            tone = _CODES[line.tone] if coloured and isinstance(line, Toned) else ""
+            print(f"\x1b[{tone}m{text}\x1b[0m" if tone else text)  # noqa: T201 - stdout is where results go
 
 
 def note(message: str) -> None:

@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from pairwright.cli.build import build_lines, build_result, starting
-from pairwright.cli.console import columns, emit
+from pairwright.cli.console import emit
 from pairwright.cli.progress import StageBars, shows_progress
 from pairwright.cli.reading import JsonOption, SeedOption
 from pairwright.cli.stopping import goes_on_later
+from pairwright.cli.summary import DetailsOption, table
 
 
 @shows_progress
@@ -22,6 +23,7 @@ def demo(
     no_prefect: Annotated[
         bool, typer.Option("--no-prefect", help="Do the same work without Prefect: starts at once.")
     ] = False,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Draw a corpus of coloured shapes and build a dataset from it, end to end; needs no key and no download.
@@ -49,5 +51,5 @@ def demo(
     result = {**build_result(out, manifest), "pairs": manifest["shards"]["samples"], "oracle": oracle}
     rows: list[list[object]] = [["checked against the truth", "kept", "right"]]
     rows += [[name, row["kept"], f"{row['true_share']:.2%}"] for name, row in oracle.items()]
-    lines = build_lines(out, manifest)
-    emit(result, [*lines[:-2], "", *columns(rows), *lines[-2:]], as_json=as_json)
+    lines = build_lines(out, manifest, details=details)
+    emit(result, [*lines[:-3], "", *table(rows), *lines[-3:]], as_json=as_json)

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import FAILED
 from pairwright.cli.reading import JsonOption
 
 Row = tuple[str, str, str]
@@ -42,7 +43,7 @@ def doctor(
     }
     emit(result, columns(rows, indent=""), as_json=as_json)
     if not result["ok"]:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _python() -> Row:

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from pairwright.cli import evaluate_answers, evaluate_documents, evaluate_models
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.reading import JsonOption, columns_option
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def scores(
             f"{rows} s_caption or s_negative (empty or not a number), and {'is' if found.unscored == 1 else 'are'} in no figure."
         )
     if not found.together.rows:
-        raise typer.Exit(1)
+        end_below()
 
 
 @app.command("embeddings", short_help="Image-image retrieval by label, from embeddings.")

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.review import tell_uncounted
+from pairwright.cli.summary import headline
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 
@@ -143,11 +145,21 @@ def export(
             left = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
     files = sent or [str(path) for path in written.files]
     counts = {**({"for_training": written.for_training} if written.for_training else {}), **written.told}
-    told = [[name.replace("_", " "), count] for name, count in counts.items()]
-    lines = columns([["rows", written.rows], *told, *(["file", path] for path in files)], indent="")
+    told = [[name.replace("_", " "), count] for name, count in counts.items() if count]
+    lines = [
+        headline(f"{written.rows:,} rows in {to}'s layout"),
+        *(columns(told, indent="") if told else []),
+        f"Written to {', '.join(files[:_SHOWN])}"
+        + (f" and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else ""),
+    ]
     if left:
         note(f"{left:,} rationales belong to no sample of {input_}.")
     emit({"rows": written.rows, "files": files, **counts, "rationales_left": left}, lines, as_json=as_json)
+    if not written.rows:
+        end_below(f"No row was written: {input_} holds nothing that {to} takes.")
+
+
+_SHOWN = 5  # files of a summary
 
 
 def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> None:

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import columns, emit
 from pairwright.cli.excluding import exclusion_of
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
     ColumnsOption,
@@ -17,6 +18,7 @@ from pairwright.cli.reading import (
     text_options,
 )
 from pairwright.cli.stopping import goes_on_later
+from pairwright.cli.summary import DetailsOption, headline, share
 from pairwright.datasets.progress import following
 
 
@@ -73,6 +75,7 @@ def fetch(
     format_: FormatOption = "",
     explode: ExplodeOption = False,
     on_error: OnErrorOption = "stop",
+    details: DetailsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Download the images of pairs with img2dataset, and write the pairs with their local copies.
@@ -112,21 +115,27 @@ def fetch(
     goes_on_later()
     with following("images") as follow:
         result = fetch_images(read_pairs(reading), out, options, follow, exclusion_of(exclude)).as_json()
-    emit(result, _lines(result), as_json=as_json)
+    emit(result, _lines(result, details=details), as_json=as_json)
     if not result["fetched"]:
-        note("Nothing was fetched. rejected.parquet tells why, image by image.")
-        raise typer.Exit(1)
+        end_below("No image was fetched: rejected.parquet has the reason of each.")
     if result["fetched"] < min_success * result["pairs"]:
-        note(f"Fewer than {min_success:.0%} of the pairs were fetched (--min-success).")
-        raise typer.Exit(3)
+        end_below(f"Fewer than {min_success:.0%} of the pairs were fetched (--min-success).")
 
 
-def _lines(result: dict[str, Any]) -> list[str]:
+_MAIN = 2  # reasons of a summary
+
+
+def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
     from pairwright.datasets.rejects import REASONS
 
-    shown = ("pairs", "fetched", "urls", "asked", "reused", "bytes", "seconds", "out")
-    lines = columns([[name, result[name]] for name in shown], indent="")
+    fetched, pairs = result["fetched"], result["pairs"]
+    kept = f"{fetched:,} of {pairs:,} images fetched ({share(fetched, pairs)})"
+    lines: list[str] = [headline(f"{kept}, {result['bytes'] / 1e6:,.1f} MB, {result['seconds']} s")]
+    if details:
+        lines += columns([[name, result[name]] for name in ("urls", "asked", "reused", "bytes")], indent="")
     if result["rejected"]:
-        rows = [[reason, count, REASONS[reason]] for reason, count in result["rejected"].items()]
+        ordered = sorted(result["rejected"].items(), key=lambda item: (-item[1], item[0]))
+        rows = [[reason, count, REASONS[reason]] for reason, count in (ordered if details else ordered[:_MAIN])]
         lines += ["", f"Rejected ({sum(result['rejected'].values()):,}):", *columns(rows)]
-    return lines
+        lines += [f"  {len(ordered) - len(rows)} more reasons: --details"] if len(rows) < len(ordered) else []
+    return [*lines, "", f"Written to {result['out']}"]

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
@@ -21,6 +22,7 @@ from pairwright.cli.reading import (
     columns_option,
 )
 from pairwright.cli.stopping import writes_at_its_end
+from pairwright.cli.summary import all_reasons, headline, share
 from pairwright.datasets.progress import following
 from pairwright.datasets.skipped import Skipped
 
@@ -104,17 +106,20 @@ def filter_pairs(
         images = "image" if result["unknown_size"] == 1 else "images"
         note(f"{result['unknown_size']:,} {images} of unknown size passed.")
     if not result["kept"]:
-        note("Nothing was left to keep.")
-        raise typer.Exit(3)
+        end_below("No pair was kept.")
 
 
 def _lines(result: dict[str, Any]) -> list[str]:
-    table: list[list[object]] = [["pairs in", result["in"]], ["kept", result["kept"]]]
-    table += [[reason, count] for reason, count in result["rejected"].items()]
-    lines = columns(table, indent="")
+    lines: list[str] = [
+        headline(
+            f"{result['kept']:,} of {result['in']:,} pairs kept ({share(result['kept'], result['in'])}), {result['seconds']} s"
+        )
+    ]
+    if result["rejected"]:
+        lines.append(f"rejected: {all_reasons(result['rejected'])}")
     if concepts := result.get("concepts"):
         told = f"{concepts['phrases']:,} noun phrases; {concepts['counted']:,} are frequent enough, and each of these is kept"
         lines += ["", f"{told} in some caption. {concepts['capped']:,} were capped."]
     if told := Skipped(captions=Counter(result["broken_captions"])).told():
         lines += ["", f"Skipped of rows that were read: {told}"]
-    return [*lines, "", f"{result['out']}, {result['rejected_out']} in {result['seconds']} s"]
+    return [*lines, "", f"Written to {result['out']}; rejected pairs: {result['rejected_out']}"]

@@ -1,6 +1,7 @@
 """``pairwright generate``: negatives, positives and conversations for any pairs, without a build."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -41,6 +42,7 @@ from pairwright.cli.reading import (
     text_options,
 )
 from pairwright.cli.stopping import writes_at_its_end
+from pairwright.cli.summary import DetailsOption
 from pairwright.cli.talk_options import counts_option
 from pairwright.cli.triples import triples
 from pairwright.datasets.choices import refuse_unknown, repeated
@@ -118,6 +120,7 @@ def negatives(
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     workers: WorkersOption = 0,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -154,7 +157,7 @@ def negatives(
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error, max_caption=max_caption)
     limits = Limits(_quota(quota, TYPES, options.get("types", FOR_BENCHMARKS)), max_word_share)
     request = Request(f"{method}-negatives", options, seed, read, pool, out, limits, workers)
-    _run(request, method, asked, as_json=as_json)
+    _run(request, method, asked, Printed(as_json, details, then=f"refine {out} --out {_refined(out)}"))
 
 
 @app.command("positives", short_help="Captions with one edit that keeps them true.")
@@ -179,6 +182,7 @@ def positives(
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     workers: WorkersOption = 0,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -199,7 +203,7 @@ def positives(
     options = _types("positive", types, TYPES)
     limits = Limits(_quota(quota, TYPES, options.get("types", TYPES)), max_word_share)
     request = Request(f"{method}-positives", options, seed, read, pool, out, limits, workers)
-    _run(request, method, asked, as_json=as_json)
+    _run(request, method, asked, Printed(as_json, details))
 
 
 @app.command("conversations", short_help="Questions and answers about the image.")
@@ -263,6 +267,7 @@ def conversations(
     index: IndexOption = None,
     calibrate: CalibrateOption = False,
     calibrate_temperature: CalibrateTemperatureOption = None,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -325,19 +330,39 @@ def conversations(
     limits = Limits({} if method == "llm" else wanted)
     request = Request(generator, options, seed, read, "", out, limits, workers)
     if method == "llm":
-        _ask(request, asked, as_json=as_json, reading=reading)
+        _ask(request, asked, Printed(as_json, details), reading=reading)
     else:
-        _run(request, method, asked, as_json=as_json)
+        _run(request, method, asked, Printed(as_json, details))
 
 
 app.command("rationales", cls=SeveralOutputs, short_help="Why a row has its label.")(rationales)
 app.command("triples", short_help="Hard positives beside hard negatives, to evaluate.")(triples)
 
 
-def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> None:
+def _refined(out: Path) -> Path:
+    return out.with_stem(f"{out.stem}-refined")
+
+
+@dataclass(frozen=True)
+class Printed:
+    """How a result is printed: as JSON or as a summary, with which details, followed by which command."""
+
+    as_json: bool
+    details: bool
+    then: str = ""
+
+    def result(self, result: Mapping[str, Any], method: str, bill: Sequence[str] = ()) -> None:
+        """Print the result of a generator; end in exit code 3 where no text was kept."""
+        lines = result_lines(result, details=self.details, bill=bill, then=self.then)
+        emit({**result, "method": method}, lines, as_json=self.as_json)
+        if why := nothing_kept(result):
+            end_below(why)
+
+
+def _run(request: "Request", method: str, asked: Asked, printed: Printed) -> None:
     """Run a generator by its method and print what came of it."""
     if method == "llm":
-        _ask(request, asked, as_json=as_json)
+        _ask(request, asked, printed)
         return
     asked.refuse(f"with --method {method}")
     writes_at_its_end()
@@ -345,22 +370,21 @@ def _run(request: "Request", method: str, asked: Asked, *, as_json: bool) -> Non
 
     tell_replaced(request.out, reads=(request.read.input, request.pool))
     result = run_generator(request, note)
-    emit({**result, "method": method}, result_lines(result), as_json=as_json)
-    _end(result)
+    printed.result(result, method)
 
 
-def _ask(request: "Request", asked: Asked, *, as_json: bool, reading: Reading | None = None) -> None:
+def _ask(request: "Request", asked: Asked, printed: Printed, *, reading: Reading | None = None) -> None:
     """Let a generator ask its model, or tell what it would ask."""
     asked.tell_misnamed()
     asking = with_context(asked.asking(request.out, request.seed), reading or Reading(), request.out)
     if asked.batch_cancel:
         ids = asking.cancel_batches(note)
-        emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
+        emit({"cancelled": ids}, cancelled_lines(ids), as_json=printed.as_json)
     elif asked.dry_run:
         from pairwright.flows.llm_planning import plan_llm_generator
 
         plan = plan_llm_generator(request, asking, note)
-        emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
+        emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=printed.as_json)
     else:
         from pairwright.flows.llm_generating import run_llm_generator
 
@@ -368,14 +392,7 @@ def _ask(request: "Request", asked: Asked, *, as_json: bool, reading: Reading | 
         watching = Watching("captions", asked.max_cost)
         result = run_llm_generator(request, asking, note, watching)
         watching.end()
-        emit({**result, "method": "llm"}, [*result_lines(result), *bill_lines(result)], as_json=as_json)
-        _end(result)
-
-
-def _end(result: Mapping[str, Any]) -> None:
-    """End in exit code 3 where no text was kept."""
-    if why := nothing_kept(result):
-        end_below(why)
+        printed.result(result, "llm", bill_lines(result))
 
 
 def _parts(written: str) -> dict[str, float]:

@@ -1,33 +1,46 @@
-"""What ``pairwright generate`` prints: what became of each type, which words were put in how often, and where.
+"""Summary of ``pairwright generate``: what was kept of each type; with --details the most used words and edit positions.
 
-Tables are at most 80 columns wide. Words and places are told of edited texts, of types with enough rows for shares to
-mean something; ``--json`` tells all.
+Tables of details are at most 80 columns wide. Words and positions are shown for edited texts, of types with enough rows for
+shares to mean something; ``--json`` has all.
 """
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pairwright.cli.console import columns
 from pairwright.cli.reading import skipped_lines
+from pairwright.cli.summary import headline, next_step, type_table, warning, wrapped_table
 
-_WIDTH = 80
-_GAP = "  "
 _ENOUGH = 20  # rows of a type
 
 
-def result_lines(result: Mapping[str, Any]) -> list[str]:
-    """Return the result of a generator (`flows.generating.Work.result`) as lines."""
-    kept = {kind: each for kind, each in result["account"].items() if each["kept"] >= _ENOUGH}
+def result_lines(
+    result: Mapping[str, Any], *, details: bool = False, bill: Sequence[str] = (), then: str = ""
+) -> list[str]:
+    """Return the result of a generator (`flows.generating.Work.result`) as lines.
+
+    Args:
+        result: see there.
+        details: print all reasons, the most used words and where edits begin, too.
+        bill: lines on what a model was asked.
+        then: command that takes what was written.
+    """
+    if details:
+        account = {kind: each for kind, each in result["account"].items() if each["kept"] >= _ENOUGH}
+        tables = [*_types(result["types"], result["account"]), "", *_words(account), *_places(account)]
+    else:
+        types = [(kind, counts["kept"], counts["rejected"]) for kind, counts in result["types"].items()]
+        tables = [*type_table(types, result["captions"], "captions"), ""]
+    kept = sum(counts["kept"] for counts in result["types"].values())
     return [
-        *_types(result["types"], result["account"]),
-        "",
-        *_with_gap(limit_lines(result["limits"])),
-        *_words(kept),
-        *_places(kept),
+        headline(f"{counted(kept, 'text')} for {counted(result['captions'], 'caption')}, {result['seconds']} s"),
+        *tables,
+        *map(warning, limit_lines(result["limits"])),
         *skipped_lines(result),
-        f"{counted(result['captions'], 'caption')} in {result['seconds']} s -> {result['out']}",
+        *bill,
+        f"Written to {result['out']}",
+        *(next_step(f"pairwright {then}") if kept and then else []),
     ]
 
 
@@ -81,7 +94,7 @@ def _types(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str
         with_text = account[kind]["made"] if kind in account else counts["made"]
         rows.append([kind, *([counts["made"]] if account else []), with_text, counts["kept"]])
     reasons = ["rejected", *(_reasons(counts["rejected"]) for counts in types.values())]
-    return _last_wrapped(rows, reasons)
+    return wrapped_table(rows, reasons)
 
 
 def limit_lines(limits: Mapping[str, Any], of: str = "") -> list[str]:
@@ -93,10 +106,6 @@ def limit_lines(limits: Mapping[str, Any], of: str = "") -> list[str]:
     """
     lines = [_limited(kind, told) for kind, told in limits.items()]
     return [of + line for line in lines if line]
-
-
-def _with_gap(lines: Sequence[str]) -> list[str]:
-    return [*lines, ""] if lines else []
 
 
 def _limited(kind: str, told: Mapping[str, Any]) -> str:
@@ -115,7 +124,7 @@ def _words(account: Mapping[str, Any]) -> Iterator[str]:
         return
     rows: list[list[object]] = [["type", "words"], *([kind, each["words"]] for kind, each in told.items())]
     most = [", ".join(_shares(each)) for each in told.values()]
-    yield from _last_wrapped(rows, ["most used", *most], lines=1)
+    yield from wrapped_table(rows, ["most used", *most], lines=1)
     yield ""
 
 
@@ -140,14 +149,3 @@ def _places(account: Mapping[str, Any]) -> Iterator[str]:
 
 def _reasons(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _last_wrapped(rows: Sequence[Sequence[object]], last: Sequence[str], *, lines: int | None = None) -> Iterator[str]:
-    """Yield a table whose last column is wrapped, or ends after so many lines at a comma."""
-    texts = columns(rows, indent="")
-    start = max(map(len, texts)) + len(_GAP)
-    for text, cell in zip(texts, last, strict=True):
-        wrapped = textwrap.wrap(cell.replace(" ", "\0").replace(",\0", ", "), _WIDTH - start) or [""]
-        for number, line in enumerate(wrapped[:lines]):
-            end = line.rstrip(",") if lines == number + 1 else line
-            yield ((text if not number else "").ljust(start) + end.replace("\0", " ")).rstrip()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.console import columns, emit, note
+from pairwright.cli.exit_codes import FAILED, end_below
 from pairwright.cli.outputs import tell_replaced, tell_replaced_index
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import (
@@ -20,6 +21,7 @@ from pairwright.cli.reading import (
     SeedOption,
     text_options,
 )
+from pairwright.cli.summary import headline, next_step
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.progress import following
 
@@ -289,9 +291,9 @@ def check(
     lines += [f"damaged: {name}" for name in found.damaged]
     emit(summary, lines, as_json=as_json)
     if not found.checksum_ok:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
     if found.recall < recall:
-        raise typer.Exit(3)
+        end_below()
 
 
 def _pairs(options: "ReadOptions", rejects: "_Rejects") -> "Iterable[list[Pair]]":
@@ -345,10 +347,22 @@ def _precomputed(input_: str) -> "PrecomputedPairs":
     return PrecomputedPairs(Path(input_))
 
 
+_COUNTS = ("duplicates", "near_duplicates", "rejected")
+
+
 def _emit(info: "IndexInfo", out: Path, *, as_json: bool, **more: object) -> None:
     result = {**info.summary(), **more, "out": str(out)}
-    shown = [[name, _told(value)] for name, value in result.items() if name != "why" and value not in ({}, "")]
-    emit(result, columns(shown, indent=""), as_json=as_json)
+    counts = [f"{name} {_told(value)}" for name, value in more.items() if value not in ({}, "")]
+    counts += [f"{name.replace('_', ' ')} {result[name]:,}" for name in _COUNTS if result[name]]
+    lines = [
+        headline(
+            f"{info.vectors:,} vectors ({' and '.join(info.modalities)}), {result['bytes'] / 1e6:,.1f} MB, {info.seconds} s"
+        ),
+        *([", ".join(counts)] if counts else []),
+        f"Written to {out}; all figures: pairwright index info {out}",
+        *next_step(f"pairwright retrieve --index {out} --queries queries.txt --k 50 --out hits.parquet"),
+    ]
+    emit(result, lines, as_json=as_json)
 
 
 def _told(value: object) -> object:

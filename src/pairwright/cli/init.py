@@ -1,4 +1,4 @@
-"""``pairwright init``: write a commented build config."""
+"""``pairwright init``: write a commented build config for given data."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,7 @@ import typer
 
 from pairwright.cli.console import emit, note
 from pairwright.cli.reading import columns_option
+from pairwright.cli.summary import next_step
 
 
 def init(
@@ -21,7 +22,9 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Write a commented build config.
+    """Write a commented build config for your data.
+
+    A sample of the input is read: what it calls for (columns, folder of the images, boxes, image format) stands in the config.
 
     \b
     Examples:
@@ -30,11 +33,20 @@ def init(
       pairwright init --input captions.jsonl --out nightly/build.yaml --prefect
     """
     from pairwright.datasets.atomic import write_text
+    from pairwright.datasets.choices import refuse_unknown
     from pairwright.datasets.errors import UsageError
-    from pairwright.flows.config_templates import render_deployment, render_template
+    from pairwright.datasets.remote import is_remote
+    from pairwright.flows.config_templates import render_deployment, render_template, template_names
+    from pairwright.flows.input_survey import Survey, survey_input
     from pairwright.flows.overwriting import refuse_overwriting
 
-    text = render_template(template, input_path=input_, columns=columns_option(columns), beside=out)
+    refuse_unknown("no template named", [template], template_names())
+    survey = Survey(columns_option(columns))
+    if _is_here(input_):
+        survey = survey_input(str(Path(input_).expanduser()), survey.columns)
+    elif input_ and not is_remote(input_):
+        note(f"{input_}: no such file yet. Nothing was detected; it has to be there when you build.")
+    text = render_template(template, input_path=input_, survey=survey, beside=out)
     texts = {out: text}
     if prefect:
         texts[out.parent / "prefect.yaml"] = render_deployment(text, out)
@@ -45,11 +57,26 @@ def init(
     there = [] if force else [path for path in texts if path.exists()]
     if there:
         raise UsageError(f"{there[0]}: already there. Choose another --out, or overwrite it with --force.")
-    if input_ and "{" not in input_ and not Path(input_).expanduser().exists():
-        note(f"{input_}: no such file yet; it has to be there when you build.")
     for path, content in texts.items():
         write_text(path, content)
-    lines = [f"Wrote {out}. Next: pairwright build {out}"]
+    for line in survey.notes:
+        note(line)
+    lines = [f"Wrote {out}." + (f" Detected: {'; '.join(survey.found)}." if survey.found else "")]
     if prefect:
         lines.append(f"Wrote {out.parent / 'prefect.yaml'}, whose first lines tell what to do with it.")
-    emit({"config": str(out), "files": [str(path) for path in texts]}, lines, as_json=as_json)
+    lines += next_step(f"pairwright build {out}")
+    result = {
+        "config": str(out),
+        "files": [str(path) for path in texts],
+        "detected": survey.found,
+        "notes": survey.notes,
+    }
+    emit(result, lines, as_json=as_json)
+
+
+def _is_here(written: str) -> bool:
+    """Say whether an input can be looked at: a file or folder, or a pattern whose first file is there."""
+    from pairwright.datasets.readers.formats import expand_braces
+
+    path = Path(written).expanduser()
+    return bool(written) and (path.exists() or ("{" in written and Path(next(expand_braces(str(path)))).exists()))

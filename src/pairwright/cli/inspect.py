@@ -64,6 +64,8 @@ def _named(path: Path, key: str) -> "list[Sample]":
 def _count_lines(counts: dict[str, Any]) -> list[str]:
     rows: list[list[object]] = [["samples", counts["samples"]], ["with an image", counts["with_image"]]]
     rows += [["shards", counts["shards"]], ["bytes", counts["bytes"]]]
+    for group, count in counts.get("samples_with", {}).items():
+        rows += [[f"with {group.replace('_', ' ')}", count]] if count else []
     for group, types in counts["types"].items():
         rows += [[f"{group.replace('_', ' ')}: {name}", count] for name, count in types.items()]
     return columns(rows, indent="")

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit
+from pairwright.cli.console import emit
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
+from pairwright.cli.summary import headline, table
 from pairwright.datasets.progress import following
 
 if TYPE_CHECKING:
@@ -23,8 +25,11 @@ def mix(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file with `sources:`.")],
     *,
     out: Annotated[
-        Path, typer.Option("--out", help="LLaVA .json or .jsonl, .parquet, or a folder of shards (no ending).")
-    ],
+        Path | None,
+        typer.Option(
+            "--out", help="LLaVA .json or .jsonl, .parquet, or a folder of shards (no ending); --dry-run needs none."
+        ),
+    ] = None,
     to: Annotated[
         Literal["llava", "openai", "parquet", "webdataset"] | None,
         typer.Option("--to", help="Layout, where the ending leaves a choice: openai is a .jsonl too."),
@@ -58,9 +63,12 @@ def mix(
     """
     from pairwright.datasets.errors import UsageError
     from pairwright.flows.mixture_config import load_mixture
+    from pairwright.flows.mixture_report import report_file
     from pairwright.flows.mixtures import MixtureRequest
     from pairwright.flows.mixtures import mix as run
 
+    if out is None and not dry_run:
+        raise UsageError("--out is missing: name the file or folder to write, or give --dry-run.")
     if keep == 0:
         raise UsageError("--keep 0: keeps nothing. Give a share above 0.")
     given = {name: value for name, value in (("seed", seed), ("keep", keep)) if value is not None}
@@ -73,41 +81,44 @@ def mix(
         "image_root": str(report.image_root or ""),
         "sources": report.sources(),
         "files": [str(path) for path in report.files],
-        "report": "" if dry_run else str(report.path),
+        "report": str(report_file(out)) if out and not dry_run else "",
     }
-    emit(result, list(_lines(report, dry_run=dry_run)), as_json=as_json)
+    emit(result, list(_lines(report, result["report"])), as_json=as_json)
+    if not report.rows:
+        end_below("No row was taken.")
 
 
-def _lines(report: "MixtureReport", *, dry_run: bool) -> Iterator[str]:
+def _lines(report: "MixtureReport", written: str) -> Iterator[str]:
     sources = report.sources()
+    yield headline(f"{report.rows:,} rows of {len(sources):,} sources")
     yield from _table(sources, report.rows)
     yield ""
     for source in sources:
         yield from _told(source)
-    if report.image_root and report.out.suffix:  # shards hold theirs
+    if report.image_root and (report.out is None or report.out.suffix):  # shards hold theirs
         yield f"images are named below {report.image_root}"
         if tars := [source["name"] for source in sources if source["images_in_tars"]]:
             yield f"{', '.join(tars)}: images lie in tars; unpack each NAME.tar into NAME/ beside it"
         if tables := [source["name"] for source in sources if source["images_in_tables"]]:
             yield f"{', '.join(tables)}: images lie inside tables, where trainers do not find them; a folder as --out packs them"
-    if not dry_run:
-        yield f"{report.rows:,} rows -> {report.out}, {report.path.name}"
+    if written:
+        yield f"Written to {report.out}; report: {written}"
 
 
 def _table(sources: list[dict[str, Any]], rows: int) -> list[str]:
     written = "turns" in sources[0]
     head = ["source", "found", "asked", "taken", "share", "duplicates", *(("turns", "words") if written else ())]
-    table: list[list[object]] = [list(head)]
+    rows_: list[list[object]] = [list(head)]
     for source in sources:
         name = source["name"]
         short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
         numbers = [short, source["found"], source["asked"], source["taken"], f"{source['share']:6.1%}"]
         held = (source["turns"], f"{source['mean_answer_words']:5.1f}") if written else ()
-        table.append([*numbers, sum(source["duplicates"].values()), *held])
+        rows_.append([*numbers, sum(source["duplicates"].values()), *held])
     totals = [sum(source[name] for source in sources) for name in ("found", "asked")]
     twice = sum(sum(source["duplicates"].values()) for source in sources)
-    table.append(["all", *totals, rows, f"{1:6.1%}", twice, *_held(sources, written=written)])
-    return columns(table, indent="")
+    rows_.append(["all", *totals, rows, f"{1:6.1%}", twice, *_held(sources, written=written)])
+    return table(rows_)
 
 
 def _held(sources: list[dict[str, Any]], *, written: bool) -> tuple[object, ...]:

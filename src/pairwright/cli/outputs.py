@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pairwright.cli.console import note
-from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.errors import StorageError
 
 
 def tell_replaced(*outs: Path | None, reads: Sequence[str | tuple[str, ...]] = ()) -> None:
@@ -21,9 +21,9 @@ def tell_replaced(*outs: Path | None, reads: Sequence[str | tuple[str, ...]] = (
         reads: what is read, which no output may replace.
 
     Raises:
-        UsageError: for one that would stand below a file, which would else be found out behind all work; for one that
-            is read, or that a build or an index is made of.
-        StorageError: for one in a folder that nothing may be written in.
+        UsageError: for one that is read, or that a build or an index is made of.
+        StorageError: for one in a folder that cannot be written, or below a file; without this check the command would
+            fail after all its work.
     """
     from pairwright.flows.overwriting import refuse_breaking, refuse_overwriting
 
@@ -39,7 +39,7 @@ def tell_replaced(*outs: Path | None, reads: Sequence[str | tuple[str, ...]] = (
 def _refuse_unwritable(out: Path) -> None:
     there = next((folder for folder in (*([out] if out.is_dir() else ()), *out.parents) if folder.exists()), None)
     if there is not None and not there.is_dir():
-        raise UsageError(f"{out}: {there} is a file, and no folder. Choose another place.")
+        raise StorageError(f"{out}: {there} is a file, not a folder. Choose another place.")
     if there is not None and not os.access(there, os.W_OK | os.X_OK):
         raise StorageError(f"{out}: nothing may be written in {there}. Choose another place, or mend its rights.")
 

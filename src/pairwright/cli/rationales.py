@@ -22,7 +22,7 @@ from pairwright.cli.asking import (
     plan_lines,
     with_context,
 )
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import emit, note
 from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
@@ -35,6 +35,7 @@ from pairwright.cli.reading import (
     columns_option,
 )
 from pairwright.cli.stopping import writes_at_its_end
+from pairwright.cli.summary import DetailsOption, all_reasons, headline, main_reasons, share, table
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def rationales(
     columns_: ColumnsOption = "",
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
     context: ContextOption = 0,
     index: IndexOption = None,
@@ -122,7 +124,7 @@ def rationales(
     request = RationaleRequest(task, read, out, settings, student)
     reading = Reading(context, index, calibrate, calibrate_temperature)
     if not outputs:
-        _ask(request, asked, reading, as_json=as_json)
+        _ask(request, asked, reading, as_json=as_json, details=details)
         return
     asked.refuse(f"with {_IMPORT}")
     if label_given or samples > 1 or reading.given:
@@ -130,11 +132,11 @@ def rationales(
     tell_replaced(out)
     writes_at_its_end()
     result = import_rationales(request, outputs)
-    emit(result, _lines(result), as_json=as_json)
+    emit(result, _lines(result, details=details), as_json=as_json)
     _end(result)
 
 
-def _ask(request: "RationaleRequest", asked: Asked, reading: Reading, *, as_json: bool) -> None:
+def _ask(request: "RationaleRequest", asked: Asked, reading: Reading, *, as_json: bool, details: bool) -> None:
     if not asked.model:
         raise UsageError(f"Name a model with --model, or give its outputs with {_IMPORT}.")
     from pairwright.flows.rationale_asking import ask_rationales, plan_rationales
@@ -152,7 +154,7 @@ def _ask(request: "RationaleRequest", asked: Asked, reading: Reading, *, as_json
         tell_replaced(request.out)
         result = ask_rationales(request, asking, note, watching)
         watching.end()
-        emit(result, [*_lines(result), *bill_lines(result)], as_json=as_json)
+        emit(result, _lines(result, details=details, bill=bill_lines(result)), as_json=as_json)
         _end(result)
 
 
@@ -163,22 +165,25 @@ def _end(result: Mapping[str, Any]) -> None:
         end_below(f"No rationale was kept of {result['rows']:,} rows{f': {why}' if why else ''}.")
 
 
-def _lines(result: Mapping[str, Any]) -> list[str]:
-    table: list[Sequence[object]] = [["", "rows", "parsed", "label accuracy"]]
-    table += [
+def _lines(result: Mapping[str, Any], *, details: bool, bill: Sequence[str] = ()) -> list[str]:
+    rows: list[Sequence[object]] = [["", "rows", "parsed", "label accuracy"]]
+    rows += [
         [name, one["rows"], one["parsed"], _percent(one["label_accuracy"])] for name, one in result["outputs"].items()
     ]
-    table.append(["all", result["rows"], result["parsed"], _percent(result["label_accuracy"])])
+    rows.append(["all", result["rows"], result["parsed"], _percent(result["label_accuracy"])])
     told = result["rationales"]
-    why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())
-    splits = result["splits"]
+    why = (all_reasons if details else main_reasons)(result["rejected"])
+    split = f"train {result['splits']['train']:,}, validation {result['splits']['validation']:,}"
     return [
-        *columns(table, indent=""),
-        "",
+        headline(
+            f"{result['kept']:,} of {result['rows']:,} rows kept ({share(result['kept'], result['rows'])}), {result['seconds']} s"
+        ),
+        *table(rows),
         f"rationales: {told['agrees']:,} say their label, {told['silent']:,} do not, {told['contradicts']:,} contradict it",
-        f"kept {result['kept']:,} (train {splits['train']:,}, validation {splits['validation']:,})"
-        + (f"; rejected: {why}" if why else ""),
-        f"{result['student_rows']:,} student rows in {result['seconds']} s -> {', '.join(result['files'])}",
+        *([f"rejected: {why}"] if why else []),
+        *bill,
+        "",
+        f"Written to {', '.join(result['files'])}: {result['student_rows']:,} student rows; {split}",
     ]
 
 

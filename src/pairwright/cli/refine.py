@@ -1,5 +1,6 @@
 """``pairwright refine``: keep the negatives that no text-only attack can tell from the captions."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -7,11 +8,13 @@ import typer
 
 from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
 from pairwright.cli.attacking import ALSO_HELP, Also, attackers
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
 from pairwright.cli.stopping import writes_at_its_end
+from pairwright.cli.summary import DetailsOption, headline, main_reasons, next_step, share, table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from pairwright.filters.screening import Screening
 
 _FEW = 1_000
+_HEAD = ["type", "in", "kept", "strongest attack", "before", "after"]
 
 
 @shows_progress
@@ -68,12 +72,21 @@ def refine(
     reference: Annotated[
         bool, typer.Option("--reference", help="The paper's Algorithm 1: two scorers, one grid over all types.")
     ] = False,
-    cells: Annotated[int, typer.Option("--cells", min=2, max=1000, help="K of the K x K grid of --reference.")] = 100,
+    cells: Annotated[
+        int | None,
+        typer.Option(
+            "--cells",
+            min=2,
+            max=1000,
+            help="K of the K x K grid of --reference (the paper: 100); the square root of the rows when left out.",
+        ),
+    ] = None,
     only_kept: Annotated[
         bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT; .json and .tsv never hold them.")
     ] = False,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -86,7 +99,7 @@ def refine(
       pairwright refine swap_att.json --also llm --model gpt-4o-mini --dry-run --out refined.json
     """
     from pairwright.datasets.errors import UsageError
-    from pairwright.filters.candidate_files import read_candidates, write_candidates
+    from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
     from pairwright.filters.candidates import FOR_TRAINING, refine_candidates
     from pairwright.filters.choosing import NOT_CHOSEN, offered
     from pairwright.filters.format import tidied
@@ -101,6 +114,7 @@ def refine(
     choose = mend in {"choose", "both"}
     if reference and choose:
         raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --mend choose.")
+    check_ending(out)
     added = Also.of(also, asked)
     refuse_overwriting(out, str(input_), corpus, *([str(decisions)] if decisions else []))
     tell_replaced(None if asked.only_told else out)
@@ -139,13 +153,11 @@ def refine(
         **({"llm": found.bill} if found.bill else {}),
         "out": str(out),
     }
-    emit(
-        result, [*_lines(result), *skipped_lines(result), *(bill_lines(result) if found.bill else [])], as_json=as_json
-    )
+    emit(result, _lines(result, details=details), as_json=as_json)
     _note_outcome(result, outcome.advice)
     missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
     if not result["kept"] or not outcome.holds or missed:
-        raise typer.Exit(3)
+        end_below()
 
 
 def _corpus(corpus: str, frame: "pl.DataFrame") -> "Corpus":
@@ -195,12 +207,34 @@ def _note_outcome(result: dict[str, Any], advice: str) -> None:
         note("Nothing was left to keep: the rows all lean one way. Fewer --cells keep more of a small set.")
 
 
-def _lines(result: dict[str, Any]) -> list[str]:
-    table: list[list[object]] = [["type", "in", "kept", "attack", "before", "after"]]
+def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
     types = result["by_type"]
     sets = {"all": result, **types} if len(types) > 1 else types
+    rejected = main_reasons(result["rejected"], len(result["rejected"]) if details else 2)
+    return [
+        headline(f"{result['kept']:,} of {result['in']:,} rows kept ({share(result['kept'], result['in'])})"),
+        *table([_HEAD, *(_all_attacks(sets) if details else _strongest_attacks(sets))]),
+        *([f"rejected: {rejected}"] if rejected else []),
+        *skipped_lines(result),
+        *(bill_lines(result) if "llm" in result else []),
+        "",
+        f"Written to {result['out']}",
+        *(next_step(f"pairwright audit {result['out']}") if result["kept"] else []),
+    ]
+
+
+def _all_attacks(sets: dict[str, Any]) -> Iterator[list[object]]:
     for name, one in sets.items():
-        for attack, share in one["attacks"].items():
-            before, after = (f"{share[when]:.1%}" for when in ("before", "after"))
-            table.append([name, one["in"], one["kept"], attack, before, after])
-    return columns(table, indent="")
+        for attack, found in one["attacks"].items():
+            yield [name, one["in"], one["kept"], attack, f"{found['before']:.1%}", f"{found['after']:.1%}"]
+
+
+def _strongest_attacks(sets: dict[str, Any]) -> Iterator[list[object]]:
+    """Yield for each set the attack that finds most afterwards, and what the strongest found before."""
+    for name, one in sets.items():
+        attacks = one["attacks"]
+        strongest = max(attacks, key=lambda attack: attacks[attack]["after"], default="")
+        before, after = (
+            f"{max((found[when] for found in attacks.values()), default=0.5):.1%}" for when in ("before", "after")
+        )
+        yield [name, one["in"], one["kept"], strongest, before, after]

@@ -9,9 +9,12 @@ import typer
 
 from pairwright.cli.console import columns, emit
 from pairwright.cli.excluding import exclusion_of
+from pairwright.cli.exit_codes import end_below
+from pairwright.cli.generated import counted
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
+from pairwright.cli.summary import DetailsOption, headline, warning
 from pairwright.datasets.errors import MissingResource, UsageError
 
 if TYPE_CHECKING:
@@ -93,6 +96,7 @@ def retrieve(
     rerank_top: Annotated[
         int, typer.Option("--rerank-top", min=1, help="With --rerank: hits a query that are read together.")
     ] = 20,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Find the K pairs nearest to each query, and say which concepts the pool does not cover.
@@ -139,7 +143,9 @@ def retrieve(
     if reader is not None and again is not None:
         read = again["rerank_score"].count()
         result["reranked"] = {"by": rerank, "model": rerank_model, "hits": read, "prompts_read": reader.passes}
-    emit(result, _lines(result, found, opened.index.info.kind), as_json=as_json)
+    emit(result, _lines(result, found, opened.index.info.kind, details=details), as_json=as_json)
+    if not result["hits"]:
+        end_below("No query has a hit: lower --min-score, or build the index from a larger pool.")
 
 
 def _guard(opened: "IndexFolder", exclude: list[str], exclude_by: str) -> "Guard | None":
@@ -249,8 +255,22 @@ def _by_mode(name: str, written: str) -> "float | Mapping[Mode, float]":
     raise UsageError(f"--{name} {written!r}: write a number, or one for each mode such as t2t=0.5,t2i=0.2.")
 
 
-def _lines(result: dict[str, Any], found: "Retrieval", kind: str) -> list[str]:
-    names = ("queries", "k", "k_counts", "cap", "hits", "unique_pairs", "beyond_k_or_cap", "uncompared")
+def _lines(result: dict[str, Any], found: "Retrieval", kind: str, *, details: bool) -> list[str]:
+    lines: list[str] = [
+        headline(f"{counted(result['hits'], 'hit')}, {counted(result['unique_pairs'], 'pair')}, {result['seconds']} s")
+    ]
+    lines += _searched(result, kind) if details else []
+    if found.uncovered:
+        more = f" and {len(found.uncovered) - _SHOWN:,} more" if len(found.uncovered) > _SHOWN else ""
+        named = ", ".join(found.uncovered[:_SHOWN]) + more
+        lines.append(warning(f"Not covered by the pool ({len(found.uncovered):,}), worst first: {named}"))
+    places = [str(result[name]) for name in ("out", "pairs", "report") if name in result]
+    return [*lines, "", f"Written to {', '.join(places)}"]
+
+
+def _searched(result: dict[str, Any], kind: str) -> list[str]:
+    """Return what was asked of the index, what was excluded, and how it was searched."""
+    names = ("k", "k_counts", "cap", "beyond_k_or_cap", "uncompared")
     shown = [[name.replace("_", " "), result[name]] for name in names if result[name] not in (None, 0)]
     excluded = ", ".join(f"{count:,} by {by}" for by, count in result["excluded"].items())
     shown += [["excluded", excluded]] if excluded else []
@@ -264,11 +284,4 @@ def _lines(result: dict[str, Any], found: "Retrieval", kind: str) -> list[str]:
             shown.append([f"below score {mode}", search["below_min_score"]])
     if again := result.get("reranked"):
         shown.append(["reranked", f"{again['hits']:,} hits by {again['by']}, {again['prompts_read']:,} prompts read"])
-    shown += [["seconds", result["seconds"]]]
-    shown += [[name, result[name]] for name in ("out", "pairs", "report") if name in result]
-    lines = columns(shown, indent="")
-    if found.uncovered:
-        more = f" and {len(found.uncovered) - _SHOWN:,} more" if len(found.uncovered) > _SHOWN else ""
-        named = ", ".join(found.uncovered[:_SHOWN]) + more
-        lines += ["", f"Not covered by the pool ({len(found.uncovered):,}), worst first: {named}"]
-    return lines
+    return columns(shown, indent="")

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
 from pairwright.cli.stopping import writes_at_its_end
+from pairwright.cli.summary import DetailsOption, all_reasons, headline, main_reasons, next_step, share, table
 
 if TYPE_CHECKING:
     from pairwright.flows.triples import TripleRequest
@@ -40,6 +42,7 @@ def triples(
     ] = "",
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -57,15 +60,15 @@ def triples(
 
     request = TripleRequest(input_, out, pool, any_type, as_given, seed, on_error)
     if method == "llm":
-        _ask(request, asked, as_json=as_json)
+        _ask(request, asked, as_json=as_json, details=details)
         return
     asked.refuse("with --method rules")
     writes_at_its_end()
     tell_replaced(out, reads=(str(input_), pool))
-    _tell(run_by_rules(request, note), method, as_json=as_json)
+    _tell(run_by_rules(request, note), method, as_json=as_json, details=details)
 
 
-def _ask(request: "TripleRequest", asked: Asked, *, as_json: bool) -> None:
+def _ask(request: "TripleRequest", asked: Asked, *, as_json: bool, details: bool) -> None:
     """Let a model write the positives, or tell what it would be asked."""
     from pairwright.flows.triples_by_model import plan_by_model, run_by_model
 
@@ -81,20 +84,19 @@ def _ask(request: "TripleRequest", asked: Asked, *, as_json: bool) -> None:
         tell_replaced(request.out, reads=(str(request.input), request.pool))
         result = run_by_model(request, asking, note, watching)
         watching.end()
-        _tell(result, "llm", as_json=as_json)
+        _tell(result, "llm", as_json=as_json, details=details)
 
 
-def _tell(result: Mapping[str, Any], method: str, *, as_json: bool) -> None:
-    bill = bill_lines(result) if "llm" in result else []
-    emit({**result, "method": method}, [*_lines(result), *bill], as_json=as_json)
+def _tell(result: Mapping[str, Any], method: str, *, as_json: bool, details: bool) -> None:
+    emit({**result, "method": method}, _lines(result, details=details), as_json=as_json)
     if not result["kept"]:
-        note("Nothing was left to keep. --any-type takes positives of other types, --as-given more negatives.")
-        raise typer.Exit(3)
+        end_below("No row was kept. --any-type takes positives of other types, --as-given more negatives.")
 
 
-def _lines(result: Mapping[str, Any]) -> list[str]:
-    table: list[list[object]] = [["type", "rows", "kept", "rejected"]]
-    table += [[name, one["rows"], one["kept"], _listed(one["rejected"])] for name, one in result["types"].items()]
+def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
+    reasons = all_reasons if details else main_reasons
+    rows: list[list[object]] = [["type", "rows", "kept", "rejected"]]
+    rows += [[name, one["rows"], one["kept"], reasons(one["rejected"])] for name, one in result["types"].items()]
     told = [
         f"Positives: {_listed(result['positives'])}; {result['same_place']:,} edit the words that the negative edits"
     ]
@@ -102,12 +104,16 @@ def _lines(result: Mapping[str, Any]) -> list[str]:
         told.append(f"Without a positive: {_listed(result['no_positive'])}")
     if result["mended"]:
         told.append(f"{result['mended']:,} negatives were put into the format of their captions")
+    kept = f"{result['kept']:,} of {result['rows']:,} rows kept ({share(result['kept'], result['rows'])})"
     return [
-        *columns(table, indent=""),
-        "",
-        *told,
+        headline(f"{kept}, {result['seconds']} s"),
+        *table(rows),
+        *(["", *told] if details else []),
         *skipped_lines(result),
-        f"{result['kept']:,} of {result['rows']:,} rows in {result['seconds']} s -> {result['out']}",
+        *(bill_lines(result) if "llm" in result else []),
+        "",
+        f"Written to {result['out']}",
+        *(next_step(f"pairwright audit {result['out']}") if result["kept"] else []),
     ]
 
 

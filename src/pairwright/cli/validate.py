@@ -7,11 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
-from pairwright.cli.console import columns, emit, note
+from pairwright.cli.console import emit, note
+from pairwright.cli.exit_codes import end_below
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, columns_option, skipped_lines
 from pairwright.cli.stopping import writes_at_its_end
+from pairwright.cli.summary import DetailsOption, all_reasons, headline, main_reasons, next_step, share, table
 
 
 @shows_progress
@@ -51,6 +53,7 @@ def validate(
     ] = False,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
+    details: DetailsOption = False,
     as_json: JsonOption = False,
     asked: Asked,
 ) -> None:
@@ -111,28 +114,26 @@ def validate(
         watching = Watching("rows", asked.max_cost)
         result = run(request, asking, note, watching)
         watching.end()
-        emit(result, _lines(result), as_json=as_json)
+        emit(result, _lines(result, details=details), as_json=as_json)
         if result["in"] and not result["kept"]:
-            note("Nothing was left to keep.")
-            raise typer.Exit(3)
+            end_below("No row was kept.")
 
 
-def _lines(result: Mapping[str, Any]) -> list[str]:
-    heard: list[list[object]] = [["heard", "rows", "kept", "rejected"]]
-    heard += [[name, one["rows"], one["kept"], _listed(one["rejected"])] for name, one in result["by"].items()]
+def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
+    told = all_reasons if details else main_reasons
     types: list[list[object]] = [["type", "rows", "kept", "rejected"]]
-    types += [[name, one["in"], one["kept"], _listed(one["rejected"])] for name, one in result["by_type"].items()]
+    types += [[name, one["in"], one["kept"], told(one["rejected"])] for name, one in result["by_type"].items()]
+    witnesses: list[list[object]] = [["witness", "rows", "kept", "rejected"]]
+    witnesses += [[name, one["rows"], one["kept"], told(one["rejected"])] for name, one in result["by"].items()]
     bill = bill_lines({"llm": result["by"]["llm"]}) if "llm" in result["by"] else []
+    kept = f"{result['kept']:,} of {result['in']:,} rows kept ({share(result['kept'], result['in'])})"
     return [
-        *columns(heard, indent=""),
-        "",
-        *columns(types, indent=""),
-        "",
+        headline(f"{kept}, {result['seconds']} s"),
+        *table(types),
+        *(["", *table(witnesses)] if details else []),
         *bill,
         *skipped_lines(result),
-        f"{result['kept']:,} of {result['in']:,} rows kept in {result['seconds']} s -> {result['out']}",
+        "",
+        f"Written to {result['out']}",
+        *(next_step(f"pairwright audit {result['out']}") if result["kept"] else []),
     ]
-
-
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none"

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from pairwright.cli.console import emit, note
+from pairwright.cli.exit_codes import FAILED
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 
@@ -56,4 +57,4 @@ def verify(
     result = {"ok": not problems, "problems": problems, "kind": place.kind}
     emit(result, problems or [f"{path}: all is well."], as_json=as_json)
     if problems:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)

@@ -1,0 +1,181 @@
+"""``pairwright init``: a config that builds at once, whatever the layout of the input."""
+
+import csv
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+from PIL import Image
+
+from tests.cli.conftest import CAPTIONS, Run
+
+
+def picture(number: int, kind: str = "JPEG") -> bytes:
+    data = io.BytesIO()
+    Image.new("RGB", (48, 32), (20 * number, 90, 200 - 20 * number)).save(data, kind)
+    return data.getvalue()
+
+
+def write(path: Path, data: bytes | str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def coco(folder: Path) -> str:
+    """COCO's own layout: captions and instances in annotations/, images beside it."""
+    images = [{"id": n, "file_name": f"COCO_{n}.jpg", "width": 48, "height": 32} for n in range(5)]
+    captions = [{"id": n, "image_id": n, "caption": text} for n, text in enumerate(CAPTIONS)]
+    boxes = [{"id": 1, "image_id": 0, "category_id": 1, "bbox": [1, 1, 20, 20]}]
+    for n in range(5):
+        write(folder / "val2014" / f"COCO_{n}.jpg", picture(n))
+    instances = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "bus"}]}
+    write(folder / "annotations" / "instances_val2014.json", json.dumps(instances))
+    write(folder / "annotations" / "captions_val2014.json", json.dumps({"images": images, "annotations": captions}))
+    return "annotations/captions_val2014.json"
+
+
+def odd_csv(folder: Path) -> str:
+    """Columns under names of one's own, images in a folder beside the table."""
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["photo_id", "foto", "human_words", "split"])
+    for n, caption in enumerate(CAPTIONS):
+        table.writerow([f"p{n}", f"{n}.jpg", caption, "train"])
+        write(folder / "pics" / f"{n}.jpg", picture(n))
+    write(folder / "table.csv", text.getvalue())
+    return "table.csv"
+
+
+def odd_jsonl(folder: Path) -> str:
+    """Lists of captions under a name of one's own, gzipped."""
+    rows = [{"number": n, "sents": [text, f"{text} too"], "score": 0.5} for n, text in enumerate(CAPTIONS)]
+    write(folder / "rows.jsonl", gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    return "rows.jsonl"
+
+
+def folder_of_images(folder: Path) -> str:
+    """Images of two formats with a .txt beside each."""
+    for n, caption in enumerate(CAPTIONS):
+        write(folder / "photos" / f"{n}.{'png' if n % 2 else 'jpg'}", picture(n, "PNG" if n % 2 else "JPEG"))
+        write(folder / "photos" / f"{n}.txt", caption)
+    return "photos"
+
+
+def tars(folder: Path) -> str:
+    """What img2dataset writes."""
+    rows: list[dict[str, Any]] = []
+    (folder / "pool").mkdir()
+    with tarfile.open(folder / "pool" / "00000.tar", "w") as tar:
+        for n, caption in enumerate(CAPTIONS):
+            about = {"caption": caption, "url": f"http://x.org/{n}.jpg", "key": f"{n:09d}", "status": "success"}
+            rows.append(about)
+            for ending, data in (("jpg", picture(n)), ("txt", caption.encode()), ("json", json.dumps(about).encode())):
+                member = tarfile.TarInfo(f"{n:09d}.{ending}")
+                member.size = len(data)
+                tar.addfile(member, io.BytesIO(data))
+    pl.DataFrame(rows).write_parquet(folder / "pool" / "00000.parquet")
+    return "pool/{00000..00000}.tar"
+
+
+def pictures_in_parquet(folder: Path) -> str:
+    """What Hugging Face's datasets write, of two formats, under names of one's own."""
+    foto = [{"bytes": picture(n, "PNG" if n % 2 else "JPEG"), "path": f"{n}"} for n in range(5)]
+    pl.DataFrame({"foto": foto, "alt_words": CAPTIONS}).write_parquet(folder / "train-00000.parquet")
+    return "train-00000.parquet"
+
+
+def urls_in_parquet(folder: Path) -> str:
+    """LAION's metadata."""
+    urls = [f"https://x.org/{n}.jpg?w=1" for n in range(5)]
+    pl.DataFrame({"link": urls, "TEXT": CAPTIONS, "similarity": [0.3] * 5}).write_parquet(folder / "p.parquet")
+    return "p.parquet"
+
+
+def no_images(folder: Path) -> str:
+    """Rows that name images which are not here."""
+    rows = [{"image": f"{n}.jpg", "caption": text} for n, text in enumerate(CAPTIONS)]
+    write(folder / "rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    return "rows.jsonl"
+
+
+TEXTS = {"verify_images": "off", "images": False}
+INPUTS: list[tuple[Callable[[Path], str], dict[str, Any], int]] = [
+    (coco, {"instances": "annotations/instances_val2014.json", "image_root": "val2014", "image_format": ""}, 5),
+    (odd_csv, {"columns": {"caption": "human_words", "image": "foto"}, "image_root": "pics"}, 5),
+    (odd_jsonl, {"columns": {"captions": "sents"}}, 0),
+    (folder_of_images, {"image_format": "jpg"}, 5),
+    (tars, {"columns": {}, "images": True}, 5),
+    (pictures_in_parquet, {"columns": {"caption": "alt_words", "image": "foto"}, "image_format": "jpg"}, 5),
+    (urls_in_parquet, {"columns": {"image": "link"}, **TEXTS}, 0),
+    (no_images, {"columns": {}, **TEXTS}, 0),
+]
+
+
+@pytest.mark.parametrize(("make", "wanted", "packed"), INPUTS, ids=[make.__name__ for make, _, _ in INPUTS])
+def test_init_and_then_build_work_at_once(
+    run: Run, tmp_path: Path, make: Callable[[Path], str], wanted: dict[str, Any], packed: int
+) -> None:
+    run("init", "--input", make(tmp_path), "--template", "llava", "--out", "build.yaml")
+    config = yaml.safe_load((tmp_path / "build.yaml").read_text())
+    settings = {**config["input"], **config["shards"]}
+    assert {name: settings[name] for name in wanted} == wanted
+    built = json.loads(run("build", "build.yaml", "--out", "out", "--no-prefect", "--json").stdout)
+    assert built["stages"]["sizes"]["kept"] == 5
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["contents"]["with_image"] == packed
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "way_out"),
+    [
+        ("a.json", '[{"image": "a.jpg", "conversations": [{"from": "human", "value": "hi"}]}]', "pairwright mix"),
+        ("a.jsonl", '{"image": "a.jpg", "conversations": [{"from": "human", "value": "hi"}]}', "pairwright mix"),
+        (
+            "a.json",
+            '{"0": {"filename": "a.jpg", "caption": "a dog", "negative_caption": "a cat"}}',
+            "pairwright refine",
+        ),
+        ("a.json", '{"images": [], "annotations": [{"bbox": [1, 2, 3, 4]}]}', "Give the captions file"),
+        ("a.csv", "x,y\n1,2\n", "no column of captions among: x, y. Name it: --columns caption=NAME"),
+        ("a.csv", "x,y\na red dog,a blue dog\n", "may each be the caption: x, y. Name it: --columns caption=x"),
+        ("a.jsonl", '{"caption": "a', "broken_json"),
+        ("a.txt", "a.jpg\ta dog\n", "name the file .tsv"),
+    ],
+)
+def test_what_no_build_can_read_is_refused_with_the_way_out(
+    run: Run, tmp_path: Path, name: str, content: str, way_out: str
+) -> None:
+    write(tmp_path / name, content)
+    done = run("init", "--input", name, "--out", "build.yaml", ok=False)
+    assert done.returncode == 1
+    assert way_out in done.stderr
+    assert not (tmp_path / "build.yaml").exists()
+
+
+def test_what_the_user_maps_goes_before_what_is_detected(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "x,y\na red dog,a blue dog\n")
+    run("init", "--input", "a.csv", "--columns", "caption=y", "--out", "build.yaml")
+    assert yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]["columns"] == {"caption": "y"}
+    done = run("init", "--input", "a.csv", "--columns", "caption=z", "--out", "other.yaml", ok=False)
+    assert (done.returncode, "no column 'z'; there are: x, y" in done.stderr) == (1, True)
+
+
+def test_images_of_another_folder_are_taken_only_when_all_are_there(run: Run, tmp_path: Path) -> None:
+    """Names such as 0.jpg are common: a folder beside the input's own may belong to something else."""
+    rows = "".join(json.dumps({"image": f"{n}.jpg", "caption": text}) + "\n" for n, text in enumerate(CAPTIONS))
+    write(tmp_path / "mine" / "rows.jsonl", rows)
+    for n in range(4):
+        write(tmp_path / "others" / f"{n}.jpg", picture(n))
+    done = run("init", "--input", "mine/rows.jsonl", "--out", "build.yaml")
+    assert "No image file was found" in done.stderr
+    write(tmp_path / "others" / "4.jpg", picture(4))
+    run("init", "--input", "mine/rows.jsonl", "--out", "build.yaml", "--force")
+    assert yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]["image_root"] == "others"
