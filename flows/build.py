@@ -54,6 +54,7 @@ from pairwright.flows.stages.shards import finish
 from pairwright.flows.stages.tag import merge_statistics
 from pairwright.flows.story import Story
 from pairwright.flows.summary import Truth, finish_build, stages_told, sweep, sweep_receipts
+from pairwright.flows.task_runs import Reported
 from pairwright.flows.versions import NEXT, discard, forget_increments, newest, recover
 from pairwright.flows.vocabularies import config_with_vocabulary
 from pairwright.generators.language.wordnet import load_wordnet
@@ -69,6 +70,7 @@ class _Run:
     truth: Truth | None = None
     retry_failed: bool = False
     scope: Scope = field(default_factory=Scope)
+    reported: Reported = field(default_factory=Reported)
 
 
 _RUN: ContextVar[_Run] = ContextVar("_RUN")
@@ -104,16 +106,17 @@ def build(  # noqa: PLR0913 - keywords, each told of below
     """
     if prefect:
         refuse_broken_prefect()
-    this = _RUN.set(_Run(progress or Silence(), truth, retry_failed, scope or Scope()))
+    this = _Run(progress or Silence(), truth, retry_failed, scope or Scope())
+    token = _RUN.set(this)
     try:
         with Sigterm() as sigterm, listening(_RUN.get().progress.inside):
             run = _in_order(_as_flow(_heard_in_a_flow(sigterm)) if prefect else run_build, sigterm)
-            with server_of_a_build() if prefect else nullcontext():
+            with server_of_a_build(this.reported, this.progress.note) if prefect else nullcontext():
                 return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
     except _ends(prefect=prefect):
         raise PairwrightError("ended by a signal. What is done is kept: start the same build again to go on.") from None
     finally:
-        _RUN.reset(this)
+        _RUN.reset(token)
 
 
 async def build_in_flow(config: BuildConfig, out: Path, progress: Progress) -> dict[str, Any]:
@@ -205,7 +208,7 @@ async def _full(config: BuildConfig, folder: Path, this: _Run) -> dict[str, Any]
     story = Story(config.name, stage_names(config))
     near = with_local_inputs(config, folder / COPIES)
     state = hash_of([input_state(near.input)])
-    async with engine(folder, config, this.progress, this.scope, story) as running:
+    async with engine(folder, config, this.progress, this.scope, story, this.reported) as running:
         try:
             await _Stages(near, running, folder, this.retry_failed).run()
         except EndedAsAsked:
@@ -238,7 +241,7 @@ async def _incremental(config: BuildConfig, base: Base, this: _Run) -> dict[str,
         return dict(base.manifest)
     story = Story(config.name, increment_stages(config))
     (base.root / NEXT).mkdir(exist_ok=True)
-    async with engine(base.root / NEXT, config, this.progress, Scope(), story) as running:
+    async with engine(base.root / NEXT, config, this.progress, Scope(), story, this.reported) as running:
         anything = await Increment(near, running, base.root).run(base)
     if not anything:
         this.progress.note(end_without_news(base, running.done))

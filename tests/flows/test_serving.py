@@ -90,6 +90,12 @@ def test_a_port_that_is_taken_is_told_with_what_to_do() -> None:
             pass
 
 
+def test_the_web_page_of_a_server_on_any_port_calls_the_server_that_sent_it(with_server: dict[str, str]) -> None:
+    url = with_server["PREFECT_API_URL"]
+    with urllib.request.urlopen(f"{url.removesuffix('/api')}/ui-settings", timeout=120) as reply:  # noqa: S310 - loopback
+        assert json.loads(reply.read())["api_url"] == url
+
+
 def _unheard(line: str) -> None:
     assert line
 
