@@ -38,7 +38,7 @@ from pairwright.flows.union import limits_left, union_of
 from pairwright.flows.versions import INCREMENTS, MANIFESTS, commit, discard, dump, version_path
 
 _PACE = ("max_concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries", "patience")
-_FREE = ("max_cost", "max_requests", "prices", "price", "batch", "base_url", "transport")
+_FREE = ("max_cost", "max_requests", "prices", "price", "cache", "batch", "base_url", "transport")
 
 
 def increment_stages(config: BuildConfig) -> tuple[str, ...]:

@@ -357,6 +357,10 @@ class LLMSection(Section):
         {}, description="sent in place of the prompts' own, such as temperature: 0; null leaves one out"
     )
     prompts: str = Field("", description="folder of prompt files that replace ours by name")
+    cache: str = Field(
+        "",
+        description="SQLite file of the model's answers, on a local disk, not NFS; empty: llm-cache.sqlite in the build directory",
+    )
     batch: bool = Field(default=False, description="OpenAI's Batch API: half the price, answers within a day")
 
     @field_validator("base_url")
