@@ -26,6 +26,7 @@ class AllAtOnce(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **_: Any) -> "Future[Any]":
         """Run a job when there are enough of them."""
+
         def wait_and_run() -> Any:
             self._together.wait()
             return fn(*args)
