@@ -48,7 +48,7 @@ from pairwright.flows.stage_jobs import StageJobs
 from pairwright.flows.stages.ask import has_failed_rows
 from pairwright.flows.stages.balance import balance_made, balance_stage, limits_of
 from pairwright.flows.stages.fetch import fetch_chosen
-from pairwright.flows.stages.index import build_index, index_state, retrieve_pairs, retrieve_state
+from pairwright.flows.stages.index import index_state, retrieve_state
 from pairwright.flows.stages.pairs import Intake, read_input
 from pairwright.flows.stages.rationales import STAGE as RATIONALES
 from pairwright.flows.stages.refine import refine_negatives
@@ -56,6 +56,7 @@ from pairwright.flows.stages.shards import finish
 from pairwright.flows.stages.tag import merge_statistics
 from pairwright.flows.story import Story
 from pairwright.flows.summary import Truth, finish_build, stages_told, sweep
+from pairwright.flows.task_runs import Reported
 from pairwright.flows.versions import finished, newest, place_of_full, place_of_increment
 from pairwright.flows.vocabularies import config_with_vocabulary
 from pairwright.generators.language.wordnet import load_wordnet
@@ -71,6 +72,7 @@ class _Run:
     truth: Truth | None = None
     retry_failed: bool = False
     scope: Scope = field(default_factory=Scope)
+    reported: Reported = field(default_factory=Reported)
 
 
 _RUN: ContextVar[_Run] = ContextVar("_RUN")
@@ -106,16 +108,17 @@ def build(  # noqa: PLR0913 - keywords, each told of below
     """
     if prefect:
         refuse_broken_prefect()
-    this = _RUN.set(_Run(progress or Silence(), truth, retry_failed, scope or Scope()))
+    this = _Run(progress or Silence(), truth, retry_failed, scope or Scope())
+    token = _RUN.set(this)
     try:
         with Sigterm() as sigterm, listening(_RUN.get().progress.inside):
             run = _in_order(_as_flow(_heard_in_a_flow(sigterm)) if prefect else run_build, sigterm)
-            with server_of_a_build() if prefect else nullcontext():
+            with server_of_a_build(this.reported, this.progress.note) if prefect else nullcontext():
                 return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
     except _ends(prefect=prefect):
         raise PairwrightError("ended by a signal. What is done is kept: start the same build again to go on.") from None
     finally:
-        _RUN.reset(this)
+        _RUN.reset(token)
 
 
 async def build_in_flow(config: BuildConfig, out: Path, progress: Progress) -> dict[str, Any]:
@@ -207,7 +210,7 @@ async def _full(config: BuildConfig, folder: Path, this: _Run) -> dict[str, Any]
         number = finished(folder).get("build", {}).get("number", "")
         this.progress.note(f"Version {number} stays in place until this build is complete.")
     write_text(place / "build.yaml", dump_config(config))
-    async with engine(place, config, this.progress, this.scope, story) as running:
+    async with engine(place, config, this.progress, this.scope, story, this.reported) as running:
         try:
             await _Stages(near, running, folder, this.retry_failed).run()
         except EndedAsAsked:
@@ -237,7 +240,7 @@ async def _incremental(config: BuildConfig, base: Base, this: _Run) -> dict[str,
         this.progress.note(f"The input is as it was at version {before['number']}, so there is no new version.")
         return dict(base.manifest)
     story = Story(config.name, increment_stages(config))
-    async with engine(place_of_increment(base.root), config, this.progress, Scope(), story) as running:
+    async with engine(place_of_increment(base.root), config, this.progress, Scope(), story, this.reported) as running:
         anything = await Increment(near, running, base.root).run(base)
     if not anything:
         this.progress.note(end_without_news(base, running.done))
@@ -263,14 +266,10 @@ class _Stages(StageJobs):
         sweep(self.engine.root, self.engine.done, "pairs/*", "rejected/pairs-*")
         chosen = [pairs]
         if indexed := config.made_index:
-            searched = (parts, indexed, config.input.path, config.seed)
-            index = await self.whole(
-                "index", [pairs], build_index, *searched, state=index_state(indexed, config.input.path)
-            )
+            index = await self.index(indexed, parts, pairs, state=index_state(indexed, config.input.path))
             if config.retrieve:
-                state = retrieve_state(config.retrieve)
-                asked = (parts, config.retrieve, indexed.device)
-                chosen.append(await self.whole("retrieve", [pairs, index], retrieve_pairs, *asked, state=state))
+                asked, state = (parts, [pairs, index], indexed.device), retrieve_state(config.retrieve)
+                chosen.append(await self.retrieve(config.retrieve, *asked, state=state))
         if config.fetch:
             before: Choice = "retrieved" if config.retrieve else "all"
             exclude = config.retrieve.exclude if config.retrieve else ()

@@ -187,6 +187,6 @@ def _with_absolute_paths(config: BuildConfig, base: Path) -> BuildConfig:
             }
         )
     if config.llm:
-        files = {name: absolute(getattr(config.llm, name)) for name in ("prompts", "prices")}
+        files = {name: absolute(getattr(config.llm, name)) for name in ("prompts", "prices", "cache")}
         update["llm"] = config.llm.model_copy(update=files)
     return config.model_copy(update=update)

@@ -1,6 +1,6 @@
-"""How jobs run: one Prefect task a job, the work itself in a pool of processes, or on the nodes of a Ray cluster.
+"""How jobs run: as Prefect task runs (`task_runs.py`), the work itself in a pool of processes or on a Ray cluster.
 
-Prefect tells the story (states, retries, artifacts); receipts decide what has to run. Work runs in spawned
+Prefect shows the progress (states, artifacts); receipts decide what has to run. Work runs in spawned
 processes, since tagging holds Python's lock and a forked process would inherit polars' and FAISS's threads.
 The number of processes changes nothing in the output.
 """
@@ -17,13 +17,15 @@ from pathlib import Path
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config import BuildConfig
-from pairwright.flows.in_flow import in_a_flow
+from pairwright.flows.generations import generations
 from pairwright.flows.processes import cores
 from pairwright.flows.progress import Progress
 from pairwright.flows.ray_pool import RayPool
 from pairwright.flows.receipts import Counts, Job, Receipt, run_job, still_valid
-from pairwright.flows.scope import Scope
+from pairwright.flows.scope import Scope, stage_names
 from pairwright.flows.story import Story
+from pairwright.flows.task_runs import Reported, as_task_run, batches, runs_per_stage
+from pairwright.generators.registry import asks_model
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,9 @@ class Engine:
         stop: set when the build is ending before its end; jobs that run here heed it.
         scope: which stages are made.
         story: what Prefect's page is told.
+        reported: counts the task runs.
+        most: task runs of a stage, at most.
+        workers: processes of the pool, if it is one of this machine.
     """
 
     root: Path
@@ -49,6 +54,9 @@ class Engine:
     stop: threading.Event
     scope: Scope
     story: Story
+    reported: Reported
+    most: int
+    workers: int
 
     async def stage(self, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
         """Run the jobs of one stage, in any order, and return their receipts in the order of ``jobs``.
@@ -60,39 +68,50 @@ class Engine:
         self.scope.enter(self.root, jobs, list(self.done))
         self.progress.begin(name, len(jobs))
         await self.story.begin(name, len(jobs))
-        receipts = tuple(await asyncio.gather(*(self._job(job) for job in jobs)))
+        done = await asyncio.gather(*(self._batch(batch) for batch in batches(jobs, self.most)))
+        receipts = tuple(receipt for batch in done for receipt in batch)
         self.done[name] = receipts
         self.progress.end(name, summary(total(receipts)))
         self.scope.leave(name)
         return receipts
 
-    async def _job(self, job: Job) -> Receipt:
-        receipt = still_valid(self.root, job)
-        reused = receipt is not None
-        if receipt is None:
-            receipt = await self._run(job)
-        self.progress.advance(job.stage, reused=reused)
+    def side_by_side(self, jobs: int) -> tuple[Executor, int]:
+        """Return a pool for so many jobs, while no others run, and the cores that each may use; 0: as it likes."""
+        if isinstance(self.pool, RayPool):
+            cores_each = self.pool.cores_each(jobs)
+            return self.pool.with_cores(cores_each), cores_each
+        at_once = min(self.workers, jobs)
+        return self.pool, max(1, cores() // at_once) if at_once > 1 else 0
+
+    async def _batch(self, jobs: Sequence[Job]) -> list[Receipt]:
+        """Run jobs as one task run."""
+        known = [still_valid(self.root, job) for job in jobs]
+        done: list[Receipt] = []
+
+        async def work() -> None:
+            done.extend(await asyncio.gather(*(self._job(*each) for each in zip(jobs, known, strict=True))))
+
+        await as_task_run(jobs, work, self.reported, reused=all(known))
+        return done
+
+    async def _job(self, job: Job, known: Receipt | None) -> Receipt:
+        receipt = known or await self._run(job)
+        self.progress.advance(job.stage, reused=known is not None)
         await self.story.advance(job.stage)
         return receipt
 
     async def _run(self, job: Job) -> Receipt:
-        async def in_a_worker() -> Receipt:
-            loop = asyncio.get_running_loop()
-            try:
-                return await loop.run_in_executor(self.here if job.here else self.pool, run_job, self.root, job)
-            except BrokenProcessPool:
-                raise PairwrightError(
-                    f"a worker process died in {job.stage} {job.part} (killed, or out of memory). "
-                    "Start the build again: it goes on where it stood; use fewer workers when memory is short."
-                ) from None
-
-        if not in_a_flow():
-            return await in_a_worker()
-        from pairwright.flows.prefect_api import NO_CACHE, task
-
-        # Prefect looks into a task's arguments; this one has none, so nothing is copied or hashed.
-        name = f"{job.stage} {job.part}"
-        return await task(name=job.stage, task_run_name=name, cache_policy=NO_CACHE)(in_a_worker)()
+        loop = asyncio.get_running_loop()
+        pool = self.here if job.here else self.side_by_side(1)[0] if job.wide else self.pool
+        try:
+            # The pool cancels what waits in it when it is shut down. A job that is cancelled here and whose process is
+            # killed at the same time, as Ctrl-C does, makes a thread of the pool end with a traceback.
+            return await asyncio.shield(loop.run_in_executor(pool, run_job, self.root, job))
+        except BrokenProcessPool:
+            raise PairwrightError(
+                f"a worker process died in {job.stage} {job.part} (killed, or out of memory). "
+                "Start the build again: it goes on where it stood; use fewer workers when memory is short."
+            ) from None
 
 
 def _pool(root: Path, config: BuildConfig) -> Executor:
@@ -102,15 +121,24 @@ def _pool(root: Path, config: BuildConfig) -> Executor:
         return RayPool(root, config.address)
     if config.address:
         raise UsageError("an address is that of a Ray cluster. Add `runner: ray` (--runner ray), or leave it out.")
-    workers = config.workers or cores()
+    workers = _workers(config)
     if workers == 1:
         return ThreadPoolExecutor(1)  # in this process: nothing has to be imported again
     return WorkerProcesses(workers)
 
 
+def _workers(config: BuildConfig) -> int:
+    return config.workers or cores()
+
+
 @asynccontextmanager
-async def engine(
-    root: Path, config: BuildConfig, progress: Progress, scope: Scope, story: Story
+async def engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
+    root: Path,
+    config: BuildConfig,
+    progress: Progress,
+    scope: Scope,
+    story: Story,
+    reported: Reported,
 ) -> AsyncIterator[Engine]:
     """Give an engine with ``workers`` processes (0: one a core; 1: this one), or Ray's; none outlives the block.
 
@@ -121,11 +149,18 @@ async def engine(
     pool, here = _pool(root, config), ThreadPoolExecutor(1)
     stop = threading.Event()
     try:
-        yield Engine(root, pool, progress, {}, here, stop, scope, story)
+        yield Engine(
+            root, pool, progress, {}, here, stop, scope, story, reported, _runs_per_stage(config), _workers(config)
+        )
     finally:
         stop.set()
         for each in (pool, here):
             each.shutdown(wait=True, cancel_futures=True)
+
+
+def _runs_per_stage(config: BuildConfig) -> int:
+    of_parts = 2 + sum(not asks_model(this.generator) for this in generations(config))  # with tag and shards
+    return runs_per_stage(len(stage_names(config)), of_parts)
 
 
 def total(receipts: Sequence[Receipt]) -> Counts:

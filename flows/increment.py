@@ -29,7 +29,7 @@ from pairwright.flows.stage_jobs import StageJobs
 from pairwright.flows.stages.append import audit_union, freeze, join_shards, refine_new
 from pairwright.flows.stages.balance import balance_made, balance_stage, limits_of
 from pairwright.flows.stages.fetch import fetch_chosen
-from pairwright.flows.stages.index import PRECOMPUTED, build_index, index_state, retrieve_pairs, retrieve_state
+from pairwright.flows.stages.index import PRECOMPUTED, index_state, retrieve_state
 from pairwright.flows.stages.new_pairs import read_new_pairs
 from pairwright.flows.stages.pairs import Intake
 from pairwright.flows.stages.tag import statistics_path
@@ -38,7 +38,7 @@ from pairwright.flows.union import limits_left, union_of
 from pairwright.flows.versions import INCREMENTS, pages_of, version_path, write_version
 
 _PACE = ("max_concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries", "patience")
-_FREE = ("max_cost", "max_requests", "prices", "price", "batch", "base_url", "transport")
+_FREE = ("max_cost", "max_requests", "prices", "price", "cache", "batch", "base_url", "transport")
 
 
 def increment_stages(config: BuildConfig) -> tuple[str, ...]:
@@ -172,12 +172,11 @@ class Increment(StageJobs):
     async def _chosen(self, base: Base, pairs: Receipt, parts: list[str]) -> list[Receipt]:
         config, chosen = self.config, [pairs]
         if config.retrieve and (section := config.made_index):
-            how = (parts, section, config.input.path, config.seed, base.root / "index")
             state = f"{index_state(section, config.input.path)} {base.state}"
-            index = await self.whole("index", [pairs], build_index, *how, state=state)
-            asked = (parts, config.retrieve, section.device, base.root)
+            index = await self.index(section, parts, pairs, base.root / "index", state=state)
             state = f"{retrieve_state(config.retrieve)} {base.state}"
-            chosen.append(await self.whole("retrieve", [pairs, index], retrieve_pairs, *asked, state=state))
+            asked = (parts, [pairs, index], section.device, base.root)
+            chosen.append(await self.retrieve(config.retrieve, *asked, state=state))
         if config.fetch:
             before: Choice = "retrieved" if config.retrieve else "all"
             exclude = config.retrieve.exclude if config.retrieve else ()

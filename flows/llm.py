@@ -18,6 +18,7 @@ from typing import Any
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.records import compact_json
 from pairwright.flows.calibrating import Calibrated
+from pairwright.flows.config import load_config
 from pairwright.flows.context import Context
 from pairwright.flows.receipts import hash_of
 from pairwright.flows.sections import LLMSection
@@ -259,4 +260,20 @@ def asking_of(
     """
     if section is None:
         raise ConfigError("a generator asks a model, and none is named. Add an `llm:` section with `model`.")
-    return Asking(section, root / CACHE, retry_failed, seed, bill)
+    return Asking(section, cache_path(section, root), retry_failed, seed, bill)
+
+
+def cache_path(section: LLMSection, folder: Path) -> Path:
+    """Return the file of kept answers: the one that the section names, or else one in ``folder``."""
+    return Path(section.cache) if section.cache else folder / CACHE
+
+
+def cache_of_build(folder: Path) -> Path:
+    """Return the file of kept answers of a build directory, by its ``build.yaml``; of another folder, the one in it.
+
+    Raises:
+        ConfigError: when ``build.yaml`` cannot be read.
+    """
+    config = folder / "build.yaml"
+    section = load_config(config).llm if config.is_file() else None
+    return cache_path(section, folder) if section is not None else folder / CACHE

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 
@@ -25,6 +25,7 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.progress import step
 from pairwright.flows.last_words import LastWords
 from pairwright.flows.preflight import prefect_home, prepare_prefect
+from pairwright.flows.task_runs import Reported, wait_until_recorded
 from pairwright.flows.watchdog import ends_with_us
 
 HOST = "127.0.0.1"
@@ -51,8 +52,14 @@ def server_of_our_own(port: int) -> Iterator[str]:
 
 
 @contextmanager
-def server_of_a_build() -> Iterator[None]:
+def server_of_a_build(reported: Reported, note: Callable[[str], None]) -> Iterator[None]:
     """Have Prefect use the server that its settings name, or a temporary one for the block.
+
+    The temporary one ends when it has written the states of all task runs.
+
+    Args:
+        reported: the task runs of the block.
+        note: gets a line when their states could not all be written.
 
     Raises:
         PairwrightError: when the server does not come up.
@@ -69,24 +76,28 @@ def server_of_a_build() -> Iterator[None]:
         _running([*server, "--log-level", "error", "--lifespan", "on"], 0, settings) as url,
         temporary_settings({PREFECT_API_URL: url}),
     ):
-        yield
+        try:
+            yield
+        finally:
+            wait_until_recorded(reported, note)
 
 
 @contextmanager
 def _running(module: Sequence[str], port: int, settings: Mapping[str, str]) -> Iterator[str]:
-    """Run a Python module that is a Prefect server, with settings that the user's go before."""
+    """Run a Python module that is a Prefect server, with settings that the user's own override."""
     port = _free(port)
+    url = f"http://{HOST}:{port}/api"
     prepare_prefect()
     process = subprocess.Popen(  # noqa: S603 - our own Python and a number
         [sys.executable, "-P", "-m", *module, "--host", HOST, "--port", str(port)],
-        env={**settings, **os.environ},
+        # Prefect's web page calls port 4200 unless it is told another address.
+        env={**settings, "PREFECT_UI_API_URL": url, **os.environ},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
     try:
         with ends_with_us(process.pid):
-            url = f"http://{HOST}:{port}/api"
             assert process.stderr
             with step("starting the Prefect server", unit=""):
                 _wait_for(url, process, LastWords(process.stderr))

@@ -83,7 +83,11 @@ class IndexSection(Section):
     near: float = Field(
         IndexOptions.near, gt=0, le=1, description="cosine from which a vector is a copy of another; 1: equal ones only"
     )
-    shards: int = Field(1, ge=1, description="parts of the index, one after the other: memory is that of one")
+    shards: int = Field(
+        1,
+        ge=1,
+        description="parts of the index, built side by side by as many `workers`; memory is that of the parts being built",
+    )
 
 
 class RetrieveSection(Section):
@@ -372,6 +376,10 @@ class LLMSection(Section):
         {}, description="sent in place of the prompts' own, such as temperature: 0; null leaves one out"
     )
     prompts: str = Field("", description="folder of prompt files that replace ours by name")
+    cache: str = Field(
+        "",
+        description="SQLite file of the model's answers, on a local disk, not NFS; empty: llm-cache.sqlite in the build directory",
+    )
     batch: bool = Field(default=False, description="OpenAI's Batch API: half the price, answers within a day")
 
     @field_validator("base_url")

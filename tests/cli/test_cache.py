@@ -45,6 +45,16 @@ def test_info_counts_by_model(run: Run, cache: Path) -> None:
     assert "small  http://a:80" in run("cache", "info", cache.parent).stdout
 
 
+def test_a_build_directory_names_the_cache_that_its_config_does(run: Run, cache: Path, tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    build.mkdir()
+    (build / "build.yaml").write_text(
+        json.dumps({"name": "b", "input": {"path": "in.jsonl"}, "llm": {"model": "m", "cache": "../llm-cache.sqlite"}})
+    )
+    assert cache.parent == tmp_path
+    assert told(run, "info", build)["answers"] == 5
+
+
 def test_info_of_an_empty_cache_is_a_total_of_nothing(run: Run, tmp_path: Path) -> None:
     Cache.open(tmp_path / "empty.sqlite").close()
     assert "0 answers" in run("cache", "info", "empty.sqlite").stdout

@@ -15,9 +15,9 @@ from pairwright.datasets.reading import ReadOptions
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
 from pairwright.flows.generating import Request
-from pairwright.flows.llm import Asking
+from pairwright.flows.llm import Asking, cache_of_build
 from pairwright.flows.llm_generating import run_llm_generator
-from pairwright.flows.llm_planning import plan_llm_generator
+from pairwright.flows.llm_planning import plan_build, plan_llm_generator
 from pairwright.flows.sections import LLMSection
 from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.app import App
@@ -210,6 +210,34 @@ def test_a_build_asks_once_and_tells_what_it_paid(server: Server, captions: Path
     again = built(captions, out)
     assert server.stats()["requests"] == before
     assert again["cost"] == manifest["cost"]
+
+
+def test_the_answers_of_a_build_are_kept_where_its_config_says(server: Server, captions: Path) -> None:
+    """So that a build directory can be on NFS, and several builds share their answers."""
+    folder = captions.parent
+    cache = folder / "local" / "answers.sqlite"
+    llm = {"model": "small", "price": "1/2", "cache": str(cache)}
+    built(captions, folder / "one", llm=llm)
+    assert cache.is_file()
+    assert not list((folder / "one").glob("*.sqlite*"))
+    assert cache_of_build(folder / "one") == cache
+    config = parse_config(
+        {"name": "short", "input": {"path": str(captions)}, "llm": llm, "generators": [{"name": "shorten"}]},
+        where="test",
+    )
+    (plan,) = plan_build(config, folder / "two")
+    before = server.stats()["requests"]
+    manifest = built(captions, folder / "two", llm=llm)
+    assert plan.cached.value == manifest["stages"]["shorten"]["facts"]["llm"]["in_all"]["answers"] == 11
+    assert server.stats()["requests"] == before + 1, "only the one that failed is asked again"
+
+
+def test_moving_the_cache_of_a_build_makes_no_text_again(server: Server, captions: Path) -> None:
+    out = captions.parent / "build"
+    built(captions, out)
+    before = server.stats()["requests"]
+    built(captions, out, llm={"model": "small", "price": "1/2", "cache": str(captions.parent / "moved.sqlite")})
+    assert server.stats()["requests"] == before
 
 
 def test_two_stages_that_ask_share_cache_and_bill_and_each_tells_its_own_part(server: Server, captions: Path) -> None:

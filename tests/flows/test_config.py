@@ -103,9 +103,14 @@ def test_a_config_is_written_and_read_back_the_same() -> None:
     assert parse_config(yaml.safe_load(dump_config(config)), where="t") == config
 
 
+LLM = {"model": "m", "cache": "answers.sqlite"}
+
+
 def test_paths_are_relative_to_the_config_file(tmp_path: Path) -> None:
-    (tmp_path / "b.yaml").write_text(yaml.safe_dump({**LEAST, "retrieve": {"queries": "q.txt"}}))
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump({**LEAST, "retrieve": {"queries": "q.txt"}, "llm": LLM}))
     config = load_config(tmp_path / "b.yaml")
+    assert config.llm
+    assert config.llm.cache == str(tmp_path / "answers.sqlite")
     assert config.input.path == str(tmp_path / "captions.jsonl")
     assert config.retrieve
     assert config.retrieve.queries == str(tmp_path / "q.txt")

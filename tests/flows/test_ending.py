@@ -55,7 +55,7 @@ def without_prefect(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("without_prefect")
 def test_a_signal_while_the_server_starts_ends_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No loop runs yet that could hear it."""
-    monkeypatch.setattr(building, "server_of_a_build", lambda: server(terminate, lambda: None))
+    monkeypatch.setattr(building, "server_of_a_build", lambda *_: server(terminate, lambda: None))
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
     config = parse_config({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}, where="test")
     with pytest.raises(PairwrightError, match="ended by a signal"):
@@ -68,7 +68,7 @@ def test_a_signal_behind_the_last_stage_leaves_a_finished_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All is done but for the end of the server, which shall not be left running."""
-    monkeypatch.setattr(building, "server_of_a_build", lambda: server(lambda: None, terminate))
+    monkeypatch.setattr(building, "server_of_a_build", lambda *_: server(lambda: None, terminate))
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
     config = parse_config({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}, where="test")
     assert building.build(config, tmp_path / "build", Silence())["stages"]["pairs"]["kept"] == 1

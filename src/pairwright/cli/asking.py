@@ -103,11 +103,11 @@ class Asked:
         Raises:
             UsageError: when no model is named, or a value cannot be.
         """
-        from pairwright.flows.llm import CACHE, Asking
+        from pairwright.flows.llm import Asking, cache_path
 
         goes_on_later()
-        cache = Path(self.cache) if self.cache else out.parent / CACHE
-        return Asking(self.section(), cache, self.retry_failed, seed)
+        section = self.section()
+        return Asking(section, cache_path(section, out.parent), self.retry_failed, seed)
 
     @property
     def only_told(self) -> bool:

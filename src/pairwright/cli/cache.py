@@ -18,11 +18,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-CacheArgument = Annotated[
-    Path, typer.Argument(metavar="CACHE", help="The cache's file, or a build's folder with one in it.")
-]
+CacheArgument = Annotated[Path, typer.Argument(metavar="CACHE", help="The cache's file, or a build directory.")]
 
-_NAME = "llm-cache.sqlite"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
@@ -136,7 +133,11 @@ def prune(
 
 
 def _file(path: Path) -> Path:
-    return path / _NAME if path.is_dir() else path
+    if not path.is_dir():
+        return path
+    from pairwright.flows.llm import cache_of_build
+
+    return cache_of_build(path)
 
 
 def _day(seconds: float) -> str:
