@@ -580,3 +580,15 @@ def test_a_repeated_key_is_found_across_batches_and_inputs(tmp_path: Path) -> No
     assert sum(len(batch.pairs) for batch in batches) == 3
     assert [reject.reason for batch in batches for reject in batch.rejects] == ["duplicate_key"] * 3
     assert {reject.source for batch in batches for reject in batch.rejects} == {"one"}
+
+
+def test_a_caption_over_the_limit_stops_nothing_and_the_others_of_its_row_are_taken(tmp_path: Path) -> None:
+    """It is counted as `caption_too_long` under either policy."""
+    rows = [{"caption": "a dog"}, {"caption": "a dog on a bed"}, {"captions": ["a dog on a bed", "a cat"]}]
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for policy in ("stop", "skip"):
+        options = ReadOptions(str(tmp_path / "pool.jsonl"), on_error=policy, max_caption=5)
+        batches = list(read_pairs(options))
+        assert [pair.caption for batch in batches for pair in batch.pairs] == ["a dog", "a cat"]
+        found = [(flaw.reason, flaw.of_caption) for batch in batches for flaw in batch.rejects]
+        assert found == [("caption_too_long", False), ("caption_too_long", True)]

@@ -6,9 +6,11 @@ import pytest
 import yaml
 
 from pairwright.datasets.errors import ConfigError, UsageError
+from pairwright.datasets.records import MAX_CAPTION_EDITED
 from pairwright.flows.config import dump_config, load_config, parse_config
 from pairwright.flows.config_templates import render_template, template_names
 from pairwright.flows.input_survey import Survey
+from pairwright.flows.inputs import read_options
 
 LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
 
@@ -130,3 +132,12 @@ def test_a_template_becomes_a_config_for_any_input(tmp_path: Path, name: str) ->
 def test_an_unknown_template_is_told_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There are: all"):
         render_template("al", input_path="", beside=tmp_path / "b.yaml")
+
+
+def test_a_build_limits_the_length_of_captions() -> None:
+    config = parse_config({"name": "a", "input": {"path": "a.jsonl"}, "negatives": {}}, where="a.yaml")
+    longer = parse_config(
+        {"name": "a", "input": {"path": "a.jsonl", "max_caption": 9}, "negatives": {}}, where="a.yaml"
+    )
+    assert read_options(config.input).max_caption == MAX_CAPTION_EDITED
+    assert read_options(longer.input).max_caption == 9
