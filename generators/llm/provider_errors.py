@@ -136,12 +136,13 @@ SIGNATURES: tuple[Signature, ...] = (
         "unknown_model",
         codes="model_not_found|DeploymentNotFound|model_not_available|model_decommissioned|invalid_model|unknown_model"
         "|model_not_supported",
-        message=r"\bmodels?\b.{0,120}?(not exist|not found|no such|unknown|not available|decommissioned|inaccessible)"
+        message=r"\bmodels?\b.{0,120}?(not exist|not found|no such|decommissioned|inaccessible)"
         r"|\bno (such )?model\b|\b(invalid|unknown) model\b|not a valid model|unable to access model|^model: "
         r"|no endpoints found for|no allowed providers|server is pinned to",
         param="model",
         statuses=_MODEL,
     ),
+    Signature("unknown_model", message=r"\bmodels?\b.{0,120}?(unknown|not available)", statuses=(404,)),
     Signature(
         "unsupported",
         codes=r"unsupported\w*|unknown_parameter|unrecognized\w*|extra_forbidden|not_supported_error|wrong_api_format",

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from pairwright.generators.llm.adapting import SCHEMA, SYSTEM, TOOLS, AdaptedModel, Refusals, adapted
 from pairwright.generators.llm.cache import Cache, CachedModel
+from pairwright.generators.llm.cache_contents import Pruning, prune
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Message, Model, Reply, Request, Usage
 from pairwright.generators.llm.schema_forms import FormedModel
@@ -130,6 +131,21 @@ def test_what_one_server_refuses_says_nothing_of_another(tmp_path: Path) -> None
         cache.refuse("a", "m", "seed")
         cache.refuse("a", "m", "seed")
         assert (cache.refused("a"), cache.refused("b")) == ([("m", "seed")], [])
+
+
+def test_pruning_a_model_forgets_what_it_refuses_and_pruning_by_age_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "cache.sqlite"
+    with Cache.open(path) as cache:
+        for model in ("m", "other"):
+            cache.refuse("a", model, "seed")
+    for pruning, left in (
+        (Pruning(older_than=0), ["m", "other"]),
+        (Pruning("m", older_than=0), ["m", "other"]),
+        (Pruning("m"), ["other"]),
+    ):
+        prune(path, pruning)
+        with Cache.open(path) as cache:
+            assert [model for model, _ in cache.refused("a")] == left
 
 
 def test_a_refused_form_of_a_schema_is_remembered_like_a_parameter(tmp_path: Path) -> None:

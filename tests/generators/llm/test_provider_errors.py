@@ -268,6 +268,8 @@ UNSUPPORTED = [
     ("moonshot", 400, openai("invalid temperature: only 1 is allowed for this model")),
     ("anthropic", 400, openai("`temperature` and `top_p` cannot both be specified for this model.")),
     ("llama.cpp tools", 501, {"error": {"code": 501, "message": "needs --jinja", "type": "not_supported_error"}}),
+    ("strict gateway", 400, openai("This model does not know: unknown field `seed`")),
+    ("gateway", 400, openai("logprobs of model m are not available: unsupported")),
     ("openrouter tools", 404, openrouter(404, "No endpoints found that support tool use.")),
     (
         "openai role",
