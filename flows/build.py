@@ -46,7 +46,7 @@ from pairwright.flows.stage_jobs import StageJobs
 from pairwright.flows.stages.ask import has_failed_rows
 from pairwright.flows.stages.balance import balance_made, balance_stage, limits_of
 from pairwright.flows.stages.fetch import fetch_chosen
-from pairwright.flows.stages.index import build_index, index_state, retrieve_pairs, retrieve_state
+from pairwright.flows.stages.index import index_state, retrieve_state
 from pairwright.flows.stages.pairs import Intake, read_input
 from pairwright.flows.stages.rationales import STAGE as RATIONALES
 from pairwright.flows.stages.refine import refine_negatives
@@ -267,14 +267,10 @@ class _Stages(StageJobs):
         sweep(self.engine.root, self.engine.done, "pairs/*", "rejected/pairs-*")
         chosen = [pairs]
         if indexed := config.made_index:
-            searched = (parts, indexed, config.input.path, config.seed)
-            index = await self.whole(
-                "index", [pairs], build_index, *searched, state=index_state(indexed, config.input.path)
-            )
+            index = await self.index(indexed, parts, pairs, state=index_state(indexed, config.input.path))
             if config.retrieve:
-                state = retrieve_state(config.retrieve)
-                asked = (parts, config.retrieve, indexed.device)
-                chosen.append(await self.whole("retrieve", [pairs, index], retrieve_pairs, *asked, state=state))
+                asked, state = (parts, [pairs, index], indexed.device), retrieve_state(config.retrieve)
+                chosen.append(await self.retrieve(config.retrieve, *asked, state=state))
         if config.fetch:
             before: Choice = "retrieved" if config.retrieve else "all"
             exclude = config.retrieve.exclude if config.retrieve else ()

@@ -43,6 +43,7 @@ class Engine:
         story: what Prefect's page is told.
         reported: counts the task runs.
         most: task runs of a stage, at most.
+        workers: processes of the pool, if it is one of this machine.
     """
 
     root: Path
@@ -55,6 +56,7 @@ class Engine:
     story: Story
     reported: Reported
     most: int
+    workers: int
 
     async def stage(self, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
         """Run the jobs of one stage, in any order, and return their receipts in the order of ``jobs``.
@@ -72,6 +74,14 @@ class Engine:
         self.progress.end(name, summary(total(receipts)))
         self.scope.leave(name)
         return receipts
+
+    def side_by_side(self, jobs: int) -> tuple[Executor, int]:
+        """Return a pool for so many jobs, while no others run, and the cores that each may use; 0: as it likes."""
+        if isinstance(self.pool, RayPool):
+            cores_each = self.pool.cores_each(jobs)
+            return self.pool.with_cores(cores_each), cores_each
+        at_once = min(self.workers, jobs)
+        return self.pool, max(1, cores() // at_once) if at_once > 1 else 0
 
     async def _batch(self, jobs: Sequence[Job]) -> list[Receipt]:
         """Run jobs as one task run."""
@@ -92,8 +102,11 @@ class Engine:
 
     async def _run(self, job: Job) -> Receipt:
         loop = asyncio.get_running_loop()
+        pool = self.here if job.here else self.side_by_side(1)[0] if job.wide else self.pool
         try:
-            return await loop.run_in_executor(self.here if job.here else self.pool, run_job, self.root, job)
+            # The pool cancels what waits in it when it is shut down. A job that is cancelled here and whose process is
+            # killed at the same time, as Ctrl-C does, makes a thread of the pool end with a traceback.
+            return await asyncio.shield(loop.run_in_executor(pool, run_job, self.root, job))
         except BrokenProcessPool:
             raise PairwrightError(
                 f"a worker process died in {job.stage} {job.part} (killed, or out of memory). "
@@ -108,10 +121,14 @@ def _pool(root: Path, config: BuildConfig) -> Executor:
         return RayPool(root, config.address)
     if config.address:
         raise UsageError("an address is that of a Ray cluster. Add `runner: ray` (--runner ray), or leave it out.")
-    workers = config.workers or cores()
+    workers = _workers(config)
     if workers == 1:
         return ThreadPoolExecutor(1)  # in this process: nothing has to be imported again
     return WorkerProcesses(workers)
+
+
+def _workers(config: BuildConfig) -> int:
+    return config.workers or cores()
 
 
 @asynccontextmanager
@@ -132,7 +149,9 @@ async def engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
     pool, here = _pool(root, config), ThreadPoolExecutor(1)
     stop = threading.Event()
     try:
-        yield Engine(root, pool, progress, {}, here, stop, scope, story, reported, _runs_per_stage(config))
+        yield Engine(
+            root, pool, progress, {}, here, stop, scope, story, reported, _runs_per_stage(config), _workers(config)
+        )
     finally:
         stop.set()
         for each in (pool, here):

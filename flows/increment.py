@@ -29,7 +29,7 @@ from pairwright.flows.stage_jobs import StageJobs
 from pairwright.flows.stages.append import audit_union, freeze, join_shards, refine_new
 from pairwright.flows.stages.balance import balance_made, balance_stage, limits_of
 from pairwright.flows.stages.fetch import DOWNLOADS, fetch_chosen
-from pairwright.flows.stages.index import PRECOMPUTED, build_index, index_state, retrieve_pairs, retrieve_state
+from pairwright.flows.stages.index import PRECOMPUTED, index_state, retrieve_state
 from pairwright.flows.stages.new_pairs import read_new_pairs
 from pairwright.flows.stages.pairs import Intake
 from pairwright.flows.stages.tag import statistics_path
@@ -170,12 +170,11 @@ class Increment(StageJobs):
     async def _chosen(self, base: Base, pairs: Receipt, parts: list[str]) -> list[Receipt]:
         config, chosen = self.config, [pairs]
         if config.retrieve and (section := config.made_index):
-            how = (parts, section, config.input.path, config.seed, base.root / "index")
             state = f"{index_state(section, config.input.path)} {base.state}"
-            index = await self.whole("index", [pairs], build_index, *how, state=state)
-            asked = (parts, config.retrieve, section.device, base.root)
+            index = await self.index(section, parts, pairs, base.root / "index", state=state)
             state = f"{retrieve_state(config.retrieve)} {base.state}"
-            chosen.append(await self.whole("retrieve", [pairs, index], retrieve_pairs, *asked, state=state))
+            asked = (parts, [pairs, index], section.device, base.root)
+            chosen.append(await self.retrieve(config.retrieve, *asked, state=state))
         if config.fetch:
             before: Choice = "retrieved" if config.retrieve else "all"
             exclude = config.retrieve.exclude if config.retrieve else ()

@@ -15,7 +15,7 @@ the story is told to those. Here Prefect's tasks stay in the build's process, an
 import os
 import platform
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +24,8 @@ from uuid import uuid4
 
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.errors import MissingResource, PairwrightError, StorageError, UsageError
-from pairwright.flows.receipts import Job, Receipt, package_versions, source_hash
+from pairwright.flows.receipts import package_versions, source_hash
+from pairwright.indexes.threads import omp_threads
 
 if TYPE_CHECKING:
     import ray
@@ -68,14 +69,26 @@ class RayPool(Executor):
         self._root, self._mark = root, uuid4().hex
         _connect(self._ray, address)
         write_text(root / SEEN, self._mark)
-        work = self._ray.remote(max_retries=_TRIES, num_cpus=1)(_run_there)
-        self._work: Callable[..., ray.ObjectRef[Any]] = work.remote
+        self._work = self._ray.remote(max_retries=_TRIES)(_run_there)
+
+    def cores_each(self, jobs: int) -> int:
+        """Return how many cores each of so many jobs can have when they run at the same time, alone on the cluster."""
+        return divided([int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]], jobs)
+
+    def with_cores(self, cores: int) -> Executor:
+        """Return what submits jobs to this pool that have ``cores`` each instead of one."""
+        return _WithCores(self, cores)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Run ``fn(*args)`` on some node; the future raises what it raised, or `PairwrightError` for a lost worker."""
         if kwargs:
             raise TypeError("a job takes its arguments by place")
-        reference = self._work(self._root, self._mark, source_hash(), package_versions(), fn, *args)
+        return self.run(1, fn, *args)
+
+    def run(self, cores: int, fn: Callable[..., Any], /, *args: Any) -> "Future[Any]":
+        """Run ``fn(*args)`` on some node with so many ``cores``; as `submit` in all else."""
+        checked = (self._root, self._mark, source_hash(), package_versions())
+        reference = self._work.options(num_cpus=cores).remote(*checked, cores, fn, *args)
         self._open.add(reference)
         given: Future[Any] = Future()
         given.set_running_or_notify_cancel()  # it is Ray's from here on
@@ -104,6 +117,33 @@ class RayPool(Executor):
             self._ray.wait(running, num_returns=len(running), timeout=_END_SECONDS if cancel_futures else None)
         (self._root / SEEN).unlink(missing_ok=True)
         self._ray.shutdown()
+
+
+class _WithCores(Executor):
+    """A Ray pool whose jobs have several cores each; shutting it down leaves the pool open."""
+
+    def __init__(self, pool: RayPool, cores: int) -> None:
+        self._pool, self._cores = pool, cores
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Run ``fn(*args)``, as `RayPool.submit` does."""
+        if kwargs:
+            raise TypeError("a job takes its arguments by place")
+        return self._pool.run(self._cores, fn, *args)
+
+
+def divided(nodes: Sequence[int], jobs: int) -> int:
+    """Return how many cores each of ``jobs`` jobs can have when all run at the same time; 1 when they cannot.
+
+    At most the cores of the smallest node, so that a job can still run after any other node is lost.
+
+    Args:
+        nodes: the cores of each node; 0 for one that runs no jobs.
+        jobs: at least 1.
+    """
+    offered = [cores for cores in nodes if cores] or [1]
+    fitting = (each for each in range(min(offered), 1, -1) if sum(cores // each for cores in offered) >= jobs)
+    return next(fitting, 1)
 
 
 def _connect(ray: Any, address: str) -> None:
@@ -152,13 +192,19 @@ def _translated(ray: Any, error: BaseException) -> BaseException:
     return error
 
 
-def _run_there(
-    root: Path, mark: str, source: str, packages: list[str], run: Callable[[Path, Job], Receipt], *args: Any
-) -> Receipt | PairwrightError:
-    """Run a job on a node; what it says of the user's data comes back as a value, without Ray's traceback around it."""
+def _run_there(  # noqa: PLR0913, PLR0917 - as Ray hands them over
+    root: Path, mark: str, source: str, packages: list[str], cores: int, run: Callable[..., Any], *args: Any
+) -> Any:
+    """Run a job on a node, with as many threads of FAISS as it has cores.
+
+    An error in the user's data comes back as a value, without Ray's traceback around it.
+    """
     try:
         _check(root, mark, source, tuple(packages))
-        return run(*args)
+        if cores == 1:  # Ray sees to that by itself; most jobs do without FAISS
+            return run(*args)
+        with omp_threads(cores):
+            return run(*args)
     except PairwrightError as error:
         return error
 

@@ -66,7 +66,7 @@ class Job:
     """One unit of work of a build.
 
     ``run(root, *args)`` is a top-level function, so that any process can run it; unless the job runs *here*, in a
-    thread of the build's own process.
+    thread of the build's own process. A *wide* job is the only one of its stage and gains by more than one core.
     """
 
     stage: str
@@ -75,6 +75,7 @@ class Job:
     args: tuple[Any, ...]
     fingerprint: str
     here: bool = False
+    wide: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """How the stages of a build become jobs: what a full build (`build.py`) and an incremental one (`increment.py`) share."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pairwright.flows.config import BuildConfig
@@ -11,9 +11,10 @@ from pairwright.flows.inputs import tagger_state, wordnet_state
 from pairwright.flows.layout import part_name
 from pairwright.flows.llm import asking_of
 from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint, receipt_path
-from pairwright.flows.sections import RationalesSection, ShardsSection
+from pairwright.flows.sections import IndexSection, RationalesSection, RetrieveSection, ShardsSection
 from pairwright.flows.stages.ask import AskingStage, has_failed_rows
 from pairwright.flows.stages.generate import Generation, generate_part
+from pairwright.flows.stages.index import IndexStage, retrieve_pairs
 from pairwright.flows.stages.rationales import STAGE as RATIONALES
 from pairwright.flows.stages.rationales import RationaleStage
 from pairwright.flows.stages.shards import Packing, part_sizes, part_state, plan_shards, write_one_shard
@@ -61,6 +62,39 @@ class StageJobs:
             for part in parts
         ]
         return await self.engine.stage(jobs)
+
+    async def index(
+        self,
+        section: IndexSection,
+        parts: Sequence[str],
+        pairs: Receipt,
+        like: Path | None = None,
+        *,
+        state: str,
+    ) -> Receipt:
+        """Index the pairs of all parts, with the encoder of the index in the folder ``like``, if that is given."""
+        config, engine = self.config, self.engine
+        args = (list(parts), section, config.input.path, config.seed, *([like] if like else []))
+        stage = IndexStage(engine.side_by_side, engine.stop)
+        job = self.job("index", "all", [pairs], stage, *args, state=state)
+        (receipt,) = await engine.stage([replace(job, here=True)])
+        return receipt
+
+    async def retrieve(  # noqa: PLR0913 - what the stage depends on
+        self,
+        section: RetrieveSection,
+        parts: Sequence[str],
+        inputs: Sequence[Receipt],
+        device: str,
+        home: Path | None = None,
+        *,
+        state: str,
+    ) -> Receipt:
+        """Choose the pairs that queries find, beside those of the build directory ``home``, if that is given."""
+        args = (list(parts), section, device, *([home] if home else []))
+        job = self.job("retrieve", "all", inputs, retrieve_pairs, *args, state=state)
+        (receipt,) = await self.engine.stage([replace(job, wide=True)])
+        return receipt
 
     async def generate(self, this: Generation, parts: Sequence[str], inputs: Sequence[Receipt]) -> tuple[Receipt, ...]:
         """Let a generator annotate the pairs of each part."""

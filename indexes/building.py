@@ -22,7 +22,7 @@ from pairwright.indexes.encoders import TextEncoder, Vectors
 from pairwright.indexes.folder import alone, part_name, prepare_folder, remove_folder
 from pairwright.indexes.kept_pairs import PairFiles, find_pairs
 from pairwright.indexes.keys import KeysOf, refuse_repeated
-from pairwright.indexes.part_jobs import PartBuilt, PartJob, Watch, build_parts
+from pairwright.indexes.part_jobs import BuildParts, PartBuilt, PartJob, Watch, build_parts
 from pairwright.indexes.search import Index, open_index
 from pairwright.indexes.sidecar import (
     KEYS,
@@ -82,6 +82,7 @@ def index_pairs(  # noqa: PLR0913 - keywords, each told of below
     options: IndexOptions | None = None,
     shards: int = 1,
     workers: int = 1,
+    build: BuildParts | None = None,
     like: Path | None = None,
     keep_pairs: bool = True,
     rejected: Rejected = lambda _: None,
@@ -99,6 +100,7 @@ def index_pairs(  # noqa: PLR0913 - keywords, each told of below
         options: of the index.
         shards: parts a modality, of equal size.
         workers: processes that build parts side by side.
+        build: builds the parts in the caller's way, such as on a cluster; ``workers`` is not used then.
         like: folder of an index whose encoder is used as it is, so that the two can be merged.
         keep_pairs: whether the index keeps the pairs, so that what is retrieved can be shown and written.
         rejected: gets each pair that has no vector in a modality, when its part is built.
@@ -128,7 +130,8 @@ def index_pairs(  # noqa: PLR0913 - keywords, each told of below
     choice = choose_storage(stored.count * len(modalities), source.dim, options)
     probes = {name: probes_of(survey.sample, name, source, asked) for name in MODALITIES if name in modalities}
     whole = PartJob(directory, "text", stored, 0, stored.count, choice, options)
-    built = build_parts(list(_jobs(whole, probes, shards)), source, workers, watch)
+    jobs = list(_jobs(whole, probes, shards))
+    built = build(jobs, source, watch) if build else build_parts(jobs, source, workers, watch)
     counts = told_rejects(built, rejected)
     parts = tuple(one.info for one in built if one.info is not None)
     _refuse_empty(modalities, parts, counts)

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.progress import owned_by, step
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.indexes.encoders import Vectors
@@ -90,6 +91,9 @@ class PartBuilt:
     rejects: list[Reject]
 
 
+BuildParts = Callable[[Sequence[PartJob], PairVectors, Watch], list[PartBuilt]]
+
+
 def build_parts(jobs: Sequence[PartJob], vectors: PairVectors, workers: int, watch: Watch) -> list[PartBuilt]:
     """Build all parts, in order of ``jobs``.
 
@@ -135,6 +139,24 @@ class _Counter:
 
     def get_nowait(self) -> int:
         raise Empty
+
+
+def build_part(job: PartJob, vectors: PairVectors, threads: int, owner: tuple[str, str] | None = None) -> PartBuilt:
+    """Build one part in this process.
+
+    Args:
+        job: what to build.
+        vectors: of the pairs.
+        threads: that FAISS and the libraries of a model use; 0: as many as the options say.
+        owner: stage and part of the build's job whose progress this is; None: of nobody's.
+    """
+    if owner is None:
+        (built,) = _built([job], vectors, _Counter(lambda *_: None, 0), threads)
+        return built
+    total = job.end - job.first
+    with owned_by(*owner), step("vectors", total, "pairs") as this:
+        (built,) = _built([job], vectors, _Counter(lambda _, done, total: this.reach(done, total), total), threads)
+    return built
 
 
 def _watched(futures: "Sequence[Future[list[PartBuilt]]]", queue: Queue, counter: _Counter) -> None:

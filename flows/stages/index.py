@@ -1,15 +1,19 @@
 """Stages ``index`` and ``retrieve``: the captions or images become a searchable pool, and queries choose from it."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import polars as pl
 
 from pairwright.datasets.atomic import replacing
-from pairwright.datasets.errors import InputError
+from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.progress import following
+from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, reject
 from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.inputs import file_state, named_state
@@ -20,16 +24,64 @@ from pairwright.indexes.building import index_pairs, open_index_folder
 from pairwright.indexes.coverage_page import write_coverage_page
 from pairwright.indexes.encoder_table import EncoderOptions
 from pairwright.indexes.exclusion import Guard, excluded_rejects, read_exclusions
+from pairwright.indexes.part_jobs import BuildParts, PartBuilt, PartJob, Watch, build_part
 from pairwright.indexes.precomputed import PrecomputedPairs
 from pairwright.indexes.queries import read_queries, read_query_vectors
 from pairwright.indexes.retrieval import RetrieveOptions, retrieve
 from pairwright.indexes.sidecar import SIDECAR, IndexOptions
+from pairwright.indexes.vectors import PairVectors
 
 PRECOMPUTED = "precomputed"
 
 
+@dataclass(frozen=True)
+class IndexStage:
+    """Builds the index: the pairs are read in this process, and the parts of the index are built by a pool.
+
+    Attributes:
+        side_by_side: returns for a number of parts the pool that builds them, and the threads of each; 0: FAISS's own.
+        stop: set when the stage is to end early.
+    """
+
+    side_by_side: Callable[[int], tuple[Executor, int]]
+    stop: Event
+
+    def __call__(  # noqa: PLR0913, PLR0917 - a job's arguments
+        self, root: Path, parts: list[str], section: IndexSection, source: str, seed: int, like: Path | None = None
+    ) -> Outcome:
+        """Build it; arguments as in `build_index`.
+
+        Raises:
+            PairwrightError: when it cannot be built, a worker died, or it was stopped.
+        """
+        return build_index(root, parts, section, source, seed, like, build=self._build, stop=self.stop)
+
+    def _build(self, jobs: Sequence[PartJob], vectors: PairVectors, watch: Watch) -> list[PartBuilt]:
+        pool, threads = self.side_by_side(len(jobs))
+        owner = ("index", "all") if len(jobs) == 1 else None  # of several parts, those that are done count
+        futures = {pool.submit(build_part, job, vectors, threads, owner): job.end - job.first for job in jobs}
+        total, done = sum(futures.values()), 0
+        try:
+            for future in as_completed(futures):
+                future.result()
+                done += futures[future]
+                watch("vectors", done, total)
+            return [future.result() for future in futures]
+        finally:
+            for future in futures:  # when one failed
+                future.cancel()
+
+
 def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
-    root: Path, parts: list[str], section: IndexSection, source: str, seed: int, like: Path | None = None
+    root: Path,
+    parts: list[str],
+    section: IndexSection,
+    source: str,
+    seed: int,
+    like: Path | None = None,
+    *,
+    build: BuildParts | None = None,
+    stop: Event | None = None,
 ) -> Outcome:
     """Fit or load the encoder and build the FAISS index.
 
@@ -43,12 +95,14 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
         source: the input's path; the folder of vectors when they are there already.
         seed: of the build.
         like: the folder of an index whose encoder is used as it is; a new one is made without.
+        build: builds the parts of the index; this process when left out.
+        stop: set when the stage is to end early.
     """
     folder = root / "index"
     rejects: list[Reject] = []
     with following("pairs") as follow:
         info = index_pairs(
-            lambda: read_pair_parts(root, parts),
+            lambda: _until(stop, read_pair_parts(root, parts)),
             folder,
             encoder=None if like else _encoder(section, seed),
             like=like,
@@ -63,6 +117,7 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
                 near=section.near,
             ),
             shards=section.shards,
+            build=build,
             keep_pairs=False,
             rejected=rejects.append,
             watch=follow,
@@ -73,6 +128,14 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     told = ("kind", "storage", "dim", "vectors", "duplicates", "near_duplicates", "ef_search", "bytes", "modalities")
     facts = {name: value for name, value in info.summary().items() if name in told}
     return Outcome(outputs, Counts("pair", info.pairs, info.pairs), {**facts, "without_vector": dict(info.rejected)})
+
+
+def _until(stop: Event | None, batches: Iterable[list[Pair]]) -> Iterator[list[Pair]]:
+    """Yield the batches until ``stop`` is set."""
+    for batch in batches:
+        if stop is not None and stop.is_set():
+            raise PairwrightError("the index was stopped before it was built. Start the same build again.")
+        yield batch
 
 
 def index_state(section: IndexSection, source: str) -> str:

@@ -12,6 +12,7 @@ import yaml
 
 from pairwright.datasets.errors import UsageError
 from pairwright.flows.build import build
+from pairwright.flows.ray_pool import divided
 from tests.flows.conftest import checked, settings
 from tests.servers.ray_cluster import TwoNodes, two_nodes
 
@@ -54,7 +55,7 @@ def test_two_nodes_and_one_that_dies_in_the_middle_give_the_bytes_of_one_process
     cluster: TwoNodes, corpus: Path, tmp_path: Path
 ) -> None:
     config = tmp_path / "build.yaml"
-    config.write_text(yaml.safe_dump(settings(corpus, part_size=16, workers=0)))
+    config.write_text(yaml.safe_dump(settings(corpus, part_size=16, workers=0, index={"shards": 3})))
     on_ray = ("--runner", "ray", "--address", cluster.address)
     ended(run(config, tmp_path / "one", "--workers", "1"))
     ended(run(config, tmp_path / "two", *on_ray))
@@ -71,6 +72,15 @@ def test_two_nodes_and_one_that_dies_in_the_middle_give_the_bytes_of_one_process
         killer.join()
     assert not alive, "the node was to be killed while the build ran"
     assert contents(tmp_path / "three") == contents(tmp_path / "one")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "jobs", "cores"),
+    [([8], 1, 8), ([8], 3, 2), ([8, 8], 3, 4), ([8, 8], 40, 1), ([0, 16, 4], 1, 4), ([0], 1, 1), ([], 2, 1)],
+)
+def test_jobs_that_run_alone_divide_the_cores_of_the_cluster(nodes: list[int], jobs: int, cores: int) -> None:
+    """None gets more cores than the smallest node has: it could not run there when the others are lost."""
+    assert divided(nodes, jobs) == cores
 
 
 def test_an_address_where_no_cluster_is_is_refused_at_once_with_the_way_to_start_one(
