@@ -10,17 +10,23 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.errors import PairwrightError, StorageError
 from pairwright.flows.build import build_in_flow
 from pairwright.flows.config import load_config
-from pairwright.flows.prefect_api import TerminationSignal, flow
+from pairwright.flows.failure_command import run_failure_command
+from pairwright.flows.lock import claim
+from pairwright.flows.prefect_api import FlowRunContext, State, TerminationSignal, flow
+from pairwright.flows.run_log import log_path, logging_to
 
 if TYPE_CHECKING:
+    from prefect import Flow
+    from prefect.client.schemas.objects import FlowRun
+
     from pairwright.datasets.progress import Report
     from pairwright.generators.llm.session import Snapshot
 
@@ -28,8 +34,11 @@ SERVED_BY = "PAIRWRIGHT_SERVED_BY"  # process id of the `pairwright serve` that 
 _EVERY = 1.0  # seconds between two looks whether it is still there
 
 
+_log = logging.getLogger(__name__)
+
+
 class Lines:
-    """Progress as lines on stderr, one a stage: what a service's log holds."""
+    """Progress as lines on stderr and in the log, one a stage."""
 
     def __init__(self) -> None:
         self._started: dict[str, float] = {}
@@ -58,6 +67,7 @@ class Lines:
     def note(self, message: str) -> None:
         """Something worth a line of its own."""
         print(message, file=sys.stderr, flush=True)  # noqa: T201 - stderr is where progress goes
+        _log.info("%s", message)
 
 
 def end_with_the_server_process() -> None:
@@ -76,14 +86,19 @@ def end_with_the_server_process() -> None:
 
 @contextmanager
 def _said(lines: Lines) -> Iterator[None]:
-    """Say in a line why a run ends before its end: Prefect keeps the reason to its page."""
+    """Print why a run ends early, which Prefect shows on its page only; log the traceback of an error."""
     try:
         yield
     except PairwrightError as error:
         lines.note("\n".join(f"pairwright: {line}" for line in str(error).splitlines()))
+        _log.info("The run failed.", exc_info=True)
         raise
     except (asyncio.CancelledError, TerminationSignal):
         lines.note("Ended by a signal. What is done is kept: the next run goes on from there.")
+        raise
+    except Exception as error:
+        lines.note(f"pairwright: {type(error).__name__}: {error}. Its traceback is in the run's log.")
+        _log.exception("The run failed.")
         raise
 
 
@@ -98,27 +113,87 @@ def _absolute(out: str) -> Path:
     return Path(out).absolute()
 
 
-@flow(name="pairwright-scheduled-build", flow_run_name="{out}", persist_result=False)
+def run_on_failure(flow: "Flow[..., Any]", flow_run: "FlowRun", state: State[Any]) -> None:  # noqa: ARG001 - Prefect's hook
+    """Run the command that the parameter ``on_failure`` of a failed run names, and report how it ended."""
+    given = flow_run.parameters
+    command = given.get("on_failure")
+    if not command:
+        return
+    log = log_path(_absolute(given["out"]), str(flow_run.id))
+    facts = {
+        "name": flow_run.name,
+        "id": str(flow_run.id),
+        "state": state.name or "",
+        "error": state.message or "",
+        "config": given["config"],
+        "out": given["out"],
+        "log": str(log),
+    }
+    wrote, wrong = run_failure_command(command, facts)
+    with _reported(log):
+        name = Path(command[0]).name
+        if wrote:
+            _log.info("--on-failure %s wrote: %s", name, wrote)
+        if wrong:
+            Lines().note(f"pairwright: --on-failure: {name} {wrong}. What it wrote is in {log}.")
+
+
+@contextmanager
+def _reported(log: Path) -> Iterator[None]:
+    """Log into a file where it can be written: what reports a failure must not fail."""
+    with ExitStack() as stack:
+        with suppress(StorageError):
+            stack.enter_context(logging_to(log))
+        yield
+
+
+@flow(
+    name="pairwright-scheduled-build",
+    flow_run_name="{out}",
+    persist_result=False,
+    on_failure=[run_on_failure],
+    on_crashed=[run_on_failure],
+)
 async def scheduled_build(
-    config: str, out: str, workers: int | None = None, *, incremental: bool | None = None
+    config: str,
+    out: str,
+    workers: int | None = None,
+    *,
+    incremental: bool | None = None,
+    on_failure: list[str] | None = None,  # noqa: ARG001 - read by `run_on_failure`
 ) -> dict[str, Any]:
-    """Build what a config file says, as it stands now.
+    """Build what a config file says when the run starts.
 
     Args:
         config: path of the YAML file.
         out: the build directory; what stands there and still fits is not made again.
         workers: processes; the config's when left out.
         incremental: append what is new since the last version; as the config says when left out.
+        on_failure: words of a command that runs when the run fails, see `failure_command.py`.
 
     Returns:
         The counts of each stage, as the manifest has them.
     """
     end_with_the_server_process()
     logging.getLogger("asyncio").addFilter(_OurEnd())
-    lines = Lines()
+    lines, folder = Lines(), _absolute(out)
+    with ExitStack() as stack:
+        with _said(lines):
+            claim(folder)
+            stack.enter_context(logging_to(log_path(folder, _run_id())))
+        return await _built(Path(config), out, {"workers": workers or None, "incremental": incremental}, lines)
+
+
+def _run_id() -> str:
+    context = FlowRunContext.get()
+    assert context
+    assert context.flow_run
+    return str(context.flow_run.id)
+
+
+async def _built(config: Path, out: str, given: Mapping[str, Any], lines: Lines) -> dict[str, Any]:
     with _said(lines):
-        loaded = load_config(Path(config))
-        given = {"workers": workers or None, "incremental": incremental}
+        loaded = load_config(config)
         loaded = loaded.model_copy(update={name: value for name, value in given.items() if value is not None})
         lines.note(f"Building {loaded.name} in {out} ...")
         manifest = await build_in_flow(loaded, _absolute(out), lines)

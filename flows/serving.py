@@ -23,6 +23,7 @@ from pairwright.flows.config import load_config
 from pairwright.flows.lock import only_schedule
 from pairwright.flows.prefect_server import server_of_our_own
 from pairwright.flows.preflight import refuse_broken_prefect
+from pairwright.flows.run_log import FOLDER
 
 Late = Literal["skip", "wait"]
 _LOOK = 5.0  # seconds between two looks for runs whose time has come
@@ -32,13 +33,15 @@ _LOOK = 5.0  # seconds between two looks for runs whose time has come
 class Timetable:
     """When builds run: by ``cron`` (five fields) in ``timezone``, or every ``interval`` seconds.
 
-    ``late`` says what becomes of a run whose time comes while the one before still runs.
+    ``late`` says what becomes of a run whose time comes while the one before still runs; with ``now`` a first run starts at
+    once.
     """
 
     cron: str = ""
     interval: float = 0.0
     timezone: str = "UTC"
     late: Late = "skip"
+    now: bool = False
 
     def __post_init__(self) -> None:
         if bool(self.cron) == bool(self.interval):
@@ -57,12 +60,21 @@ class Timetable:
 
 @dataclass(frozen=True)
 class Served:
-    """What is served: the config file, the build directory, how many processes build, and whether only what is new."""
+    """What is served.
+
+    Attributes:
+        config: the config file.
+        out: the build directory.
+        workers: processes of a build.
+        incremental: whether each run appends what is new; None: as the config says.
+        on_failure: words of the command that runs when a run fails.
+    """
 
     config: Path
     out: Path
     workers: int | None = None
     incremental: bool | None = None
+    on_failure: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -72,6 +84,7 @@ class Served:
             "out": str(self.out.resolve()),
             "workers": self.workers,
             "incremental": self.incremental,
+            "on_failure": list(self.on_failure) or None,
         }
 
 
@@ -105,7 +118,8 @@ def serve(served: Served, timetable: Timetable, *, port: int, told: Callable[[st
             url = stack.enter_context(server_of_our_own(port))
             stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
         stack.enter_context(_marked())
-        told(f"Serving {name} {timetable} into {served.out}")
+        told(f"Serving {name} {timetable} into {served.out}" + (", and once now" if timetable.now else ""))
+        told(f"Log of each run: {served.out / FOLDER}")
         told(f"Prefect: {url.removesuffix('/api')}. Ctrl-C ends this.")
         asyncio.run(_serve(name, served, timetable, schedule))
     told("Ended. The schedule is paused until it is served again.")
@@ -175,7 +189,10 @@ async def _serve(name: str, served: Served, timetable: Timetable, schedule: Any)
         name=f"pairwright-{name}", limit=None, query_seconds=timetable.look, prefetch_seconds=0
     )
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, runner.handle_sigterm)
-    await runner.aadd_deployment(deployment)
+    added = await runner.aadd_deployment(deployment)
+    if timetable.now:
+        async with prefect.get_client() as client:
+            await client.create_flow_run_from_deployment(added)
     await runner.start()
 
 

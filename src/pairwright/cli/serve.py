@@ -23,6 +23,15 @@ def serve(
         Literal["skip", "wait"],
         typer.Option("--late", help="A run whose time comes while the one before still runs: left out, or waits."),
     ] = "skip",
+    now: Annotated[bool, typer.Option("--now", help="Start a first run at once, then by the schedule.")] = False,
+    on_failure: Annotated[
+        str,
+        typer.Option(
+            "--on-failure",
+            metavar="COMMAND",
+            help="Run this program when a run fails; PAIRWRIGHT_RUN_ERROR, _LOG and others in its environment describe the run.",
+        ),
+    ] = "",
     incremental: Annotated[
         bool | None,
         typer.Option("--incremental/--full", help="Each run appends what is new, or builds all; else as CONFIG says."),
@@ -40,17 +49,22 @@ def serve(
     \b
     Examples:
       pairwright serve build.yaml --cron "0 2 * * *" --timezone Europe/Berlin
-      pairwright serve build.yaml --interval 6h --late wait
+      pairwright serve build.yaml --interval 6h --late wait --now
       pairwright serve build.yaml --cron "0 2 * * *" --incremental
+      pairwright serve build.yaml --cron "0 2 * * *" --on-failure ./notify.sh
     """
     from pairwright.flows.config import load_config
+    from pairwright.flows.failure_command import failure_command
     from pairwright.flows.serving import Served, Timetable
     from pairwright.flows.serving import serve as run
 
-    timetable = Timetable(cron=cron, interval=_seconds(interval) if interval else 0.0, timezone=timezone, late=late)
+    timetable = Timetable(
+        cron=cron, interval=_seconds(interval) if interval else 0.0, timezone=timezone, late=late, now=now
+    )
+    command = failure_command(on_failure) if on_failure else ()
     goes_on_later()
     folder = out or Path("build") / load_config(config).name
-    run(Served(config, folder, workers, incremental), timetable, port=port, told=note)
+    run(Served(config, folder, workers, incremental, command), timetable, port=port, told=note)
 
 
 def _seconds(written: str) -> float:
