@@ -214,6 +214,43 @@ def test_a_schedule_that_was_killed_in_a_run_takes_its_processes_along_and_goes_
     assert not answers(port)
 
 
+@pytest.mark.slow
+def test_a_first_run_at_once_fails_and_is_reported_and_so_is_one_whose_process_is_killed(config: Path) -> None:
+    notified = config.parent / "notified"
+    script = config.parent / "notify.sh"
+    script.write_text(f'#!/bin/sh\necho "$PAIRWRIGHT_RUN_STATE $PAIRWRIGHT_RUN_ERROR" >> {notified}\nexit 3\n')
+    script.chmod(0o755)
+    (config.parent / "in.jsonl").write_text("no JSON\n")
+    options = ("--interval", "1d", "--now", "--on-failure", str(script))
+    with serving(config, free_port(), *options) as process:
+        wait_for(process, "pairwright: --on-failure: notify.sh ended with exit code 3")
+        process.send_signal(signal.SIGTERM)
+        wait_for(process, "Ended.")
+        assert process.wait(PATIENCE) == 0
+    assert notified.read_text().startswith("Failed Flow run encountered an exception: InputError")
+    notified.unlink()
+    (config.parent / "in.jsonl").unlink()
+    os.mkfifo(config.parent / "in.jsonl")  # whoever reads it waits
+    with serving(config, free_port(), *options) as process:
+        wait_for(process, "Building night")
+        os.kill(flow_run_process(process.pid), signal.SIGKILL)
+        wait_for(process, "pairwright: --on-failure: notify.sh ended with exit code 3")
+        process.send_signal(signal.SIGTERM)
+        wait_for(process, "Ended.")
+        assert process.wait(PATIENCE) == 0
+    assert notified.read_text().startswith("Crashed ")
+    assert len(notified.read_text().splitlines()) == 1
+
+
+def flow_run_process(served_by: int) -> int:
+    """Return the child of a `pairwright serve` that runs a flow, and not the server."""
+    children = Path(f"/proc/{served_by}/task").glob("*/children")
+    for child in " ".join(path.read_text() for path in children).split():
+        if b"prefect.engine" in Path(f"/proc/{child}/cmdline").read_bytes():
+            return int(child)
+    raise AssertionError("no run")
+
+
 @contextmanager
 def prefect(folder: Path, url: str, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
     """Run Prefect's own command in a folder, against a server; killed when the block is left or the patience ends."""
