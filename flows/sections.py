@@ -76,7 +76,11 @@ class IndexSection(Section):
     near: float = Field(
         IndexOptions.near, gt=0, le=1, description="cosine from which a vector is a copy of another; 1: equal ones only"
     )
-    shards: int = Field(1, ge=1, description="parts of the index, one after the other: memory is that of one")
+    shards: int = Field(
+        1,
+        ge=1,
+        description="parts of the index, built side by side by as many `workers`; memory is that of the parts being built",
+    )
 
 
 class RetrieveSection(Section):
