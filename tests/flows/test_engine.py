@@ -1,13 +1,17 @@
 """What the engine promises about its processes: none is in the way when a build is ended, and none stays."""
 
+import asyncio
 import contextlib
 import os
 import signal
 import sqlite3
+import threading
 import time
 import urllib.request
+from concurrent.futures import Executor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from typing import Any
 from urllib.error import URLError
 
 import pytest
@@ -16,8 +20,13 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
+from pairwright.flows.engine import engine
 from pairwright.flows.prefect_server import _running, server_of_our_own
 from pairwright.flows.progress import Silence
+from pairwright.flows.receipts import Job, Outcome
+from pairwright.flows.scope import Scope
+from pairwright.flows.story import Story
+from pairwright.flows.task_runs import Reported
 
 
 def test_a_worker_ends_at_ctrl_c_at_once_and_without_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
@@ -27,6 +36,50 @@ def test_a_worker_ends_at_ctrl_c_at_once_and_without_a_traceback(capfd: pytest.C
         with pytest.raises(BrokenProcessPool):
             pool.submit(time.sleep, 600).result()
     assert "Traceback" not in capfd.readouterr().err
+
+
+class Waiting:
+    """A job that says in which process it is and waits; in another process this module is not there."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, ("lambda root: ((root / str(__import__('os').getpid())).touch(), __import__('time').sleep(600))",)
+
+    def __call__(self, _: Path) -> Outcome:
+        """Be what a job runs."""
+        raise NotImplementedError
+
+
+def test_processes_that_are_killed_while_their_jobs_are_cancelled_print_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As at Ctrl-C, which both the build and its processes hear."""
+    died: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", died.append)
+    config = parse_config({"name": "t", "input": {"path": "in.jsonl"}, "workers": 2}, where="test")
+    jobs = [Job("tag", str(number), Waiting(), (), "") for number in range(8)]
+
+    def process_ids() -> list[int]:
+        return [int(path.name) for path in tmp_path.iterdir()]
+
+    async def broken(pool: Executor) -> None:
+        while True:
+            await asyncio.wait_for(asyncio.wrap_future(pool.submit(os.getpid)), 30)
+
+    async def cancelled() -> None:
+        async with engine(tmp_path, config, Silence(), Scope(), Story("t", ["tag"]), Reported()) as running:
+            stage = asyncio.create_task(running.stage(jobs))
+            while len(process_ids()) < 2:  # noqa: ASYNC110 - they are in other processes
+                await asyncio.sleep(0.01)
+            stage.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await stage
+            for process in process_ids():
+                os.kill(process, signal.SIGKILL)
+            with pytest.raises(BrokenProcessPool):
+                await broken(running.pool)
+
+    asyncio.run(cancelled())
+    assert not died
 
 
 SERVER = """
