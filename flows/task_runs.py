@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
+from pairwright.datasets.progress import step
 from pairwright.flows.in_flow import in_a_flow
 from pairwright.flows.receipts import Job
 
@@ -93,13 +94,17 @@ def wait_until_recorded(reported: Reported, note: Callable[[str], None]) -> None
     }
     recorded, since = 0, time.monotonic()
     try:
-        with get_client(sync_client=True) as client:
+        with (
+            get_client(sync_client=True) as client,
+            step("recording in Prefect", reported.started, "task runs") as shown,
+        ):
             while time.monotonic() - since < _PATIENCE:
                 now = int(client.request("POST", "/task_runs/count", json=wanted).json())
                 if now >= reported.started:
                     return
                 if now > recorded:
                     recorded, since = now, time.monotonic()
+                    shown.reach(now)
                 time.sleep(_POLL)
     except HTTPError:
         pass  # the server is gone
