@@ -34,7 +34,7 @@ from pairwright.generators.llm_workflow import Workflow
 from pairwright.generators.prompting.files import Prompt, PromptBook
 
 NAME = "llm-negatives"
-VERSION = 8
+VERSION = 9
 AT_ONCE = "negatives-at-once"
 
 Type = Literal[

@@ -25,7 +25,7 @@ from pairwright.generators.llm_edits import Asking, Candidate, Rewritten, Wanted
 from pairwright.generators.prompting.files import PromptBook
 
 NAME = "llm-positives"
-VERSION = 8
+VERSION = 9
 FEWER_THAN = 15  # words of a caption that is asked about for a swap
 
 _PROMPTS = {
