@@ -100,7 +100,7 @@ def asked(
     """
     if not requests:
         return []
-    outcomes = yield list(requests)
+    outcomes = yield [replace(request, repair="possible") for request in requests] if repair else list(requests)
     read = [_read(request, outcome, shape, check) for request, outcome in zip(requests, outcomes, strict=True)]
     answers = [answer for answer, _ in read]
     again = [(at, told) for at, (_, told) in enumerate(read) if repair and told]
@@ -134,7 +134,7 @@ def _repair(request: Request, raw: str, told: str, shape: Shape) -> Request:
     """Return the request with the model's answer behind it, and what is wrong with that."""
     said, _ = without_thoughts(raw[:MOST_SHOWN])
     turns = (Message("assistant", said.strip() or NOTHING), Message("user", f"{told} {_WANTED[_form(shape)]}"))
-    return replace(request, messages=request.messages + turns)
+    return replace(request, messages=request.messages + turns, repair="this")
 
 
 def _form(shape: Shape) -> str:

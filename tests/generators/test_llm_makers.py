@@ -223,7 +223,7 @@ def test_good_texts_are_kept_in_whatever_form_a_model_writes_them(text: str) -> 
 @pytest.mark.parametrize("variant", ["one-call", "workflow"])
 def test_an_empty_list_after_a_repair_is_a_failed_row_and_not_a_caption_without_an_edit(variant: str) -> None:
     def model(request: Request) -> Outcome:
-        empty = {"concepts": []} if "concepts" in request.messages[0].text else {"negatives": []}
+        empty: dict[str, list[str]] = {"concepts": []} if "concepts" in request.messages[0].text else {"negatives": []}
         return said(empty) if request.messages[-2].role == "assistant" and "Answer again" in request.messages[-1].text else said("no list")  # fmt: skip
 
     options = LLMNegativeOptions(types=("replace-object", "replace-attribute"), variant=variant)
