@@ -141,7 +141,7 @@ def test_samples_vote_over_http(problems: Path, tmp_path: Path) -> None:
 def test_a_plan_tells_requests_and_cost_and_sends_nothing(problems: Path, tmp_path: Path) -> None:
     with asking(tmp_path) as how:
         plan = plan_rationales(request(problems, tmp_path / "out.jsonl", samples=3), how)
-    assert (plan.rows, plan.requests.value) == (6, 18)
+    assert (plan.rows, plan.requests.low, plan.requests.high) == (6, 18, 36)  # with a repair of each answer
     assert plan.cost is not None
     assert not how.cache.exists()
 
