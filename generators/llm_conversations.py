@@ -41,7 +41,7 @@ from pairwright.generators.turns.support import Kinds, Support
 from pairwright.generators.turns.type_mix import check_ratios, drawn_type
 
 NAME = "llm-conversations"
-VERSION = 2  # raised when the same answers would give other rows
+VERSION = 3  # raised when the same answers would give other rows
 TYPES = ("conversation", "detail", "reasoning")
 
 Exchanges = tuple[Exchange, ...]

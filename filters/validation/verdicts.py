@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from pairwright.generators.language.vocabulary import normal_form
+from pairwright.generators.rationales.alternatives import Mention, alternatives
 
 FIRST, SECOND, BOTH, NEITHER, REFUSED, UNCLEAR = "first", "second", "both", "neither", "refused", "unclear"
 PICKS: Final = (FIRST, SECOND, BOTH, NEITHER, REFUSED, UNCLEAR)
@@ -23,6 +24,7 @@ _OPENING: Final = re.compile(
     r"(?:\(\s*(?P<a>[12])\s*\)|(?P<b>[12]))(?=$|[\s.,:;)\"'*\n-])(?!\W*\s(?:and|or|nor)\b|\s*[&/])",
     re.IGNORECASE,
 )
+_NUMBER: Final = re.compile(r"(?<![\w.])\(?\s*([12])\s*\)?(?![\w]|\.\d)")
 _NEITHER: Final = re.compile(
     r"\bneither\b|\bnone\s+of\b|\bno\s+caption\b|\bboth\b[^.]*\b(?:false|wrong|incorrect|inaccurate)\b", re.IGNORECASE
 )
@@ -46,7 +48,8 @@ def pick_of(answer: str, first: str = "", second: str = "") -> str:
     said = answer.strip()
     labels = _labels(said)
     if opening := _OPENING.match(said):
-        pick = _NUMBERED[opening["a"] or opening["b"]]
+        one = _NUMBERED[opening["a"] or opening["b"]]
+        pick = one if len(_listed(said)) < 2 else _closer(said) or UNCLEAR
     elif _NEITHER.search(said):
         pick = _closer(said) or NEITHER
     elif _BOTH.match(said):
@@ -60,6 +63,12 @@ def pick_of(answer: str, first: str = "", second: str = "") -> str:
 
 def _labels(text: str) -> list[str]:
     return [_NUMBERED[found[1] or found[2]] for found in _LABELS.finditer(text)]
+
+
+def _listed(said: str) -> list[str]:
+    """Return the texts of the list that an answer begins with: both for "(1), (2)"."""
+    numbers = [Mention(found.start(), found.end(), found[1]) for found in _NUMBER.finditer(said)]
+    return alternatives(said, numbers)
 
 
 def _closer(said: str) -> str:

@@ -100,7 +100,7 @@ def asked(
     """
     if not requests:
         return []
-    outcomes = yield list(requests)
+    outcomes = yield [replace(request, repair="possible") for request in requests] if repair else list(requests)
     read = [_read(request, outcome, shape, check) for request, outcome in zip(requests, outcomes, strict=True)]
     answers = [answer for answer, _ in read]
     again = [(at, told) for at, (_, told) in enumerate(read) if repair and told]
@@ -113,17 +113,28 @@ def asked(
 
 
 def _joined(first: Answer[Any], second: Answer[Any]) -> Answer[Any]:
-    """Return the second answer, or the first where there is no second: a repair that got no answer mends nothing."""
+    """Return the second answer; where it gives nothing, none with the reason of the first.
+
+    A repair without a reply gives nothing, and neither does an empty list: a model that is told what is wrong with its
+    list, and then lists nothing, avoids the repair. It does not say that there is nothing to list.
+    """
     if not second.replies:
         return first
+    if _lists_nothing(second.value):
+        return replace(first, replies=first.replies + second.replies, key=second.key, raw=second.raw)
     return replace(second, replies=first.replies + second.replies)
+
+
+def _lists_nothing(value: Any) -> bool:
+    """Return whether a value is an empty list, or a model with nothing but one."""
+    return value == [] or (isinstance(value, BaseModel) and list(dict(value).values()) == [[]])
 
 
 def _repair(request: Request, raw: str, told: str, shape: Shape) -> Request:
     """Return the request with the model's answer behind it, and what is wrong with that."""
     said, _ = without_thoughts(raw[:MOST_SHOWN])
     turns = (Message("assistant", said.strip() or NOTHING), Message("user", f"{told} {_WANTED[_form(shape)]}"))
-    return replace(request, messages=request.messages + turns)
+    return replace(request, messages=request.messages + turns, repair="this")
 
 
 def _form(shape: Shape) -> str:

@@ -20,8 +20,9 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
+from pairwright.generators.llm.answer_forms import keyed_items, plain_value, unstrung
 from pairwright.generators.llm.parsing import find_pieces
-from pairwright.generators.llm.shaped import ReadShape, decoded, fit, read_shape, unstrung
+from pairwright.generators.llm.shaped import ReadShape, decoded, fit, read_shape
 from pairwright.generators.llm.troubles import Trouble
 
 M = TypeVar("M", bound=BaseModel)
@@ -95,14 +96,18 @@ def _one_by_one(text: str, shape: ListShape[M], *, cut: bool) -> list[Entry[M]]:
     [name] = shape.whole.model_fields
     found: list[Entry[M]] = []
     lists, broken_off = 0, False
-    for piece in find_pieces(text):
+    pieces = find_pieces(text)
+    if not pieces and (plain := plain_value(text, shape.whole)) is not None:
+        found = [_read(item, shape.item) for item in plain[name]]
+        return [*found[:-1], Entry(None, Trouble("truncated"), plain[name][-1])] if cut else found
+    for piece in pieces:
         if piece.value is None:
             broken_off |= cut and not piece.ends
             if piece.begun:
                 word = "truncated" if cut and not piece.ends else "malformed"
                 found.append(Entry(None, Trouble(word), dict(piece.begun)))
             continue
-        items = _items(piece.value, name)
+        items = _items(piece.value, name, shape.whole)
         lists += items is not None
         found += [_read(item, shape.item) for item in ([piece.value] if items is None else items[:MOST_ENTRIES])]
     if broken_off and (not found or found[-1].trouble != Trouble("truncated")):
@@ -110,10 +115,12 @@ def _one_by_one(text: str, shape: ListShape[M], *, cut: bool) -> list[Entry[M]]:
     return found if lists < 2 else []
 
 
-def _items(value: dict[str, Any], name: str) -> list[Any] | None:
+def _items(value: dict[str, Any], name: str, whole: type[BaseModel]) -> list[Any] | None:
     """Return the list in an object, under its name or as all that there is; None where the object is an entry."""
     inner = unstrung(value.get(name, next(iter(value.values())) if len(value) == 1 else None))
-    return inner if isinstance(inner, list) else None
+    if isinstance(inner, list):
+        return inner
+    return keyed_items(value, whole) or keyed_items(inner, whole)
 
 
 def _read(item: Any, shape: type[M]) -> Entry[M]:

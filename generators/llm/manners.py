@@ -71,6 +71,14 @@ _LABEL = re.compile(
 _NUMBER = re.compile(r"\s*(?:\(?(\d{1,3})[.):]\s+|[-*•–]\s+)")
 _PAIRS = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "`": "`", "‘": "’"}
 
+# Between two answers: the model takes the first one back. What offers another one takes nothing back.
+_CORRECTION = re.compile(
+    r"\b(?:wait|actually|oops|hmm+|mistake|correct(?:ed|ion|ing)|revis(?:e|ed|ion)|fix(?:ed|ing)?|sorry|instead|"
+    r"let(?:'s| me)|final(?:ly)?|on second thought|should be)\b|\bthat(?:'s| is) (?:not|wrong)\b",
+    re.IGNORECASE,
+)
+_OFFER = re.compile(r"\b(?:or|another|alternativ\w+|option|also)\b", re.IGNORECASE)
+
 _TAG = re.compile(r"</?[A-Za-z][\w-]{0,40}>|<<<+|>>>+|\[\[+|\]\]+")
 _LONG = 40  # letters: a shorter line of the instructions may well be what a caption says, too
 
@@ -88,6 +96,12 @@ def begins_turn(text: str) -> bool:
 def begins_afterword(text: str) -> bool:
     """Return whether a text begins like a remark on the answer before it."""
     return _AFTERWORD.match(text.lstrip("\n ")) is not None
+
+
+def corrects(text: str) -> bool:
+    """Return whether a text between two answers says that the second one replaces the first."""
+    said = text.replace("’", "'")
+    return _CORRECTION.search(said) is not None and _OFFER.search(said) is None
 
 
 def without_opening(text: str) -> str:

@@ -96,6 +96,8 @@ class Request:
         documents: where the texts stand that the model is given to read (`documents`). Servers are not told; a local
             model may read by them. Not in the key, since the messages hold the texts themselves.
         anew: whether its row is asked anew, since its earlier answers were no good (`anew`); set by the run.
+        repair: ``possible`` where an answer that does not fit is asked for once more, ``this`` where this request does
+            that; for plans.
     """
 
     messages: tuple[Message, ...]
@@ -107,6 +109,7 @@ class Request:
     expects: str = ""
     documents: tuple[Place, ...] = ()
     anew: bool = False
+    repair: Literal["", "possible", "this"] = ""
 
     def key(self, endpoint: str) -> str:
         """Return the cache key, 32 hex digits; see `pairwright.generators.llm.keys` for what is in it.

@@ -25,6 +25,13 @@ MOST_VALUES = 50
 MOST_MARKS = 10
 
 _THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>", re.IGNORECASE)
+# The harmony format (gpt-oss): analysis and answer in channels. Where a server removes the marks, their names are left.
+_CHANNEL = re.compile(r"<\|channel\|>[^{}\n]{1,100}?<\|message\|>")
+_FINAL = re.compile(
+    r"<\|channel\|>\s*final\b[^{}\n]{0,100}?<\|message\|>|\A\s*analysis(?=[\sA-Z]).*?assistant\s?final(?![a-z])",
+    re.DOTALL,
+)
+_CHANNEL_END = re.compile(r"<\|(?:end|return|call|start|channel)\|>")
 _THOUGHT_END = re.compile(r"</(think|thinking|thought|reasoning|scratchpad)>", re.IGNORECASE)
 _CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]+")  # blanks without width included
 _LAST_TOKEN = re.compile(r"(<\|[\w ]{1,40}\|>|</s>|<end_of_turn>|<eos>)\s{0,5}\Z")
@@ -95,8 +102,16 @@ class Findings:
 def without_thoughts(text: str) -> tuple[str, bool]:
     """Return what stands behind a thinking block at the start, and whether there was one.
 
-    A block that does not end leaves nothing. Chat templates may open the block themselves, so that only its end shows.
+    A block is in tags (``<think>``), or in the analysis channel of the harmony format. A block that does not end leaves
+    nothing. Chat templates may open the block themselves, so that only its end shows.
     """
+    final = _FINAL.search(text[:LONGEST])
+    if final is not None:
+        answer = text[final.end() :]
+        end = _CHANNEL_END.search(answer)
+        return answer[: end.start()] if end else answer, True
+    if _CHANNEL.search(text[:LONGEST]):
+        return "", True
     opened = _THOUGHT.match(text)
     end = _THOUGHT_END.search(text, opened.end() if opened else 0)
     if end is not None:

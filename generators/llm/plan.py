@@ -11,9 +11,15 @@ Each sampled row's talk is given, for each request, the answer that the cache ho
 with the finish reason ``planned``. What it would send is counted with estimated tokens, and the sums are multiplied up
 to all rows. Nothing is sent and nothing is written.
 
-`Range.low` and ``high`` are two standard errors of the sample around the value, and the tokens' own error beside them
+An answer that does not fit is asked for once more (`answers.asked`). `StagePlan.repairs` counts these requests, which
+are part of ``requests``, ``tokens_in``, ``tokens_out`` and ``cost``: their values hold the expected number, `REPAIRED` of
+the requests or the share that the cache shows, and their ``high`` holds one repair for every request. ``low`` holds no
+repair, and of a talk that depends on its answers only what is sent when no answer can be used.
+
+Beside that, `Range.low` and ``high`` are two standard errors of the sample around the value, and the tokens' own error
 (`TOKENS_OFF`, `ANSWERS_OFF`). They do not hold for what a plan cannot see:
-- Requests that answers bring about: repairs, retries, rows that take more rounds than expected answers do.
+- Retries after errors of the server or the network, which are sent again and as a rule not billed.
+- Talks of a generator of your own that asks without `answers.asked`, where they take more rounds than expected answers do.
 - Prompts that the server has in its own cache and bills for less; so the cost is rather too high.
 - Equal requests of different rows outside the sample, which are sent once; inside of it they are counted once.
 
@@ -23,7 +29,7 @@ for each token of its answer; the rounds of one row, one after another. In batch
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from pairwright.datasets.chance import stream
@@ -31,7 +37,7 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.generators.llm.cache import Cache
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Reply, Request, Usage
-from pairwright.generators.llm.prices import ImageRule, Prices
+from pairwright.generators.llm.prices import ImageRule, Price, Prices
 from pairwright.generators.llm.runner import Row
 from pairwright.generators.llm.settings import LLMSettings
 from pairwright.generators.llm.talks import Outcome
@@ -51,6 +57,9 @@ FIRST_S, TOKEN_S = (
 BATCH_S = 86_400.0  # seconds that the batch API may take
 TOKENS_OFF = 0.1  # of the tokens of prompts; see `token_estimate`
 ANSWERS_OFF = 0.3  # of the tokens of answers: an expected answer stands for all
+REPAIRED = 0.05  # of the answers, asked for once more, where the cache does not show how many
+ENOUGH_ANSWERS = 50  # in the cache, from which their share of repairs counts
+TOLD = 60  # tokens that a repair tells the model beside its own answer
 
 _PLAIN = ImageRule()
 
@@ -80,7 +89,8 @@ class StagePlan:
     Attributes:
         stage: its name.
         rows: all of them; ``sampled``: whose talks were held.
-        requests: to be sent and paid for.
+        requests: to be sent and paid for, the repairs included.
+        repairs: requests that ask once more for an answer that did not fit; ``high``: one for every request.
         cached: requests that the cache answers.
         rounds: requests to be sent in the first round of the talks, the second, and so on.
         tokens_in, tokens_out: of prompts and answers, sent ones only.
@@ -102,6 +112,7 @@ class StagePlan:
     seconds: Range
     failed: int = 0
     unpriced: tuple[str, ...] = ()
+    repairs: Range = Range()
 
     @property
     def cached_share(self) -> float:
@@ -111,7 +122,8 @@ class StagePlan:
 
     def described(self) -> dict[str, Any]:
         """Return all of it as JSON values."""
-        ranges = {name: getattr(self, name) for name in ("requests", "cached", "tokens_in", "tokens_out", "seconds")}
+        names = ("requests", "repairs", "cached", "tokens_in", "tokens_out", "seconds")
+        ranges = {name: getattr(self, name) for name in names}
         shown = {name: _shown(value) for name, value in ranges.items()}
         return {
             "stage": self.stage,
@@ -170,6 +182,17 @@ def _in_order(chosen: list[tuple[int, T]]) -> list[T]:
 
 
 @dataclass(slots=True)
+class _Repairs:
+    """What repairs of all answers of a row would take."""
+
+    requests: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost: tuple[float, float] = (0.0, 0.0)
+    later: bool = False  # whether some are of requests behind the first round
+
+
+@dataclass(slots=True)
 class _Asked:
     """What the talk of one row asks for."""
 
@@ -179,6 +202,8 @@ class _Asked:
     tokens_out: int = 0
     cost: tuple[float, float] = (0.0, 0.0)  # USD, of prompts and of answers
     failed: bool = False
+    repairs: _Repairs = field(default_factory=_Repairs)
+    least: int = 0  # requests that are sent whatever the answers are
 
 
 def plan_stage(  # noqa: PLR0913 - keywords, each told of below
@@ -210,26 +235,54 @@ def plan_stage(  # noqa: PLR0913 - keywords, each told of below
     of = len(asked) if total is None else total
     depth = max((len(each.sent) for each in asked), default=0)
     rounds = [_upto([each.sent[at] if at < len(each.sent) else 0 for each in asked], of).value for at in range(depth)]
+    share = planner.repaired
+    repairs = _upto([each.repairs.requests for each in asked], of)
     requests = _upto([sum(each.sent) for each in asked], of)
     tokens_in = _upto([each.tokens_in for each in asked], of)
     tokens_out = _upto([each.tokens_out for each in asked], of)
     cost_in, cost_out = (_upto([each.cost[at] for each in asked], of).value for at in (0, 1))
-    cost = _upto([sum(each.cost) for each in asked], of)
+    cost = _upto([sum(each.cost) for each in asked], of).off(math.hypot(TOKENS_OFF * cost_in, ANSWERS_OFF * cost_out))
+    certain = _upto([each.least for each in asked], of).low / requests.low if requests.low else 1.0
     plan = StagePlan(
         stage,
         of,
         len(asked),
-        requests,
+        _repaired(requests, repairs, share, certain),
         _upto([each.cached for each in asked], of),
         tuple(rounds),
-        tokens_in.off(TOKENS_OFF * tokens_in.value),
-        tokens_out.off(ANSWERS_OFF * tokens_out.value),
-        None if planner.unpriced else cost.off(math.hypot(TOKENS_OFF * cost_in, ANSWERS_OFF * cost_out)),
+        _repaired(
+            tokens_in.off(TOKENS_OFF * tokens_in.value),
+            _upto([each.repairs.tokens_in for each in asked], of),
+            share,
+            certain,
+        ),
+        _repaired(
+            tokens_out.off(ANSWERS_OFF * tokens_out.value),
+            _upto([each.repairs.tokens_out for each in asked], of),
+            share,
+            certain,
+        ),
+        None
+        if planner.unpriced
+        else _repaired(cost, _upto([sum(each.repairs.cost) for each in asked], of), share, certain),
         Range(),
         sum(each.failed for each in asked),
         tuple(sorted(planner.unpriced)),
+        Range(share * repairs.value, 0.0, repairs.high),
     )
     return replace(plan, seconds=_seconds(plan, settings, batch=batch))
+
+
+def _repaired(first: Range, repairs: Range, share: float, certain: float) -> Range:
+    """Return a number with that of the repairs: the expected share of them, none at least, all at most.
+
+    Args:
+        first: of what is asked, in its unit.
+        repairs: of one repair for every request.
+        share: of the answers that are repaired, 0-1.
+        certain: share of ``first`` that does not depend on answers, 0-1.
+    """
+    return Range(first.value + share * repairs.value, first.low * certain, first.high + repairs.high)
 
 
 def total_of(plans: Sequence[StagePlan]) -> StagePlan:
@@ -250,6 +303,7 @@ def total_of(plans: Sequence[StagePlan]) -> StagePlan:
         sum((plan.seconds for plan in plans), zero),
         sum(plan.failed for plan in plans),
         tuple(sorted({model for plan in plans for model in plan.unpriced})),
+        sum((plan.repairs for plan in plans), zero),
     )
 
 
@@ -260,6 +314,13 @@ class _Planner:
         self._prices, self._cache, self._endpoint = prices, cache, endpoint
         self._met: set[str] = set()  # keys that the sample asks for already; the cache has them when they come again
         self.unpriced: set[str] = set()
+        self._answered, self._repairs = 0, 0  # in the cache: answers that could be repaired, and repairs
+
+    @property
+    def repaired(self) -> float:
+        """The share of answers that are repaired, 0-1: that of the answers in the cache where there are enough."""
+        enough = self._answered >= ENOUGH_ANSWERS
+        return min(1.0, self._repairs / self._answered) if enough else REPAIRED
 
     def hold(self, row: Row[Any]) -> _Asked:
         """Hold a row's talk; a row that raises what is its own concern has asked what it has asked."""
@@ -278,7 +339,29 @@ class _Planner:
             asked.failed = True
         while asked.sent and not asked.sent[-1]:
             asked.sent.pop()  # the cache answered these rounds
+        asked.least = min(self._least(row), sum(asked.sent)) if asked.repairs.later else sum(asked.sent)
         return asked
+
+    def _least(self, row: Row[Any]) -> int:
+        """Return how many requests a row sends when no answer can be used; those in the cache are used."""
+        sent = 0
+        talk = row.talk(row.attempt)
+        try:
+            requests = next(talk)
+            for _ in range(ROUNDS):
+                outcomes = [self._cached(request) or Failure("timeout") for request in requests]
+                sent += sum(isinstance(outcome, Failure) for outcome in outcomes)
+                requests = talk.send(outcomes)
+            talk.close()
+        except (StopIteration, PairwrightError):
+            pass
+        return sent
+
+    def _cached(self, request: Request) -> Reply | None:
+        try:
+            return self._cache.get(request.key(self._endpoint)) if self._cache is not None else None
+        except Failure:
+            return None
 
     def _answer(self, request: Request, asked: _Asked) -> Outcome:
         price = self._prices.find(request.model)
@@ -289,7 +372,9 @@ class _Planner:
                 tokens_in = prompt_tokens(request, _PLAIN if price is None else price.image, measure=True)
         except Failure as failure:  # what cannot be sent costs nothing
             return failure
+        self._repairs += request.repair == "this"
         if found is not None:
+            self._answered += request.repair == "possible"
             asked.cached += 1
             return found
         usage = Usage(tokens_in, answer_tokens(request))
@@ -303,13 +388,32 @@ class _Planner:
         asked.tokens_out += usage.completion_tokens
         if price is None:
             self.unpriced.add(request.model)
-        else:
-            prompt, answer = (
-                price.cost(replace(usage, completion_tokens=0)),
-                price.cost(replace(usage, prompt_tokens=0)),
-            )
-            asked.cost = asked.cost[0] + prompt, asked.cost[1] + answer
+        asked.cost = _sum(asked.cost, _cost(price, usage))
+        if request.repair == "possible":
+            self._may_be_repaired(asked, price, usage)
         return reply
+
+    @staticmethod
+    def _may_be_repaired(asked: _Asked, price: Price | None, usage: Usage) -> None:
+        """Count one repair: it shows the model its answer again, and says what is wrong with it."""
+        again = Usage(usage.prompt_tokens + usage.completion_tokens + TOLD, usage.completion_tokens)
+        repairs = asked.repairs
+        repairs.requests += 1
+        repairs.tokens_in += again.prompt_tokens
+        repairs.tokens_out += again.completion_tokens
+        repairs.cost = _sum(repairs.cost, _cost(price, again))
+        repairs.later |= len(asked.sent) > 1
+
+
+def _cost(price: Price | None, usage: Usage) -> tuple[float, float]:
+    """Return USD of a prompt and of its answer; nothing where the price is unknown."""
+    if price is None:
+        return 0.0, 0.0
+    return price.cost(replace(usage, completion_tokens=0)), price.cost(replace(usage, prompt_tokens=0))
+
+
+def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return one[0] + other[0], one[1] + other[1]
 
 
 def _upto(sample: Sequence[float], total: int) -> Range:
@@ -331,7 +435,7 @@ def _seconds(plan: StagePlan, settings: LLMSettings, *, batch: bool) -> Range:
     if not plan.requests.value:
         return Range()
     if batch:
-        days = BATCH_S * len(plan.rounds)
+        days = BATCH_S * len(plan.rounds) * (2 if plan.repairs.high else 1)  # a repair is a batch of its own
         return Range(days, 0.0, days)
     return Range(*(_time(plan, which, settings) for which in ("value", "low", "high")))
 

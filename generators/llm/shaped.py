@@ -6,13 +6,14 @@ mistakes taken back. What was overlooked is named (`FORGIVEN`), so that runs can
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, get_origin
+from dataclasses import dataclass, replace
+from typing import Any
 
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from pairwright.generators.llm.manners import begins_turn, refuses
+from pairwright.generators.llm.answer_forms import plain_value, readings
+from pairwright.generators.llm.manners import begins_turn, corrects, refuses
 from pairwright.generators.llm.parsing import Findings, Found, find_values
 from pairwright.generators.llm.troubles import Trouble
 
@@ -26,6 +27,10 @@ FORGIVEN: Mapping[str, str] = {
     "syntax": "JSON that is not quite JSON",
     "wrapped": "an object or list around it, or one missing, or JSON in a string",
     "repeated": "the same answer several times",
+    "corrected": "an answer before it that the model itself corrected",
+    "renamed": "other names for the fields asked for, such as new_caption",
+    "keyed": "an object whose names are the types of its entries, in place of a list",
+    "plain": "a numbered list, or lines of `name: value`, in place of JSON",
     "entries": "entries of a list that are no good, beside others that are",
     "retyped": "values of another type that say the same, such as numbers in quotes",
     "extra_field": "fields that were not asked for",
@@ -79,15 +84,27 @@ def _read(text: str, shape: type[BaseModel], findings: Findings, *, cut: bool) -
         together = fit([each.value for each in found], shape)
         if together.trouble is None and findings.broken_off < 0:
             return ReadShape(together.value, None, ("wrapped", *together.forgiven))
+    if not good and not found and findings.broken_off < 0 and (plain := plain_value(text, shape)) is not None:
+        read = fit(plain, shape)
+        if read.trouble is None and not cut:
+            return replace(read, forgiven=("plain", *read.forgiven))
     if not good:
         return ReadShape(None, _trouble(text, findings, [its for _, its in tried], cut=cut))
-    first, best = good[0]
-    forgiven = [*best.forgiven, *_around(text, first, findings)]
-    others = [other for other, its in good[1:] if its.value != best.value]
-    if others and not _turns_between(text, first, others[0]):
-        return ReadShape(None, Trouble("several_answers"))
-    if len(good) > 1 and not others:
-        forgiven.append("repeated")
+    chosen = 0
+    forgiven: list[str] = []
+    for at in range(1, len(good)):
+        between = text[good[at - 1][0].end : good[at][0].start]
+        if any(begins_turn(line) for line in between.splitlines() if line.strip()):
+            break
+        if good[at][1].value == good[chosen][1].value:
+            forgiven.append("repeated")
+        elif corrects(between):
+            chosen = at
+            forgiven.append("corrected")
+        else:
+            return ReadShape(None, Trouble("several_answers"))
+    value, best = good[chosen]
+    forgiven = [*best.forgiven, *_around(text, value, findings), *forgiven]
     return ReadShape(best.value, None, tuple(dict.fromkeys(forgiven)))
 
 
@@ -102,11 +119,6 @@ def decoded(text: str) -> tuple[str, tuple[str, ...]]:
         if isinstance(inner, str):
             return inner, ("wrapped",)
     return text, ()
-
-
-def _turns_between(text: str, first: Found, other: Found) -> bool:
-    between = text[first.end : other.start]
-    return any(begins_turn(line) for line in between.splitlines() if line.strip())
 
 
 def _around(text: str, value: Found, findings: Findings) -> list[str]:
@@ -134,74 +146,41 @@ def _trouble(text: str, findings: Findings, tried: list[ReadShape], *, cut: bool
 
 
 def fit(value: Any, shape: type[BaseModel]) -> ReadShape:
-    """Return a value as the shape has it, the usual mistakes taken back one by one."""
-    read = _validated(value, shape)
-    if read.trouble is None:
-        return read
-    for other in _disguises(value, shape):
-        inner = _validated(other, shape)
-        if inner.trouble is None:
-            return ReadShape(inner.value, None, ("wrapped", *inner.forgiven))
-    return read
+    """Return a value as the shape has it, read in the first of the accepted forms (`answer_forms`) that fits.
+
+    Forms in which every field counts come before those in which fields that were not asked for are ignored.
+    """
+    forms = [("", value), *readings(value, shape)]
+    first = ReadShape(None)
+    for ignoring in (False, True):
+        for name, each in forms:
+            read = _validated(each, shape, ignoring=ignoring)
+            if read.trouble is None:
+                return replace(read, forgiven=(name, *read.forgiven) if name else read.forgiven)
+            if not name:
+                first = read
+    return first
 
 
-def _disguises(value: Any, shape: type[BaseModel]) -> list[Any]:
-    """Return what a value may stand for: what it wraps, itself wrapped, or with JSON in its strings read."""
-    fields = _names(shape)
-    disguises: list[Any] = []
-    if isinstance(value, list):
-        if len(value) == 1:
-            disguises.append(value[0])
-        if len(fields) == 1 and _is_list(shape):
-            disguises.append({next(iter(fields)): value})
-    elif isinstance(value, dict):
-        if len(value) == 1 and not fields & set(value):
-            inner = next(iter(value.values()))
-            inner = unstrung(inner)
-            disguises.append(inner)
-            if isinstance(inner, list):
-                disguises += _disguises(inner, shape)
-        disguises.append({name: unstrung(inner) for name, inner in value.items()})
-    return disguises
+def _validated(value: Any, shape: type[BaseModel], *, ignoring: bool) -> ReadShape:
+    """Return a value that pydantic takes, strictly or else with values of other types converted.
 
-
-def _names(shape: type[BaseModel]) -> set[str]:
-    return {field.alias or name for name, field in shape.model_fields.items()}
-
-
-def _is_list(shape: type[BaseModel]) -> bool:
-    [field] = shape.model_fields.values()
-    return get_origin(field.annotation) is list
-
-
-def unstrung(value: Any) -> Any:
-    """Return what a string holds that is itself JSON's object or list."""
-    if isinstance(value, str) and value[:1] in "{[" and value:
-        try:
-            return orjson.loads(value)
-        except orjson.JSONDecodeError:
-            return value
-    return value
-
-
-def _validated(value: Any, shape: type[BaseModel]) -> ReadShape:
+    Args:
+        value: a JSON value.
+        shape: the model.
+        ignoring: whether fields that the model does not have are ignored, where it does not forbid them.
+    """
     data = orjson.dumps(value)
-    try:
-        return ReadShape(shape.model_validate_json(data, strict=True, extra="forbid"))
-    except ValidationError as error:
-        strict = error
-    try:
-        return ReadShape(shape.model_validate_json(data, strict=False, extra="forbid"), None, ("retyped",))
-    except ValidationError as error:
-        lax = error
-    if shape.model_config.get("extra") != "forbid" and any(each["type"] == "extra_forbidden" for each in _errors(lax)):
-        for is_strict, forgiven in ((True, ("extra_field",)), (False, ("extra_field", "retyped"))):
-            try:
-                read = shape.model_validate_json(data, strict=is_strict, extra="ignore")
-                return ReadShape(read, None, forgiven)
-            except ValidationError as error:
-                lax = error
-    return ReadShape(None, _told(lax if _errors(lax) else strict))
+    ignoring = ignoring and shape.model_config.get("extra") != "forbid"
+    forgiven = ("extra_field",) if ignoring else ()
+    strict = None
+    for retyped in (False, True):
+        try:
+            read = shape.model_validate_json(data, strict=not retyped, extra="ignore" if ignoring else "forbid")
+            return ReadShape(read, None, (*forgiven, "retyped") if retyped else forgiven)
+        except ValidationError as error:
+            strict, lax = strict or error, error
+    return ReadShape(None, _told(lax if _errors(lax) else strict or lax))
 
 
 def _errors(error: ValidationError) -> list[Any]:

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pairwright.generators.rationales.alternatives import Mention, alternatives
+
 LONGEST = 400  # letters of an expression
 DEEPEST = 30  # brackets in brackets
 MOST_DIGITS = 30  # of a number
@@ -40,7 +42,6 @@ _UNIT_OF_WORD = re.compile(
 )
 _WORD = re.compile(r"[^\W\d_]+")
 _STAND_INS = ("10007", "20011", "30011")  # numbers for an unknown, which no text calculates with
-_SEPARATORS = re.compile(r"\s*(?:,\s+(?:and|or)\s|,\s|;|&|\band\b|\bor\b)\s*", re.IGNORECASE)
 # An expression in running text: it begins and ends with a number or a bracket.
 _EXPRESSION = rf"[(]*-?\s?[(]*(?:{_NUMBER})(?:\s?[()]*\s?[-+*/×·÷−x]\s?[(]*\s?-?(?:{_NUMBER})[)]*)*"
 _EQUATION = re.compile(
@@ -105,13 +106,19 @@ def number_in(text: str) -> Fraction | None:
 
 
 def several_in(text: str) -> list[Fraction]:
-    """Return the numbers of a text that gives several that differ ("(8 / 4) and (6 / 4)", "14, 21"), else nothing."""
+    """Return the numbers of a text that gives several that differ ("(8 / 4) and (6 / 4)", "14, 21", "5 apples or 6").
+
+    Empty where it gives one number, or numbers that are no list.
+    """
     text = _MONEY.sub("", text.strip(" .*_`'\"")[:LONGEST])
     while text.startswith("(") and text.endswith(")") and _is_bracketed(text):
         text = text[1:-1].strip()
-    values = [value_of(_without_units(part)) for part in _SEPARATORS.split(text)]
-    found = [value for value in values if value is not None]
-    return found if len(found) == len(values) and len(set(found)) > 1 else []
+    if _UNKNOWN.search(text):
+        return []
+    values = {written(value): value for _, _, value in _found_within(text)}
+    mentions = [Mention(start, end, written(value), whole=False) for start, end, value in _found_within(text)]
+    listed = [values[answer] for answer in alternatives(text, mentions)]
+    return listed if len(listed) > 1 else []
 
 
 def stated(expression: str, text: str) -> Fraction | None:
@@ -223,10 +230,15 @@ def written(value: Fraction) -> str:
 
 
 def _values_within(text: str) -> Iterator[Fraction]:
+    return (value for _, _, value in _found_within(text))
+
+
+def _found_within(text: str) -> Iterator[tuple[int, int, Fraction]]:
+    """Yield start, end and value of each expression of a text."""
     for match in re.finditer(rf"(?<![\w.,]){_EXPRESSION}(?![\w]|[.,]\d)", text):
         value = value_of(_balanced(match[0]))
         if value is not None:
-            yield value
+            yield match.start(), match.end(), value
 
 
 def _balanced(text: str) -> str:

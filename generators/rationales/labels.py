@@ -6,7 +6,8 @@ Four kinds:
 - ``number``: a number, or a calculation, which a small parser works out (`arithmetic`).
 - ``text``: any short text.
 
-What cannot be read for certain is not guessed: "not entailment", "(b) oven" where (b) is something else, "3 or 4".
+What cannot be read for certain is not guessed: "not entailment", "(b) oven" where (b) is something else. Where a text
+gives several labels as alternatives ("3 or 4", "either (c) or (d)"), all of them are returned (`alternatives`).
 """
 
 import re
@@ -16,6 +17,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
+from pairwright.generators.rationales.alternatives import alternatives, mentions_of_choices, mentions_of_words
 from pairwright.generators.rationales.arithmetic import close, number_in, several_in, stated, value_of, written
 
 Kind = Literal["set", "choice", "number", "text"]
@@ -54,13 +56,32 @@ class Labels:
             text: what stands behind the marker.
             choices: of the row, for the kind ``choice``.
         """
+        found = self.answers(text, choices)
+        return found[0] if len(found) == 1 else ""
+
+    def answers(self, text: str, choices: Sequence[str] = ()) -> list[str]:
+        """Return the labels that a model's answer gives: one, several alternatives, or none that can be read.
+
+        Args:
+            text: what stands behind the marker.
+            choices: of the row, for the kind ``choice``.
+        """
         text = text[:LONGEST].strip()
-        if self.kind == "number":
-            return _number(text)
         bare = _bare(text)
         if self.kind == "text":
-            return bare
-        return _choice(text, bare, choices) if self.kind == "choice" else self._member(bare)
+            return [bare] if bare else []
+        if self.kind == "number":
+            label = _number(text)
+            return [label] if label else [written(value) for value in several_in(text)]
+        if self.kind == "choice":
+            several = alternatives(text, mentions_of_choices(text, choices))
+            label = _choice(text, bare, choices)
+        else:
+            several = alternatives(_folded(bare), mentions_of_words(_folded(bare), dict(self.words)))
+            label = self._member(bare)
+        if len(several) > 1:
+            return several
+        return [label] if label else []
 
     def read_stated(self, text: str, rationale: str) -> str:
         """Return the number that a rationale says that a calculation with a word comes to; empty when it says none.
@@ -69,10 +90,6 @@ class Labels:
         """
         value = stated(text[:LONGEST], rationale) if self.kind == "number" else None
         return written(value) if value is not None else ""
-
-    def says_several(self, text: str) -> bool:
-        """Return whether a text that is no label holds several: "(8 / 4) and (6 / 4)". Only numbers are told apart."""
-        return self.kind == "number" and bool(several_in(text[:LONGEST]))
 
     def gold(self, given: Any, choices: Sequence[str] = ()) -> str:
         """Return the label that the user's row gives; empty where it says that nobody knows.

@@ -21,7 +21,7 @@ from pairwright.generators.rationales.labels import LONGEST, Labels
 # Reasons of an answer that cannot be used.
 NO_ANSWER = "no_answer"  # no marker before the first invented question
 UNREADABLE = "unreadable_label"  # a marker, but none of the task's labels behind it
-SEVERAL = "several_answers"  # two markers with two labels, or two numbers behind one
+SEVERAL = "several_answers"  # two markers with two labels, or alternatives behind one: "either (c) or (d)"
 NO_RATIONALE = "no_rationale"  # a label alone
 
 _ANSWER = (
@@ -69,15 +69,20 @@ class Thought:
 
     @property
     def parsed(self) -> bool:
-        """Whether an answer stands behind a marker, be it one that can be used or not."""
-        return self.reason != NO_ANSWER
+        """Whether there is an answer whose label can be read."""
+        return bool(self.label)
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
     start: int
     said: str
-    label: str
+    labels: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The label, empty where none or several can be read."""
+        return self.labels[0] if len(self.labels) == 1 else ""
 
 
 def read_thought(
@@ -102,7 +107,7 @@ def read_thought(
     chosen = readable[0] if readable else answers[0]
     rationale = _rationale(own[: chosen.start])
     if not readable:
-        reason = SEVERAL if labels.says_several(chosen.said) else UNREADABLE
+        reason = SEVERAL if len(chosen.labels) > 1 else UNREADABLE
         return Thought(rationale, said=chosen.said, reason=reason)
     if not all(labels.same(answer.label, chosen.label) for answer in readable):
         return Thought(rationale, said=chosen.said, reason=SEVERAL)
@@ -181,14 +186,16 @@ def _answers(text: str, labels: Labels, choices: Sequence[str]) -> list[_Answer]
         return found
     # Else "Answer: neutral" at the start of a line, where it is no opening of more reasoning, or "would be".
     weaker = [_answer(text, match, labels, choices) for each in (_LABELLED, _SUPPOSED) for match in each.finditer(text)]
-    return [answer for answer in weaker if answer.label]
+    return [answer for answer in weaker if answer.labels]
 
 
 def _answer(text: str, match: re.Match[str], labels: Labels, choices: Sequence[str]) -> _Answer:
     behind = text[match.end() : match.end() + 2 * LONGEST].lstrip()
     said = behind[: _label_end(behind)].strip()
-    label = labels.read(said, choices) or labels.read_stated(said, text[: match.start()])
-    return _Answer(match.start(), said, label)
+    found = labels.answers(said, choices)
+    if not found and (stated := labels.read_stated(said, text[: match.start()])):
+        found = [stated]
+    return _Answer(match.start(), said, tuple(found))
 
 
 def _label_end(text: str) -> int:

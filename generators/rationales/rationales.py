@@ -8,7 +8,7 @@ What becomes of a row, in one word:
     (kept)            rationale and label can be trained on
     no_answer         no "So the answer is" before the first invented question
     unreadable_label  it is none of the task's answers
-    several_answers   two answers that differ
+    several_answers   answers that differ: behind two markers, or as alternatives behind one ("either (c) or (d)")
     no_rationale      a label alone
     tied_vote         several samples, and no label that more of them say than any other
     wrong_label       it is not the right one; such rows are kept apart, with the model's label
@@ -43,7 +43,7 @@ from pairwright.generators.rationales.parsing import (
 from pairwright.generators.rationales.tasks import Item, Task
 
 NAME = "rationales"
-VERSION = 2  # raised when the same rows and answers would give other examples
+VERSION = 3  # raised when the same rows and answers would give other examples
 
 WRONG = "wrong_label"
 INCONSISTENT = "inconsistent"
@@ -89,7 +89,7 @@ class Judged:
 
     Attributes:
         example: the record, kept or rejected.
-        parsed: whether an answer was found in what the model said.
+        parsed: whether a label can be read in what the model said.
         correct: whether its label is the right one; None where that is not known, or nothing was parsed.
         says: whether the rationale agrees with the label that it comes with.
         agreement: share of the samples that say the label; 0.0 where none can be used.
@@ -188,8 +188,8 @@ class Rationales:
     def _judged(self, item: Item, thoughts: Sequence[Thought], ordinal: int, request: str) -> Judged:
         labels = self.task.labels
         chosen, agreement = vote(thoughts, labels, item.choices)
-        parsed = bool(chosen.said)
-        correct = bool(chosen.label) and labels.same(chosen.label, item.gold) if parsed and item.gold else None
+        parsed = chosen.parsed
+        correct = labels.same(chosen.label, item.gold) if parsed and item.gold else None
         told = says(chosen.rationale, chosen.label, labels, item.choices) if chosen.label else "silent"
         reason = chosen.reason
         if not reason and correct is False and self.settings.wrong_labels == "apart":

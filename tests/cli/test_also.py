@@ -86,7 +86,7 @@ def test_a_plan_asks_nothing_and_writes_nothing(server: Server, tmp_path: Path) 
     rows, out = written(tmp_path), tmp_path / "refined.jsonl"
     for call in (("refine", rows, "--out", out), ("audit", rows)):
         plan = called(*call, *model(server, tmp_path), "--dry-run", exits=(0,))["plan"][0]
-        assert round(plan["requests"]["value"]) == 2 * ROWS
+        assert round(plan["requests"]["low"]) == 2 * ROWS
     assert server.stats()["requests"] == 0
     assert not out.exists()
 

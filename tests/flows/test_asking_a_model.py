@@ -166,13 +166,13 @@ def test_a_broken_row_of_the_input_stops_before_anything_is_asked(server: Server
 
 def test_a_plan_sends_nothing_and_counts_what_the_cache_holds(server: Server, captions: Path) -> None:
     plan = plan_llm_generator(request(captions), asking(captions.parent, price="1/2"), lambda _: None)
-    assert (plan.rows, plan.requests.value, plan.cached.value) == (12, 12, 0)
+    assert (plan.rows, plan.requests.low, plan.cached.value) == (12, 12, 0)
     assert plan.cost is not None
     assert plan.cost.value > 0
     assert server.stats()["requests"] == 0
     run(captions)
     later = plan_llm_generator(request(captions), asking(captions.parent, price="1/2"), lambda _: None)
-    assert (later.requests.value, later.cached.value) == (1, 11)
+    assert (later.requests.low, later.cached.value) == (1, 11)
 
 
 def test_parameters_of_the_user_reach_the_server_and_the_plan(server: Server, captions: Path) -> None:

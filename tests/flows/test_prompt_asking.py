@@ -81,7 +81,7 @@ def test_with_context_a_server_is_sent_the_documents_too(
 
 
 def test_a_plan_sends_nothing(server: Server, request_: PromptRequest, tmp_path: Path) -> None:
-    assert plan_prompt(request_, asking(tmp_path)).requests.value == len(CAPTIONS)
+    assert plan_prompt(request_, asking(tmp_path)).requests.low == len(CAPTIONS)
     assert server.stats()["requests"] == 0
 
 

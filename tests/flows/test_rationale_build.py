@@ -88,7 +88,7 @@ def test_the_plan_tells_how_many_rationales_at_most(server: Server, tmp_path: Pa
     [plan] = plan_build(config_of(tmp_path), tmp_path / "build")
     assert plan.stage == "rationales"
     assert plan.rows == 2 * len(CAPTIONS)
-    assert (plan.requests.value, plan.cached.value) == (plan.rows, 0)  # no two of them are one
+    assert (plan.requests.low, plan.cached.value) == (plan.rows, 0)  # no two of them are one
 
 
 @pytest.mark.parametrize(

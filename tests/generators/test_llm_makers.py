@@ -201,6 +201,36 @@ def test_what_goes_and_what_comes_may_be_left_out_and_no_caption_is_no_edit() ->
     assert (reasons(found), len(asked)) == ({"replace-object": "", "swap-object": "no_edit"}, 1)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(f"{at}. **{kind}**: {caption}" for at, (kind, caption) in enumerate(GOOD.items(), 1)),
+        json.dumps(GOOD),
+        json.dumps({"negatives": {kind: {"new_caption": caption} for kind, caption in GOOD.items()}}),
+        "<|channel|>analysis<|message|>The user wants {}.<|end|><|start|>assistant<|channel|>final<|message|>"
+        + json.dumps([{"type": kind, "new_caption": caption} for kind, caption in GOOD.items()]),
+        json.dumps({"negatives": [{"type": kind, "caption": SOURCE} for kind in GOOD]})
+        + "\nWait, these are the captions unchanged. Corrected:\n"
+        + json.dumps({"negatives": [{"type": kind, "caption": caption} for kind, caption in GOOD.items()]}),
+    ],
+)
+def test_good_texts_are_kept_in_whatever_form_a_model_writes_them(text: str) -> None:
+    found, asked = annotated(negatives(), SOURCE, lambda _: said(text))
+    assert {f"{row.form}-{row.target}": row.text for row in found if not row.reason} == GOOD
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("variant", ["one-call", "workflow"])
+def test_an_empty_list_after_a_repair_is_a_failed_row_and_not_a_caption_without_an_edit(variant: str) -> None:
+    def model(request: Request) -> Outcome:
+        empty: dict[str, list[str]] = {"concepts": []} if "concepts" in request.messages[0].text else {"negatives": []}
+        return said(empty) if request.messages[-2].role == "assistant" and "Answer again" in request.messages[-1].text else said("no list")  # fmt: skip
+
+    options = LLMNegativeOptions(types=("replace-object", "replace-attribute"), variant=variant)
+    found, _ = annotated(negatives(options), SOURCE, model)
+    assert set(reasons(found).values()) == {"malformed"}
+
+
 def test_an_answer_that_is_cut_off_keeps_the_negatives_before_the_cut() -> None:
     """What the cut took is truncated, not left out by the model."""
     text = at_once(GOOD.items())(Request((), "m"))

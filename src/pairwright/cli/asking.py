@@ -6,6 +6,7 @@ answers are kept, what to do about rows that failed, and whether only to plan.
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from pairwright.flows.calibrating import Calibrated
     from pairwright.flows.llm import Asking
     from pairwright.flows.sections import LLMSection
-    from pairwright.generators.llm.plan import StagePlan
+    from pairwright.generators.llm.plan import Range, StagePlan
     from pairwright.generators.llm.session import Snapshot
 
 
@@ -289,14 +290,25 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
             else "none"
         )
         time = duration(plan.seconds.value) if plan.seconds.value or not plan.requests.value else "unknown"
-        numbers = [round(each.value) for each in (plan.requests, plan.cached, plan.tokens_in, plan.tokens_out)]
-        table.append([plan.stage, plan.rows, *numbers, cost, time])
+        numbers = [round(each.value) for each in (plan.cached, plan.tokens_in, plan.tokens_out)]
+        table.append([plan.stage, plan.rows, _with_range(plan.requests), *numbers, cost, time])
     lines = columns(table, indent="")
     models = sorted({model for plan in plans for model in plan.unpriced})
     if models:
         lines += ["", f"No price is known for {', '.join(models)}: give --price IN/OUT, or --prices FILE."]
     sampled = " and ".join(f"{count:,}" for count in sorted({plan.sampled for plan in plans}))
-    return [*lines, "", f"Reckoned from {sampled} sampled rows and expected answers; nothing was sent."]
+    lines += ["", f"Estimated from {sampled} sampled rows and expected answers; no requests were sent."]
+    if any(plan.repairs.high for plan in plans):
+        lines.append(
+            "The upper bounds hold one repair for every answer: a second request where the first answer does not fit."
+        )
+    return lines
+
+
+def _with_range(found: "Range") -> str:
+    """Return a number of requests, with its bounds where they differ from it."""
+    value, low, high = round(found.value), math.floor(found.low), math.ceil(found.high)
+    return f"{value:,}" if low == value == high else f"{value:,} ({low:,} to {high:,})"
 
 
 def cancelled_lines(ids: Sequence[str]) -> list[str]:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairwright.cli.outputs import tell_replaced
+from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.generators.llm.server.serving import Server
+    from pairwright.generators.plausible.model import PlausibleModel
 
 app = typer.Typer(help="Tools for testing.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -51,6 +53,10 @@ def llm_server(
     ] = None,
     replay: Annotated[Path | None, typer.Option("--replay", help="JSONL of recorded answers to give.")] = None,
     record: Annotated[Path | None, typer.Option("--record", help="JSONL that answers are appended to.")] = None,
+    plausible: Annotated[
+        bool,
+        typer.Option("--plausible", help="Answer pairwright's own prompts by rules, so that most answers are kept."),
+    ] = False,
     api_key: Annotated[
         str,
         typer.Option("--api-key", envvar="PAIRWRIGHT_DEV_KEY", show_envvar=True, help="Key to bring; empty: any."),
@@ -66,6 +72,7 @@ def llm_server(
 
     \b
     Examples:
+      pairwright dev llm-server --port 8000 --plausible
       pairwright dev llm-server --port 8000 --latency-ms 100
       pairwright dev llm-server --fault 429=0.01 --fault reset=0.005 --seed 7
       pairwright dev llm-server --without temperature --without max_tokens --fault gemini_bad_key=1
@@ -89,7 +96,11 @@ def llm_server(
     }
     told = load_script(script) if script else Script()
     settings = told.changed({name: value for name, value in given.items() if value is not None}, where="options")
-    served = App(settings, replay=replay, record=record, api_key=api_key)
+    if plausible and replay:
+        raise UsageError("`--plausible` and `--replay` are mutually exclusive: both say what is answered.")
+    served = App(
+        settings, answer=_plausible_model() if plausible else None, replay=replay, record=record, api_key=api_key
+    )
     serve_until_signal(served, _announce, host=host, port=port, with_parent=exit_with_parent)
 
 
@@ -149,6 +160,12 @@ def tiny_clip(
     check_new(out)
     tell_replaced(out)
     print(json.dumps(asdict(make(data, out, seed=seed))))  # noqa: T201 - stdout is where results go
+
+
+def _plausible_model() -> "PlausibleModel":
+    from pairwright.generators.plausible.model import PlausibleModel
+
+    return PlausibleModel()
 
 
 def _announce(server: "Server") -> None:

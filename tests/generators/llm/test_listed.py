@@ -123,7 +123,7 @@ def test_a_list_that_is_cut_off_keeps_the_entries_before_the_cut() -> None:
         (listed({"kind": "swap"}), "missing_field"),
         ('{"edits": [{"kind": "swap", "cap', "malformed"),
         (f"{listed(ONE, 5)} or {listed(TWO, 5)}", "wrong_type"),
-        ('{"captions": {"swap": "A cat."}}', "missing_field"),
+        ('{"captions": {"turn": "A cat."}}', "missing_field"),
         ("", "empty_answer"),
     ],
 )

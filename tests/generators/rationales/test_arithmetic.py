@@ -167,7 +167,10 @@ def test_numbers_are_written_as_people_write_them() -> None:
         ("1,200", []),
         ("some - 8 and 4", []),
         ("((415 - 309) - (41", []),
-        ("between 3 and 5", []),
+        ("between 3 and 5", [3, 5]),
+        ("either 5 apples or 6", [5, 6]),
+        ("12 eggs in 3 boxes", []),
+        ("5, not 6", []),
     ],
 )
 def test_several_numbers_are_told_from_what_is_none(text: str, found: list[Fraction]) -> None:

@@ -60,9 +60,9 @@ def test_run_on_text_and_other_dress_leave_the_same_row(text: str) -> None:
         (reply("He has 3 + 5 = 8 eggs. So the answer is 8."), "wrong_label", True),
         (reply("He has 3 + 4 = 8 eggs, or 7. So the answer is 7."), "inconsistent", True),
         (reply("He has seven eggs, I think."), "no_answer", False),
-        (reply("He has some. So the answer is some + 4."), "unreadable_label", True),
+        (reply("He has some. So the answer is some + 4."), "unreadable_label", False),
         (reply("So the answer is 7."), "no_rationale", True),
-        (reply("Perhaps the answer is 6. So the answer is 7."), "several_answers", True),
+        (reply("Perhaps the answer is 6. So the answer is 7."), "several_answers", False),
         (reply("I'm sorry, but I can't help with that."), "refused", False),
         (reply("", refusal="No."), "refused", False),
         (reply("He has 3 +", "length"), "truncated", False),
@@ -151,13 +151,15 @@ def test_samples_vote_and_the_first_sound_rationale_of_the_winner_counts(
     assert maker().judge(SEVEN, said).example.reason == reason
 
 
-def test_a_shared_answer_of_the_plan_is_a_row_that_parses() -> None:
+def test_the_expected_answer_of_a_plan_has_a_rationale_and_a_label() -> None:
     for name in ("nli", "math", "mcqa", "itm"):
         task = open_task(name)
         made = Rationales(task, Settings(), task.prompt_of(PromptBook(), label_given=False), "m")
         row = {"premise": "A.", "hypothesis": "B.", "problem": "C.", "question": "D?", "choices": ["e", "f"], "known": ["G."], "caption": "H."}  # fmt: skip
         [request] = made.requests(task.item(row), "", 0)
-        assert made.read(task.item(row), request.expects).parsed
+        thought = made.read(task.item(row), request.expects)
+        assert thought.rationale
+        assert thought.reason in {"", "unreadable_label"}, "a choice of the demonstration is none of this row's"
 
 
 def test_splits_hold_a_tenth_go_by_the_key_and_never_share_an_input() -> None:

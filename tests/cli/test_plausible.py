@@ -1,0 +1,184 @@
+"""``dev llm-server --plausible``: most of its answers pass the checks, for every type that it answers; plans hold what is sent."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.server.app import App
+from pairwright.generators.llm.server.chat_request import key_of, read_chat
+from pairwright.generators.llm.server.script import Script
+from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.plausible.model import PlausibleModel
+from pairwright.generators.plausible.prompts import PromptReader
+from pairwright.generators.prompting.files import PromptBook
+
+PHOTOS = (
+    "A brown dog sleeps on a wooden bench near the lake.",
+    "Two women in red coats wait for a bus.",
+    "a small boat is tied to the old pier",
+    "A man in a blue shirt holds a large pizza and a glass.",
+    "The white cat is sitting under a black table .",
+    "A young boy rides a skateboard down the street",
+    "A bathroom with a white sink and a mirror.",
+    "An airplane flies above a snowy mountain.",
+    "A woman is cutting a cake with a knife in the kitchen.",
+    "A yellow train is parked next to a gray building.",
+)
+SHAPES = (
+    "a red circle to the left of a blue square",
+    "There is a little green cross above a brown star.",
+    "a picture showing two big circles and a little heart",
+    "A little red square below a brown cross.",
+    "There is a yellow cross and two black stars.",
+    "A big blue triangle is to the right of a red star.",
+)
+NOT_ANSWERED = {"no_edit", "no_and"}  # what the caption does not offer
+
+
+@pytest.fixture(scope="module")
+def model() -> PlausibleModel:
+    return PlausibleModel()
+
+
+@pytest.fixture
+def server(model: PlausibleModel) -> Iterator[Server]:
+    with in_thread(App(Script(), answer=model)) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def generated(server: Server, verb: str, *options: str) -> dict[str, Any]:
+    command = ["generate", verb, "c.jsonl", *options, "--model", "m", "--base-url", server.url, "--out", "o.jsonl", "--json"]  # fmt: skip
+    done = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert done.exit_code in {0, 3}, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def written(captions: tuple[str, ...]) -> None:
+    Path("c.jsonl").write_bytes(b"\n".join(orjson.dumps({"caption": caption}) for caption in captions))
+
+
+COMMANDS = (
+    ("negatives", "--method", "llm"),
+    ("negatives", "--method", "llm", "--variant", "workflow"),
+    ("positives", "--method", "llm"),
+    ("conversations", "--method", "llm", "--types", "conversation,detail,reasoning"),
+)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("captions", [PHOTOS, SHAPES], ids=["photos", "shapes"])
+def test_more_than_half_of_the_answers_of_each_type_pass_the_checks(
+    server: Server, command: tuple[str, ...], captions: tuple[str, ...]
+) -> None:
+    written(captions)
+    types = generated(server, *command)["types"]
+    answered = {
+        kind: (counts["kept"], counts["made"] - sum(counts["rejected"].get(reason, 0) for reason in NOT_ANSWERED))
+        for kind, counts in types.items()
+    }
+    assert sum(made > 0 for _, made in answered.values()) >= 3, answered
+    assert all(kept > made / 2 for kept, made in answered.values() if made), types
+
+
+@pytest.mark.parametrize("label_given", [(), ("--label-given",)])
+def test_rationales_of_hard_negatives_and_their_captions_are_kept(server: Server, label_given: tuple[str, ...]) -> None:
+    written(PHOTOS)
+    generated(server, "negatives", "--method", "llm")
+    Path("o.jsonl").rename("c.jsonl")
+    done = generated(server, "rationales", "--task", "itm", *label_given)
+    assert done["kept"] > 0.8 * done["rows"] > 10
+    assert done["parsed"] == done["rows"]
+
+
+@pytest.mark.parametrize("task", ["nli", "math", "mcqa"])
+def test_rationales_of_other_tasks_explain_the_label_that_is_given(server: Server, task: str) -> None:
+    row = {"premise": "A dog runs.", "hypothesis": "It is wet.", "problem": "Tom has 3 eggs and 4 pears. How many?", "question": "What is cold?", "choices": ["oven", "refrigerator"]}  # fmt: skip
+    label = {"nli": "neutral", "math": "7", "mcqa": "refrigerator"}[task]
+    Path("c.jsonl").write_text(json.dumps({**row, "label": label}))
+    assert generated(server, "rationales", "--task", task, "--label-given")["kept"] == 1
+
+
+@pytest.mark.parametrize("fits", [True, False], ids=["answers that fit", "answers that do not"])
+@pytest.mark.parametrize(
+    "command",
+    [*COMMANDS, ("rationales", "--task", "itm"), ("rationales", "--task", "itm", "--samples", "3")],
+    ids=" ".join,
+)
+def test_a_plan_holds_the_number_of_requests_that_are_sent(
+    model: PlausibleModel, command: tuple[str, ...], *, fits: bool
+) -> None:
+    """Between its bounds: below by rounds that answers make unnecessary, above by a repair of every answer."""
+    written(PHOTOS)
+    if command[0] == "rationales":
+        rows = [{"caption": "A dog sits.", "negative": f"{count} cats sit."} for count in ("Two", "Three", "Four")]
+        Path("c.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    served = App(Script(), answer=model) if fits else App(Script(rules=({"contains": "", "text": "nothing of use"},)))
+    with in_thread(served) as server:
+        [plan] = generated(server, *command, "--dry-run")["plan"]
+        assert server.stats()["requests"] == 0
+        generated(server, *command)
+        sent = server.stats()["requests"]
+    assert plan["requests"]["low"] <= sent <= plan["requests"]["high"], plan
+    assert plan["requests"]["high"] > plan["requests"]["value"] > plan["requests"]["low"]
+    if not fits:
+        assert sent > plan["requests"]["low"], "answers that do not fit are asked for once more"
+
+
+def test_the_table_of_a_plan_shows_the_bounds_and_says_what_they_hold(server: Server) -> None:
+    written(PHOTOS)
+    command = ["generate", "negatives", "c.jsonl", "--method", "llm", "--model", "m", "--base-url", server.url]
+    done = CliRunner().invoke(app, [*command, "--out", "o.jsonl", "--dry-run"], catch_exceptions=False)
+    assert "10 (10 to 20)" in done.stdout or "11 (10 to 20)" in done.stdout
+    assert "no requests were sent" in done.stdout
+    assert "one repair for every answer" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["negatives-at-once", "conversation", "rationale-itm", "replace-object-compose", "detail"]
+)
+def test_the_values_of_a_request_are_read_as_they_were_written(name: str) -> None:
+    values = {
+        "caption": 'A "dog": {x}\nCaption: "no"', "captions": ["A dog.", 'A "cat".'], "known": ["a, b", "c"], "types": ["swap-object"],
+        "boxes": [["dog", [0.1, 0.2, 0.3, 0.4]]], "more": [], "sees": False, "label": "no", "concept": "dog", "new_concept": "cat",
+    }  # fmt: skip
+    prompt = PromptBook().get(name)
+    request = prompt.request(values, model="m")
+    repair = [
+        ("assistant", "no json"),
+        ("user", "Your answer was empty. Answer again, with one line and nothing else."),
+    ]
+    for behind in ([], repair):
+        read = PromptReader().read([*((each.role, each.text) for each in request.messages), *behind])
+        assert read is not None
+        assert read.prompt.name == name
+        wanted = {key: values[key] for key in prompt.needs if values[key] not in ([], False)}
+        assert {key: [list(each) if isinstance(each, tuple) else each for each in value] if isinstance(value, list) else value for key, value in read.values.items()} == wanted  # fmt: skip
+
+
+def test_the_same_request_gets_the_same_answer_and_a_request_of_others_the_usual_one(model: PlausibleModel) -> None:
+    request = PromptBook().get("swap-object").request({"caption": "A dog chases a cat."}, model="m")
+    body = {"model": "m", "messages": [{"role": each.role, "content": each.text} for each in request.messages]}
+    asked = read_chat(body, key_of(body), 0)
+    assert model(asked) == model(asked) == PlausibleModel()(asked)
+    other = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
+    assert model(read_chat(other, key_of(other), 0)) is None
+
+
+def test_plausible_answers_and_a_recording_exclude_each_other() -> None:
+    Path("tape.jsonl").write_text("")
+    done = CliRunner().invoke(app, ["dev", "llm-server", "--plausible", "--replay", "tape.jsonl"])
+    assert isinstance(done.exception, UsageError)
+    assert "mutually exclusive" in str(done.exception)
