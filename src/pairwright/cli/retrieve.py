@@ -194,13 +194,14 @@ def _reader(rerank: str | None, model: str, opened: "IndexFolder", device: str) 
 def _reranked(
     found: "Retrieval", opened: "IndexFolder", reader: "Reader", rerank: "Ranking", top: int
 ) -> "pl.DataFrame":
+    from pairwright.indexes.kept_pairs import indexed_captions
     from pairwright.indexes.reranking import reranked
     from pairwright.training.attention.ranking import scores
 
     hits = found.hits
     stored = opened.pairs(hits["key"].unique().to_list())
     assert stored is not None  # it keeps pairs, as _reader saw
-    captions = dict(stored.select("key", "caption").iter_rows())
+    captions = indexed_captions(stored)
     return reranked(hits, captions, lambda query, texts: scores(reader, rerank, query, texts), top)
 
 
