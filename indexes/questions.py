@@ -4,9 +4,9 @@ A model reads a query as a sentence. The lexical encoder adds up words, so that 
 query would decide: "photo" is rarer in COCO's captions than "cat". It therefore searches
 
 - for a class by its name alone, since the file says which words are the template;
-- for a line of text by the line plus its *name* (the words that not nearly all lines share), which halves the weight
-  of the shared words. They may be a template ("a photo of a cat") or part of what is wanted ("red car", "blue car").
-  Where the shared words weigh little ("a", "the"), the line is searched as it is.
+- for a line of text by a vector that is turned towards its *name* (the words that not nearly all lines share) until
+  their cosine is `NAME_SHARE`. The shared words may be a template ("a photo of a cat") or part of what is wanted ("red
+  car", "blue car"), so they keep some weight; where they weigh little ("a", "the"), the line is searched as it is.
 
 Where only vectors of queries are known, the mean of a concept's stands for its bare name, as ensembles of templates do
 in CLIP's zero-shot classifiers.
@@ -31,7 +31,7 @@ from pairwright.indexes.sidecar import IndexInfo
 
 T = TypeVar("T", bound=Hashable)
 
-_NEARLY_THE_SAME = 0.9  # cosine of a line and its name from which shared words make up less than a fifth of the line
+NAME_SHARE = 0.9  # 81% of a line's squared length, then
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def query_vectors(encoder: TextEncoder, queries: Sequence[Query]) -> Vectors:
 
 
 def _asked_texts(encoder: TextEncoder, query: Query) -> tuple[str, ...]:
-    """Return the texts that a query's vector is the sum of; see the module."""
+    """Return the text that is searched with, and, where its name has to weigh more, that name; see the module."""
     if encoder.name != lexical.NAME or query.name == query.text:
         return (query.text,)
     return (query.name,) if query.template else (query.text, query.name)
@@ -129,16 +129,21 @@ def _text_asks(encoder: TextEncoder, texts: list[tuple[str, ...]]) -> Asks:
 
 
 def _encoded(encoder: TextEncoder, texts: Sequence[tuple[str, ...]]) -> Vectors:
-    """Return for each group of one or two texts the sum of their vectors, scaled to length 1; see the module."""
+    """Return the vector of each text, turned towards that of its name where there is one."""
     rows = encoder.encode_texts([group[0] for group in texts])
     several = [number for number, group in enumerate(texts) if len(group) > 1]
     if several:
-        names = encoder.encode_texts([texts[number][1] for number in several])
-        apart = np.einsum("nd,nd->n", rows[several], names) < _NEARLY_THE_SAME
-        changed = np.array(several)[apart]
-        rows[changed] += names[apart]
-        rows[changed] /= np.linalg.norm(rows[changed], axis=1, keepdims=True)
+        rows[several] = _turned(rows[several], encoder.encode_texts([texts[number][1] for number in several]))
     return rows
+
+
+def _turned(rows: Vectors, names: Vectors) -> Vectors:
+    """Return unit rows turned towards ``names`` until their cosines are at least `NAME_SHARE`."""
+    cosines = np.einsum("nd,nd->n", rows, names)[:, None]
+    rest = rows - cosines * names
+    lengths = np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-6)
+    turned = NAME_SHARE * names + np.sqrt(1 - NAME_SHARE**2) * rest / lengths
+    return np.where(cosines < NAME_SHARE, turned, rows).astype(np.float32)
 
 
 def _checked(info: IndexInfo, encoder: TextEncoder | None) -> TextEncoder:

@@ -260,6 +260,56 @@ def test_a_concept_that_the_pool_does_not_hold_is_uncovered_whatever_its_templat
     assert found.coverage["floor"].to_list() == pytest.approx([0.45, 0.3])
 
 
+PHOTOS = [f"a photo of item {n}" for n in range(30)]
+TEMPLATES = ["a photo of a {}.", "a blurry photo of the {}.", "{} on the beach"]
+
+
+@pytest.fixture(scope="module")
+def album(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
+    """Captions of animals, and as many that hold the words of a template and no animal."""
+    directory = tmp_path_factory.mktemp("album")
+    index_pairs(lambda: batches(pairs([*captions(), *PHOTOS])), directory)
+    return open_index_folder(directory)
+
+
+def test_the_words_of_a_template_do_not_decide_a_lexical_search(album: IndexFolder) -> None:
+    """Whatever the template, the same pairs come as for the bare name."""
+    bare = retrieve(album.index, album.encoder, text_queries(["zebra"]), RetrieveOptions(20)).hits
+    queries = class_queries({"classes": ["zebra"], "templates": TEMPLATES})
+    found = retrieve(album.index, album.encoder, queries, RetrieveOptions(20)).hits
+    for number, text in enumerate(["a photo of a zebra.", "a blurry photo of the zebra.", "zebra on the beach"]):
+        mine = found.filter(query=number)
+        assert mine["text"][0] == text
+        assert mine.select("key", "score").equals(bare.select("key", "score"))
+
+
+def test_words_that_all_lines_share_do_not_decide_a_lexical_search(album: IndexFolder) -> None:
+    queries = text_queries(f"a photo of a {animal}" for animal in ANIMALS)
+    found = retrieve(album.index, album.encoder, queries, RetrieveOptions(15)).hits
+    known = {pair.key: pair.caption for pair in pairs([*captions(), *PHOTOS])}
+    for animal, mine in zip(ANIMALS, found.partition_by("query", maintain_order=True), strict=True):
+        assert all(animal in known[key].split() for key in mine["key"])
+
+
+def test_what_all_lines_want_still_counts(tmp_path: Path) -> None:
+    """Lines of red, blue and green cars are about cars."""
+    colours, things = ["red", "blue", "green"], ["car", "hat", "door", "boat"]
+    pool = pairs([f"a {colour} {thing} in the sun" for colour in colours for thing in things])
+    index_pairs(lambda: batches(pool), tmp_path)
+    folder = open_index_folder(tmp_path)
+    found = retrieve(folder.index, folder.encoder, text_queries([f"{c} car" for c in colours]), RetrieveOptions(1))
+    known = {pair.key: pair.caption for pair in pool}
+    assert [known[key] for key in found.hits["key"]] == [f"a {colour} car in the sun" for colour in colours]
+
+
+def test_models_read_a_template_as_it_is(album: IndexFolder) -> None:
+    queries = class_queries({"classes": ["zebra"], "templates": TEMPLATES[:1]})
+    found = retrieve(album.index, _Fixed(album.query_encoder), queries, RetrieveOptions(1)).hits
+    rows = album.query_encoder.encode_texts(["a photo of a zebra.", "zebra"])
+    assert found["score"][0] == pytest.approx(float(album.index.exact(rows, 1).scores[0]), abs=1e-6)
+    assert found["score"][0] != pytest.approx(float(album.index.exact(rows, 1).scores[1]), abs=1e-3)
+
+
 def test_coverage_judges_the_pairs_that_were_returned(opened: IndexFolder) -> None:
     """The pool has zebras, but vectors of queries that find dogs return none; their scores are high all the same."""
     encoder = opened.query_encoder
