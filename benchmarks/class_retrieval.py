@@ -150,7 +150,7 @@ def keys_by_query(hits: Any, count: int) -> list[list[str]]:
 
 def line(name: str, way: str, row: Row) -> str:
     """Return one line of the table."""
-    precision, found = (f"{value:.3f}" if value == value else "-" for value in (row.precision, row.found))
+    precision, found = (f"{value:.3f}" if not np.isnan(value) else "-" for value in (row.precision, row.found))
     return (
         f"{name:<32}{way:<11}{row.frequent:>6}{precision:>9}{row.rare:>7}{found:>8}"
         f"{row.covered:>9}{row.junk:>6}{row.classes:>9}{row.right:>9} of {row.hits:,}"
@@ -196,7 +196,9 @@ def main() -> None:
         started = time.perf_counter()
         info = index_pairs(lambda: [pool], Path(folder) / "index", encoder=EncoderOptions(name=chosen.encoder))
         seconds = time.perf_counter() - started
-        print(f"{info.pairs:,} images, {info.captions:,} captions indexed in {seconds:.1f} s, {info.bytes / 2**20:.0f} MiB")
+        print(
+            f"{info.pairs:,} images, {info.captions:,} captions indexed in {seconds:.1f} s, {info.bytes / 2**20:.0f} MiB"
+        )
         opened = open_index_folder(Path(folder) / "index")
         print(
             f"{'':<32}{'':<11}{'freq.':>6}{f'prec@{chosen.k}':>9}{'rare':>7}{'found':>8}"

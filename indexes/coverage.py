@@ -31,12 +31,27 @@ from pairwright.indexes.sidecar import PROBES
 #   captions 90% score at least 0.5 (cat 0.75, pizza 0.76; below are "stop", "plaza", "2"); of 890 names none of whose words
 #   stands in any caption 10% do, nearly all there under other words (teapot, taxicab, corridor). "lymph node tissue" 0.28,
 #   aircraft variants 0.29 in the median, car models 0.38, textures 0.37.
-FLOORS: Mapping[tuple[str, Mode], tuple[float, float]] = {("lexical", "t2t"): (0.3, 0.45), ("minilm", "t2t"): (0.5, 0.5)}
+FLOORS: Mapping[tuple[str, Mode], tuple[float, float]] = {
+    ("lexical", "t2t"): (0.3, 0.45),
+    ("minilm", "t2t"): (0.5, 0.5),
+}
 PROBE_SHARE = 0.01
 _ITSELF = 0.999  # cosine from which a probe counts as a vector of the pool
 
 _QUANTILES = {"p90": 0.9, "p50": 0.5, "p10": 0.1}
-_COLUMNS = ("queries", "hits", "pairs", "best", *_QUANTILES, "name_score", "near", "floor", "covered", "cut", "excluded")
+_COLUMNS = (
+    "queries",
+    "hits",
+    "pairs",
+    "best",
+    *_QUANTILES,
+    "name_score",
+    "near",
+    "floor",
+    "covered",
+    "cut",
+    "excluded",
+)
 ENOUGH = 5  # near pairs that cover a concept in any case
 
 
@@ -132,9 +147,8 @@ def coverage_table(concepts: pl.DataFrame, tallies: Tallies, floors: pl.DataFram
     table = table.with_columns(covered=pl.col("near") >= enough, cut=pl.col("found") - pl.col("pairs"))
     lost = ~pl.col("covered").any().over("concept")
     margin = (pl.col("name_score") - pl.col("floor")).max().over("concept")
-    return (
-        table.sort(lost, margin, "words", "mode", descending=[True, False, False, False])
-        .select(pl.col("words").alias("concept"), pl.col("mode").cast(pl.String), *_COLUMNS)
+    return table.sort(lost, margin, "words", "mode", descending=[True, False, False, False]).select(
+        pl.col("words").alias("concept"), pl.col("mode").cast(pl.String), *_COLUMNS
     )
 
 

@@ -123,7 +123,7 @@ def _asked_texts(encoder: TextEncoder, query: Query) -> tuple[str, ...]:
     return (query.name,) if query.template else (query.text, query.name)
 
 
-def _text_asks(encoder: TextEncoder, texts: list[tuple[str, ...]]) -> Asks:
+def _text_asks(encoder: TextEncoder, texts: Sequence[tuple[str, ...]]) -> Asks:
     """Return texts, to be encoded batch by batch."""
     return Asks(len(texts), lambda numbers: _encoded(encoder, [texts[number] for number in numbers]))
 

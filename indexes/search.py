@@ -180,8 +180,8 @@ class Pool:
             keys[mine] = part.keys[places[mine]]
             if part.captions is not None:
                 captions[mine] = part.captions[places[mine]]
-        kept = _first_of_each(rows[source], keys)
-        source, keys, captions = source[kept], keys[kept], captions[kept]
+        first = _first_of_each(rows[source], keys)
+        source, keys, captions = source[first], keys[first], captions[first]
         rank = np.arange(1, len(source) + 1) - np.searchsorted(rows[source], rows[source])
         kept = rank <= k
         source, rank = source[kept], rank[kept].astype(np.int32)
@@ -288,7 +288,13 @@ def _open_part(folder: Path, info: PartInfo) -> Part:
     stored = open_stored(folder, info.kind, info.storage)
     keys, alias_of = map_array(folder / KEYS), map_array(folder / ALIASES)
     captions = map_array(folder / CAPTIONS) if (folder / CAPTIONS).exists() else None
-    found = (stored.vectors, stored.dim, keys.shape, alias_of.shape, keys.shape[:1] if captions is None else captions.shape)
+    found = (
+        stored.vectors,
+        stored.dim,
+        keys.shape,
+        alias_of.shape,
+        keys.shape[:1] if captions is None else captions.shape,
+    )
     if found != (info.vectors, info.dim, (info.entries, 16), (info.aliases,), (info.entries,)):
         raise StorageError(f"{folder}: its files do not fit the sidecar or each other. Build the index again.")
     return Part(info, folder, stored, keys, alias_of, captions)

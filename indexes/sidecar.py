@@ -67,7 +67,7 @@ class IndexOptions:
 
     m: int = 32
     ef_construction: int = 200
-    flat_below: int = 50_000
+    flat_below: int = 200_000
     recall: float = 0.95
     storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = "auto"
     memory_gib: float = 16.0
@@ -234,7 +234,17 @@ class IndexInfo:
 
     def summary(self) -> dict[str, Any]:
         """Return what ``pairwright index build --json`` prints."""
-        names = ("pairs", "captions", "vectors", "duplicates", "near_duplicates", "rejected", "seconds", "bytes", "kind")
+        names = (
+            "pairs",
+            "captions",
+            "vectors",
+            "duplicates",
+            "near_duplicates",
+            "rejected",
+            "seconds",
+            "bytes",
+            "kind",
+        )
         named = {
             name: getattr(self, name)
             for name in (*names, "storage", "dim", "ef_search", "nprobe", "encoder", "encoder_name")

@@ -101,7 +101,11 @@ def test_what_the_pool_does_not_cover_stands_first_with_what_was_found_instead(
     (row,) = [row for row in page.rows if row and row[0] == "lymph node tissue "]
     best = found.hits.filter(concept="lymph node tissue").sort("score", descending=True)
     assert CAPTIONS[best["key"][0]] in row[-1]
-    assert row[2:5] == ["0 ", f"{found.pairs.filter(pl.col('concepts').list.contains('lymph node tissue')).height} ", f"{best['score'][0]:.2f} "]
+    assert row[2:5] == [
+        "0 ",
+        f"{found.pairs.filter(pl.col('concepts').list.contains('lymph node tissue')).height} ",
+        f"{best['score'][0]:.2f} ",
+    ]
     later = page.part("All concepts")
     assert later.index("lymph node tissue not covered") < min(later.index(f" {animal} ") for animal in ANIMALS)
 

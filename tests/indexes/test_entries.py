@@ -73,7 +73,9 @@ def test_an_image_is_found_by_any_of_its_captions_and_once(tmp_path: Path, optio
 
 
 def extra(count: int) -> list[Pair]:
-    return [image(1000 + n, [f"shelf {n} {word} {n}" for word in ("red", "blue", "green", "old")]) for n in range(count)]
+    return [
+        image(1000 + n, [f"shelf {n} {word} {n}" for word in ("red", "blue", "green", "old")]) for n in range(count)
+    ]
 
 
 def test_k_counts_images_however_deep_their_captions_lie(tmp_path: Path) -> None:
@@ -104,7 +106,9 @@ def test_every_form_of_search_gives_the_same_images(tmp_path: Path) -> None:
             again = asked(other, text, 12).hits
             np.testing.assert_allclose(again["score"].to_numpy(), first["score"].to_numpy(), atol=1e-6)
             assert dict(again.select("key", "caption_index").iter_rows()).items() >= {
-                (key, index) for key, index, score in first.iter_rows() if score > first["score"].min() + 1e-6  # type: ignore[operator]
+                (key, index)
+                for key, index, score in first.iter_rows()
+                if score > first["score"].min() + 1e-6  # type: ignore[operator]
             }
     assert grown.index.info.captions == whole.index.info.captions == merged.index.info.captions
     for folder in ("whole", "graph", "grown", "merged"):

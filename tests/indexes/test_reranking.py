@@ -24,9 +24,9 @@ def hits() -> pl.DataFrame:
         for query, mode in ((0, "t2t"), (0, "t2i"), (1, "t2t"))
         for rank, key in enumerate("abcde", 1)
     ]
-    return pl.DataFrame(rows, schema=["query", "text", "mode", "rank", "key", "caption_index"], orient="row").with_columns(
-        pl.col("rank").cast(pl.Int32)
-    )
+    return pl.DataFrame(
+        rows, schema=["query", "text", "mode", "rank", "key", "caption_index"], orient="row"
+    ).with_columns(pl.col("rank").cast(pl.Int32))
 
 
 def words(query: str, captions: Sequence[str]) -> npt.NDArray[np.float64]:
