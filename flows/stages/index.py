@@ -70,7 +70,18 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     rejected = rejected_path(root, "index", "all")
     REJECTS.write(rejects, rejected)
     outputs = [*(folder / name for name in sorted(info.files)), folder / SIDECAR, rejected]
-    told = ("kind", "storage", "dim", "captions", "vectors", "duplicates", "near_duplicates", "ef_search", "bytes", "modalities")
+    told = (
+        "kind",
+        "storage",
+        "dim",
+        "captions",
+        "vectors",
+        "duplicates",
+        "near_duplicates",
+        "ef_search",
+        "bytes",
+        "modalities",
+    )
     facts = {name: value for name, value in info.summary().items() if name in told}
     return Outcome(outputs, Counts("pair", info.pairs, info.pairs), {**facts, "without_vector": dict(info.rejected)})
 

@@ -60,7 +60,10 @@ def retrieve(
         str, typer.Option("--min-score", help="Cosine below which a hit is left out: 0.3, or t2t=0.5,t2i=0.2.")
     ] = "-1",
     floor: Annotated[
-        str, typer.Option("--floor", help="Cosine of a bare name that counts as covered, written likewise.")
+        str,
+        typer.Option(
+            "--floor", help="Cosine with its bare name from which a pair is near to a concept, written likewise."
+        ),
     ] = "",
     recall: Annotated[
         float, typer.Option("--recall", min=0.01, max=1, help="Recall@k that efSearch is tuned to on your queries.")
