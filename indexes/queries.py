@@ -198,14 +198,16 @@ def _expanded(one: Any, prefix: str, where: str) -> Iterator[Query]:
 def _list(one: dict[str, Any], name: str, where: str) -> list[Any]:
     value = one.get(name)
     if not isinstance(value, list):
-        raise InputError(f"no list {name!r}", where=where, mend='Give both "classes" and "templates".')
+        raise InputError(
+            f"no list {name!r}", where=where, mend='Give both "classes" and "templates"; ["{}"] asks for bare names.'
+        )
     return value
 
 
 def _names(entry: Any, where: str) -> list[str]:
     names = [entry] if isinstance(entry, str) else entry
     if not isinstance(names, list) or not names or not all(isinstance(n, str) and n.strip() for n in names):
-        raise InputError(f"{entry!r} is not a name or a list of names", where=where, mend="Mend or remove it.")
+        raise InputError(f"{entry!r} is not a name or a list of names", where=where, mend="Fix or remove it.")
     return list(dict.fromkeys(name.strip() for name in names))
 
 
@@ -237,6 +239,4 @@ def _parsed(content: str, path: Path) -> Any:
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"not JSON ({error.msg})", where=f"{path} line {error.lineno}", mend="Mend the file."
-        ) from None
+        raise InputError(f"not JSON ({error.msg})", where=f"{path} line {error.lineno}", mend="Fix the file.") from None

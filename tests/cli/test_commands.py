@@ -164,6 +164,10 @@ def test_an_index_is_built_checked_and_searched(run: Run, scenes: Path, tmp_path
     )
     assert (found["queries"], found["hits"]) == (2, 8)
     assert found["uncovered"] == ["an electron microscope"]
+    asked = ("retrieve", "--index", "index", "--queries", "q.txt", "--out", "none.parquet")
+    nothing = run(*asked, "--min-score", "1", ok=False)
+    assert nothing.returncode == 3
+    assert "No query found a pair: lower --min-score" in nothing.stderr
     assert pl.read_parquet(tmp_path / "h.parquet").columns == [
         *("query", "text", "concept", "template", "mode", "rank", "key", "caption_index", "score")
     ]

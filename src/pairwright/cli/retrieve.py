@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit
+from pairwright.cli.console import columns, emit, note
 from pairwright.cli.excluding import exclusion_of
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
@@ -143,6 +143,9 @@ def retrieve(
         read = again["rerank_score"].count()
         result["reranked"] = {"by": rerank, "model": rerank_model, "hits": read, "prompts_read": reader.passes}
     emit(result, _lines(result, found, opened.index.info.kind), as_json=as_json)
+    if not found.found.height:
+        note("No query found a pair: lower --min-score, or exclude less.")
+        raise typer.Exit(3)
 
 
 def _guard(opened: "IndexFolder", exclude: list[str], exclude_by: str) -> "Guard | None":
