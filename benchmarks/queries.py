@@ -77,7 +77,7 @@ def coverage(index: Path, queries: Path, show: int) -> None:
     found = retrieve(opened.index, opened.encoder, list(by_concept.values()), RetrieveOptions(k=1))
     table = found.coverage.sort("name_score", "concept")
     covered = table["covered"].sum()
-    print(f"\ncoverage by bare name: {covered} of {table.height} concepts; the {show} least and best covered")
+    print(f"\ncoverage by the best pair: {covered} of {table.height} concepts; the {show} least and best covered")
     for row in [*table.head(show).iter_rows(named=True), *table.tail(show).iter_rows(named=True)]:
         print(f"  {row['name_score']:6.3f}  {'covered' if row['covered'] else 'NOT    '}  {row['concept']}")
 

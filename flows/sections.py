@@ -103,7 +103,7 @@ class RetrieveSection(Section):
         -1.0, description="cosine below which a hit does not count; for both modes {t2t: 0.5, t2i: 0.2}"
     )
     floor: Score | dict[Literal["t2t", "t2i"], Score] | None = Field(
-        None, description="cosine of a bare name from which its concept counts as covered; empty: the encoder's own"
+        None, description="cosine with its bare name from which a pair is near to a concept; empty: the encoder's own"
     )
     recall: float = Field(0.95, gt=0, le=1, description="recall@k that efSearch is tuned to on the queries")
     exclude: tuple[str, ...] = Field((), description="evaluation data that must not leak: pairs, images or lists")

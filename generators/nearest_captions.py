@@ -13,6 +13,7 @@ from pathlib import Path
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.documents import Document
 from pairwright.indexes.building import IndexFolder, open_index_folder
+from pairwright.indexes.kept_pairs import indexed_captions
 
 SPARE = 3  # times as many are looked at, for those that are left out
 
@@ -66,10 +67,10 @@ class NearestCaptions:
         index = self.opened.index
         hits = index.search(self.opened.query_encoder.encode_texts(texts), self.count * SPARE + 1).frame()
         pairs = self.opened.pairs(hits["key"].unique(maintain_order=True).to_list())
-        captions = dict(pairs.select("key", "caption").iter_rows()) if pairs is not None else {}
+        captions = indexed_captions(pairs) if pairs is not None else {}
         found: list[list[Document]] = [[] for _ in texts]
-        for query, key, score in hits.select("query", "key", "score").iter_rows():
-            found[query].append(Document(key, captions.get(key, ""), round(float(score), 6)))
+        for query, key, caption, score in hits.select("query", "key", "caption_index", "score").iter_rows():
+            found[query].append(Document(key, captions.get((key, caption), ""), round(float(score), 6)))
         return [tuple(self._kept(*each)) for each in zip(texts, keys, found, strict=True)]
 
     def _kept(self, text: str, own: str, found: Sequence[Document]) -> Iterator[Document]:

@@ -6,7 +6,7 @@ batch for captions and images from one encoding.
 
 Scores of the two modes are never compared here: hits carry their mode and a rank of their own.
 
-Memory: 29 bytes a hit, a batch, and what `Guard` keeps of the pairs that were judged.
+Memory: 35 bytes a hit, a batch, and what `Guard` keeps of the pairs that were judged.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pairwright.datasets.progress import track
-from pairwright.indexes.encoders import TextEncoder, Vectors
+from pairwright.indexes.encoders import Vectors
 from pairwright.indexes.exclusion import Guard
 from pairwright.indexes.graph import Found
 from pairwright.indexes.search import Hits, Index, Pool
@@ -49,11 +49,6 @@ class Asks:
     rows: Callable[[NDArray[np.int64]], Vectors]
 
 
-def text_asks(encoder: TextEncoder, texts: list[str]) -> Asks:
-    """Return texts, to be encoded batch by batch."""
-    return Asks(len(texts), lambda numbers: encoder.encode_texts([texts[number] for number in numbers]))
-
-
 def vector_asks(vectors: Vectors) -> Asks:
     """Return vectors as they are."""
     return Asks(len(vectors), lambda numbers: vectors[numbers])
@@ -79,7 +74,7 @@ def search(index: Index, vectors: Vectors, k: int, mode: Mode, effort: Effort) -
     if not effort.exact:
         return index.search(vectors, k, modality=MODALITY_OF[mode], ef_search=effort.ef_search)
     pool = index.pool(MODALITY_OF[mode])
-    return pool.hits(exact(pool, vectors, min(k, pool.vectors)), k)
+    return pool.nearest(vectors, k, lambda rows, depth: exact(pool, rows, depth))
 
 
 def exact(pool: Pool, vectors: Vectors, k: int) -> Found:
@@ -92,10 +87,9 @@ def exact(pool: Pool, vectors: Vectors, k: int) -> Found:
     scores = np.full(found.shape, -np.inf, np.float32)
     for start in range(0, len(vectors), _RESCORED):
         numbers, queries = found[start : start + _RESCORED], vectors[start : start + _RESCORED]
-        for part, first, end in zip(pool.parts, pool.firsts[:-1], pool.firsts[1:], strict=True):
-            rows, places = np.nonzero((numbers >= first) & (numbers < end))
-            stored = part.stored.stored(numbers[rows, places] - first)
-            scores[start + rows, places] = np.clip(np.einsum("nd,nd->n", stored, queries[rows]), -1, 1)
+        rows, places = np.nonzero(numbers >= 0)
+        stored = pool.stored(numbers[rows, places])
+        scores[start + rows, places] = np.clip(np.einsum("nd,nd->n", stored, queries[rows]), -1, 1)
     order = np.lexsort((found, -scores), axis=1)[:, :k]
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(found, order, axis=1)
 
@@ -105,16 +99,14 @@ class Answers:
     """What came back.
 
     Attributes:
-        hits: columns ask, mode, rank (from 1, without excluded pairs), high and low (halves of the key), score; by
-            mode, ask and rank.
-        best: score of each ask's best pair, whatever its score: columns ask, mode, score.
+        hits: columns ask, mode, rank (from 1, without excluded pairs), high and low (halves of the key), caption_index
+            and number (of the stored vector that was found), score; by mode, ask and rank.
         excluded: excluded pairs that stood before an ask's last hit: columns ask, mode, high, low.
         below: hits by mode that were left out by their score.
         short: asks by mode that got fewer than K although the pool may have more.
     """
 
     hits: pl.DataFrame
-    best: pl.DataFrame
     excluded: pl.DataFrame
     below: dict[Mode, int]
     short: dict[Mode, int]
@@ -216,6 +208,8 @@ def _frame(hits: Hits, numbers: NDArray[np.int64], depth: int) -> pl.DataFrame:
             "ask": numbers[hits.queries].astype(np.uint32),
             "high": halves[:, 0],
             "low": halves[:, 1],
+            "caption_index": hits.captions,
+            "number": hits.numbers.astype(np.uint32),
             "score": hits.scores,
             "bad": np.zeros(len(hits.scores), np.bool_),
             "more": full[hits.queries],  # the pool may hold further hits of this ask
@@ -241,16 +235,16 @@ def _counted(asks: NDArray[np.uint32], flags: NDArray[np.bool_]) -> NDArray[np.i
 
 
 def _answers(found: Mapping[Mode, pl.DataFrame], efforts: Mapping[Mode, Effort], short: dict[Mode, int]) -> Answers:
-    hits, best, excluded = list[pl.DataFrame](), list[pl.DataFrame](), list[pl.DataFrame]()
+    hits, excluded = list[pl.DataFrame](), list[pl.DataFrame]()
     below: dict[Mode, int] = {}
     for mode, frame in found.items():
         named = frame.sort("ask", maintain_order=True).with_columns(mode=pl.lit(mode, MODES))
         good = named.filter(~pl.col("bad"))
         rank = _counted(good["ask"].to_numpy(), np.ones(good.height, np.bool_)).astype(np.uint32)
-        good = good.with_columns(rank=rank).select("ask", "mode", "rank", "high", "low", "score")
+        good = good.with_columns(rank=rank)
+        good = good.select("ask", "mode", "rank", "high", "low", "caption_index", "number", "score")
         reached = pl.col("score") >= efforts[mode].min_score
-        best.append(good.filter(pl.col("rank") == 1).select("ask", "mode", "score"))
         hits.append(good.filter(reached))
         below[mode] = good.height - hits[-1].height
         excluded.append(named.filter(pl.col("bad") & reached).select("ask", "mode", "high", "low"))
-    return Answers(pl.concat(hits), pl.concat(best), pl.concat(excluded), below, short)
+    return Answers(pl.concat(hits), pl.concat(excluded), below, short)

@@ -25,6 +25,7 @@ from pairwright.indexes.keys import KeysOf, refuse_repeated
 from pairwright.indexes.part_jobs import BuildParts, PartBuilt, PartJob, Watch, build_parts
 from pairwright.indexes.search import Index, open_index
 from pairwright.indexes.sidecar import (
+    CAPTIONS,
     KEYS,
     MODALITIES,
     PAIRS_FOLDER,
@@ -127,7 +128,8 @@ def index_pairs(  # noqa: PLR0913 - keywords, each told of below
         asked.save(directory / encoder_file(asked))
     source = _source(vectors, asked, directory, encoder)
     check_modalities(source.modalities, modalities)
-    choice = choose_storage(stored.count * len(modalities), source.dim, options)
+    entries = [stored.captions if name == "text" and source.every_caption else stored.count for name in modalities]
+    choice = choose_storage(sum(entries), source.dim, options)
     probes = {name: probes_of(survey.sample, name, source, asked) for name in MODALITIES if name in modalities}
     whole = PartJob(directory, "text", stored, 0, stored.count, choice, options)
     jobs = list(_jobs(whole, probes, shards))
@@ -222,8 +224,12 @@ def commit(directory: Path, info: IndexInfo) -> None:
 
 
 def keys_of(directory: Path, parts: Sequence[PartInfo]) -> list[KeysOf]:
-    """Return the mapped keys of parts."""
-    return [KeysOf(directory / part.name, map_array(directory / part.name / KEYS)) for part in parts]
+    """Return the mapped keys of the pairs of parts."""
+    found = []
+    for folder in (directory / part.name for part in parts):
+        captions = map_array(folder / CAPTIONS) if (folder / CAPTIONS).exists() else None
+        found.append(KeysOf(folder, map_array(folder / KEYS), captions))
+    return found
 
 
 def faiss_version() -> str:

@@ -62,7 +62,7 @@ def coverage_page(view: CoverageView) -> str:
 def _uncovered(view: CoverageView, drawing: "_Drawing") -> str:
     groups = [group for group in view.groups if group.uncovered]
     if not groups:
-        return '<p class="none">None: the pool has something near the bare name of every concept.</p>'
+        return '<p class="none">None: what was returned for every concept is near its bare name.</p>'
     groups.sort(key=lambda group: -group.uncovered / group.concepts)
     bodies = []
     for group in groups:
@@ -71,7 +71,8 @@ def _uncovered(view: CoverageView, drawing: "_Drawing") -> str:
         examples = ", ".join(map(escape, first)) + (", …" if group.uncovered > len(first) else "")
         bar = share_bar((("kept", group.concepts - group.uncovered), ("rejected", group.uncovered)), group.concepts)
         told = f"{title} <span>{examples}</span>{bar}" if len(groups) > 1 else title
-        table = _table(("concept", "name", "best", "hits"), "what was found instead", group.lost, drawing.missing)
+        head = ("concept", "name", "near", "pairs", "best", "hits")
+        table = _table(head, "what was found instead", group.lost, drawing.missing)
         bodies.append(_folded(told, table, group.left_out[0], opened=len(groups) == 1 or len(group.lost) <= _OPEN))
     return drawing.legend(("kept", "covered"), ("rejected", "not covered, and the score of a bare name")) + "".join(
         bodies
@@ -83,7 +84,7 @@ def _all(view: CoverageView, drawing: "_Drawing") -> str:
     for group in view.groups:
         said = f"{group.concepts:,} concepts, {group.hits:,} hits, {group.pairs:,} distinct pairs"
         table = _table(
-            ("concept", "hits", "pairs", "best"), "scores of its hits, and samples", group.rows, drawing.found
+            ("concept", "hits", "pairs", "near", "best"), "scores of its hits, and samples", group.rows, drawing.found
         )
         opened = len(view.groups) == 1 or len(group.rows) <= _OPEN
         title = f"<b>{escape(group.name)}</b> <span>{said}</span>"
@@ -118,7 +119,8 @@ class _Drawing:
     def missing(self, row: ConceptRow) -> str:
         """Return the row of a concept that is not covered: what was found instead."""
         bar = self._bar(row, f'<rect class="rejected" width="{self._at(row, row.name_score)}" height="100%"/>')
-        cells = f"{_number(f'{row.name_score:.2f}')}{_best(row)}{_number(f'{row.hits:,}')}"
+        near = f"{_number(f'{row.near:,}')}{_number(f'{row.pairs:,}')}"
+        cells = f"{_number(f'{row.name_score:.2f}')}{near}{_best(row)}{_number(f'{row.hits:,}')}"
         return _line(self._name(row), cells, bar + _captions(row))
 
     def found(self, row: ConceptRow) -> str:
@@ -136,7 +138,7 @@ class _Drawing:
             said += '<p class="said">' + " · ".join(f"{name} {score:.2f}" for name, score in numbers) + "</p>"
         mark = "not covered" if row.lost else f"not covered in {row.mode}" if not row.covered else ""
         name = self._name(row) + (f'<br><span class="mark">{mark}</span>' if mark else "")
-        cells = f"{_number(f'{row.hits:,}')}{_number(f'{row.pairs:,}')}{_best(row)}"
+        cells = f"{_number(f'{row.hits:,}')}{_number(f'{row.pairs:,}')}{_number(f'{row.near:,}')}{_best(row)}"
         return _line(name, cells, said + ("" if row.lost else _captions(row)))
 
     def legend(self, *keys: tuple[str, str]) -> str:

@@ -4,7 +4,7 @@ Concepts that are all named ``set/class`` are grouped by set; otherwise there is
 `MOST_ROWS` rows are shown of the concepts that are not covered, and as many of all, spread over the groups, worst covered
 first.
 
-Samples of a concept and mode are the captions of its best pairs, each caption once. `LOOKED_AT` pairs of each are looked
+Samples of a concept and mode are the captions of its best pairs, those that were found, each caption once. `LOOKED_AT` pairs of each are looked
 up, of the first so many hits of each query, so that a pool full of copies may show fewer than `SAMPLES`.
 """
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from pairwright.indexes.coverage import ENOUGH
 from pairwright.indexes.exclusion import counts_by
 from pairwright.indexes.retrieval import ModeSearch, Retrieval, RetrieveOptions
 
@@ -21,7 +22,7 @@ SAMPLES = 3
 LOOKED_AT = 8
 
 CaptionLookup = Callable[[Sequence[str]], pl.DataFrame | None]
-"""Gives the pairs of keys as a frame with columns key and caption; None when there is none to ask."""
+"""Gives the pairs of keys as a frame with columns key, caption and captions; None when there is none to ask."""
 
 Sample = tuple[float, str]
 
@@ -39,8 +40,10 @@ class ConceptRow:
         pairs: distinct ones.
         best: of the hits' scores; None without hits, as the next.
         spread: the scores' p10, p50 and p90.
-        name_score: best score of its bare name.
+        name_score: best cosine of a pair with its bare name.
+        near: pairs whose cosine with the name reaches the floor.
         floor: that the name has to reach.
+        covered: this mode covers the concept.
         lost: no mode covers the concept.
         samples: score and caption of what was found, best first.
     """
@@ -52,14 +55,11 @@ class ConceptRow:
     best: float | None
     spread: tuple[float, float, float] | None
     name_score: float
+    near: int
     floor: float
+    covered: bool
     lost: bool
     samples: tuple[Sample, ...]
-
-    @property
-    def covered(self) -> bool:
-        """Whether this mode covers the concept."""
-        return self.name_score >= self.floor
 
 
 @dataclass(frozen=True)
@@ -172,9 +172,10 @@ def _shown(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _hits(found: Retrieval, codes: pl.DataFrame) -> pl.DataFrame:
-    """Return columns code (of the concept), mode, rank, pair and score, a row a hit."""
+    """Return columns code (of the concept), mode, rank, pair, caption_index and score, a row a hit."""
     of_query = found.asked.select("concept").join(codes, on="concept", how="left", maintain_order="left")["code"]
-    return found.found.select("mode", "rank", "pair", "score").with_columns(of_query[found.found["query"].to_numpy()])
+    columns = "mode", "rank", "pair", "caption_index", "score"
+    return found.found.select(columns).with_columns(of_query[found.found["query"].to_numpy()])
 
 
 def _pairs_by_set(hits: pl.DataFrame, codes: pl.DataFrame) -> dict[str, int]:
@@ -188,14 +189,17 @@ def _samples(
 ) -> dict[tuple[str, str], tuple[Sample, ...]] | None:
     """Return the samples by concept and mode; None when captions cannot be looked up."""
     on = ["code", "mode"]
-    best = hits.filter(pl.col("rank") <= LOOKED_AT).group_by(*on, "pair").agg(pl.col("score").max())
+    best = hits.filter(pl.col("rank") <= LOOKED_AT).sort("score", "caption_index", descending=[True, False])
+    best = best.group_by(*on, "pair", maintain_order=True).agg(pl.col("score", "caption_index").first())
     best = best.sort("score", "pair", descending=[True, False]).group_by(on, maintain_order=True).head(LOOKED_AT)
     wanted = best["pair"].unique().sort()
     found = lookup(keys.gather(wanted).to_list())
     if found is None:
         return None
-    captions = pl.DataFrame({"pair": wanted, "key": keys.gather(wanted)}).join(found.select("key", "caption"), on="key")
+    texts = found.select("key", texts=pl.concat_list("caption", "captions"))
+    captions = pl.DataFrame({"pair": wanted, "key": keys.gather(wanted)}).join(texts, on="key")
     told = best.join(captions, on="pair", maintain_order="left")
+    told = told.with_columns(caption=pl.col("texts").list.get(pl.col("caption_index")))
     told = told.unique([*on, "caption"], keep="first", maintain_order=True)
     samples: dict[tuple[str, str], tuple[Sample, ...]] = {}
     told = told.join(codes, on="code", maintain_order="left")
@@ -216,7 +220,9 @@ def _rows(table: pl.DataFrame, name: str, samples: Mapping[tuple[str, str], tupl
             best=row["best"],
             spread=(row["p10"], row["p50"], row["p90"]) if row["hits"] else None,
             name_score=row["name_score"],
+            near=row["near"],
             floor=row["floor"],
+            covered=row["covered"],
             lost=row["lost"],
             samples=samples.get((row["concept"], row["mode"]), ()),
         )
@@ -271,4 +277,8 @@ def _bounds(mode: str, search: ModeSearch, options: RetrieveOptions) -> str:
 def _floor(search: ModeSearch, names_from: str) -> str:
     asked = "its bare name" if names_from == "name" else f"the {names_from}"
     floor = search.floor
-    return f"{floor.score:.2g} ({floor.rule}). A concept is not covered when {asked} finds nothing at this score."
+    phrase = f", {floor.phrase:.2g} for names of several words" if floor.phrase is not None else ""
+    return (
+        f"{floor.score:.2g}{phrase} ({floor.rule}). A pair is near when {asked} scores as much with it; a concept is covered"
+        f" when {ENOUGH} of its pairs are near, or half of fewer."
+    )

@@ -69,6 +69,11 @@ def hashed_features(texts: Sequence[str]) -> Features:
     )
 
 
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, normalised, in order."""
+    return _WORD_PATTERN.findall(normalise(text))
+
+
 def mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return well-mixed 64 bits of each value (the finaliser of SplitMix64, Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

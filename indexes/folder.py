@@ -19,7 +19,7 @@ NEW_FOLDER = "new"  # in the folder of pairs that were read: those of an additio
 
 _PART = re.compile(r"(text|image)-(\d{5,})(?:-(\d+))?")
 _OURS = re.compile(
-    r"vectors\.faiss|raw\.f16\.npy|keys\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+(?:@.+)?"
+    r"vectors\.faiss|raw\.f16\.npy|keys\.npy|captions\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+(?:@.+)?"
 )
 _LEAVINGS = re.compile(rf"{_PART.pattern}|encoder\.(npz|json)|{PAIRS_FOLDER}|{READ_FOLDER}|\..*")
 _ENCODER = re.compile(r"encoder\.(npz|json)")

@@ -5,7 +5,7 @@ may be a stream; a caller that keeps the pairs elsewhere has them removed when t
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pairwright.datasets.records import Pair
 from pairwright.datasets.tables import PAIRS
+from pairwright.indexes.entries import NO_SIBLINGS, Entries, Siblings, entries_of
 
 _A_FILE = 50_000  # pairs
 BATCH = 1024  # that are turned into vectors at a time
@@ -27,16 +28,30 @@ class PairFiles:
         folder: that they are in.
         names: in order.
         ends: number of the first pair after each file.
+        captions: of all pairs that get a vector of their own where every caption does (`entries.py`).
+        siblings: groups of pairs that were exploded, ascending.
     """
 
     folder: Path
     names: tuple[str, ...]
     ends: tuple[int, ...]
+    captions: int = 0
+    siblings: Siblings = field(default_factory=lambda: NO_SIBLINGS, compare=False)
 
     @property
     def count(self) -> int:
         """Pairs together."""
         return self.ends[-1] if self.ends else 0
+
+    def entries(self, pairs: Sequence[Pair]) -> Entries:
+        """Return the captions of ``pairs``, which are of these files."""
+        return entries_of(pairs, self.siblings)
+
+    def captions_of(self, first: int, end: int) -> int:
+        """Count the captions of the pairs with numbers from ``first`` to before ``end``."""
+        if (first, end) == (0, self.count):
+            return self.captions
+        return sum(len(self.entries(pairs).pairs) for pairs in self.batches(first, end))
 
     def batches(self, first: int, end: int) -> Iterator[list[Pair]]:
         """Yield the pairs with numbers from ``first`` to before ``end``, `BATCH` at a time within a file."""
@@ -79,11 +94,11 @@ class PairWriter:
             self._write(self._waiting[:_A_FILE])
             self._waiting = self._waiting[_A_FILE:]
 
-    def finish(self) -> PairFiles:
+    def finish(self, captions: int, siblings: Siblings) -> PairFiles:
         """Write what is left, and return all files."""
         if self._waiting:
             self._write(self._waiting)
-        return PairFiles(self._folder, tuple(self._names), tuple(self._ends))
+        return PairFiles(self._folder, tuple(self._names), tuple(self._ends), captions, siblings)
 
     def _write(self, pairs: list[Pair]) -> None:
         self._names.append(f"{self._first + len(self._names):05d}.parquet")
@@ -100,3 +115,12 @@ def find_pairs(files: Sequence[Path], keys: Sequence[str]) -> pl.DataFrame:
     found = pl.scan_parquet(list(files)).filter(pl.col("key").is_in(wanted["key"].implode())).collect()
     found = found.unique("key", keep="last", maintain_order=True)
     return found.join(wanted, on="key").sort("index").drop("index").select(list(PAIRS.schema))
+
+
+def indexed_captions(pairs: pl.DataFrame) -> dict[tuple[str, int], str]:
+    """Return the captions of ``pairs`` by key and caption_index: 0 for ``caption``, n for the n-th of ``captions``."""
+    return {
+        (key, number): text
+        for key, own, others in pairs.select("key", "caption", "captions").iter_rows()
+        for number, text in enumerate((own, *others))
+    }

@@ -18,15 +18,23 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio's bits
 
 @dataclass(frozen=True)
 class KeysOf:
-    """The keys of a part.
+    """The keys of a part's pairs.
 
     Attributes:
         where: the folder, for messages.
-        keys: uint8 (n, 16), mapped.
+        keys: of the entries, uint8 (n, 16), mapped.
+        captions: which caption each entry is, uint16 (n,), mapped; None when a pair has one entry.
     """
 
     where: Path
     keys: Keys
+    captions: NDArray[np.uint16] | None = None
+
+    def chunks(self) -> Iterator[Keys]:
+        """Yield the keys of the pairs, each pair once: that of its own caption or image."""
+        for start in range(0, len(self.keys), _CHUNK):
+            some = slice(start, start + _CHUNK)
+            yield self.keys[some] if self.captions is None else self.keys[some][self.captions[some] == 0]
 
 
 def key_bytes(keys: Sequence[str]) -> Keys:
@@ -55,7 +63,7 @@ def refuse_repeated(parts: Sequence[KeysOf]) -> None:
     """
     rounds = max(1, -(-sum(len(part.keys) for part in parts) // _AT_ONCE))
     for number in range(rounds):
-        found = [(which, piece) for which, part in enumerate(parts) for piece in _of_round(part.keys, number, rounds)]
+        found = [(which, piece) for which, part in enumerate(parts) for piece in _of_round(part, number, rounds)]
         words = np.concatenate([piece for _, piece in found])
         owners = np.repeat(np.array([which for which, _ in found]), [len(piece) for _, piece in found])
         order = np.lexsort((words[:, 1], words[:, 0]))
@@ -71,16 +79,16 @@ def contains(parts: Sequence[KeysOf], keys: Keys) -> NDArray[np.bool_]:
     ordered, places_of = np.unique(wanted, return_inverse=True)
     found = np.zeros(len(ordered), np.bool_)
     for part in parts:
-        for start in range(0, len(part.keys), _CHUNK):
-            known = np.ascontiguousarray(part.keys[start : start + _CHUNK]).view("S16")[:, 0]
+        for chunk in part.chunks():
+            known = np.ascontiguousarray(chunk).view("S16")[:, 0]
             places = np.minimum(np.searchsorted(ordered, known), len(ordered) - 1)
             found[places[ordered[places] == known]] = True
     return found[places_of]
 
 
-def _of_round(keys: Keys, number: int, rounds: int) -> Iterator[NDArray[np.uint64]]:
-    for start in range(0, len(keys), _CHUNK):
-        words = _words(keys[start : start + _CHUNK])
+def _of_round(part: KeysOf, number: int, rounds: int) -> Iterator[NDArray[np.uint64]]:
+    for chunk in part.chunks():
+        words = _words(chunk)
         if rounds > 1:  # keys are hashes as a rule, but need not be
             words = words[((words[:, 0] * _MIX) ^ words[:, 1]) % np.uint64(rounds) == number]
         yield words

@@ -47,7 +47,7 @@ def merged_pairs(hits: pl.DataFrame, places: pl.DataFrame, keys: pl.Series, aske
     """Return one row a pair, best first.
 
     Args:
-        hits: columns query, concept, mode, pair, rank, score.
+        hits: columns query, concept, mode, pair, rank, caption_index, score.
         places: of the same hits, as `placed` gives them.
         keys: of the pairs, by code.
         asked: columns concept and template, by query.
@@ -73,6 +73,7 @@ def merged_pairs(hits: pl.DataFrame, places: pl.DataFrame, keys: pl.Series, aske
             _lists("templates", told["template"], ends),
             _lists("modes", rows["mode"].cast(pl.String), ends),
             _lists("ranks", rows["rank"], ends),
+            _lists("caption_indexes", rows["caption_index"], ends),
             _lists("scores", rows["score"], ends),
         ]
     )

@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.progress import owned_by, step
+from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.indexes.encoders import Vectors
+from pairwright.indexes.entries import Entries, single_entries
 from pairwright.indexes.folder import remove_folder
 from pairwright.indexes.kept_pairs import PairFiles
 from pairwright.indexes.parts import PartBuilder, extended_part, new_part
@@ -190,10 +192,12 @@ def _build(job: PartJob, vectors: PairVectors, told: Queue) -> PartBuilt:
     builder = _begun(job, vectors)
     rejects: list[Reject] = []
     for pairs in job.pairs.batches(job.first, job.end):
-        rows = vectors.rows(pairs, job.modality)
+        entries = _entries(job, vectors, pairs)
+        rows = vectors.rows(entries.pairs, job.modality)
         rejects += rows.rejects
         if builder is not None:
-            builder.add([pair.key for pair, has in zip(pairs, rows.has.tolist(), strict=True) if has], rows.vectors)
+            keys = [pair.key for pair, has in zip(entries.pairs, rows.has.tolist(), strict=True) if has]
+            builder.add(keys, rows.vectors, entries.captions[rows.has])
         told.put(len(pairs))
     info = builder.finish() if builder is not None else None
     if info is None:
@@ -205,31 +209,41 @@ def _build(job: PartJob, vectors: PairVectors, told: Queue) -> PartBuilt:
 
 def _begun(job: PartJob, vectors: PairVectors) -> PartBuilder | None:
     """Return the builder of the part; None when there is nothing to train on, since no pair has a vector."""
-    count = job.end - job.first
+    several = job.modality == "text" and vectors.every_caption
+    count = job.pairs.captions_of(job.first, job.end) if several else job.end - job.first
     if job.old is not None:
         old, info = job.old
         becomes_graph = info.kind == "flat" and info.vectors + count >= job.options.flat_below
-        sample = _sample(job, vectors, info.storage) if becomes_graph else None
+        sample = _sample(job, vectors, info.storage, count) if becomes_graph else None
         return extended_part(job.folder, old, info, job.options, count=count, sample=sample)
-    sample = _sample(job, vectors, job.choice.storage)
+    sample = _sample(job, vectors, job.choice.storage, count)
     if sample is not None and not len(sample):
         return None
     return new_part(job.folder, job.choice, job.options, count=count, sample=sample, probes=job.probes)
 
 
-def _sample(job: PartJob, vectors: PairVectors, storage: Storage) -> Vectors | None:
-    """Return rows of the part to train on, spread over it by chance; None when there is nothing to train."""
-    count = job.end - job.first
-    wanted = training_rows(storage, count)
+def _entries(job: PartJob, vectors: PairVectors, pairs: Sequence[Pair]) -> Entries:
+    """Return what of ``pairs`` gets a vector."""
+    return job.pairs.entries(pairs) if job.modality == "text" and vectors.every_caption else single_entries(pairs)
+
+
+def _sample(job: PartJob, vectors: PairVectors, storage: Storage, count: int) -> Vectors | None:
+    """Return rows of the part, of ``count`` entries, to train on: those of random pairs; None when nothing is trained."""
+    wanted, pairs_there = training_rows(storage, count), job.end - job.first
     if not wanted:
         return None
+    drawn = -(-wanted * pairs_there // count)  # pairs that have about so many entries
     chance = array_stream("training rows", job.modality, job.first)
-    numbers: NDArray[np.int64] = job.first + np.sort(chance.choice(count, wanted, replace=False))
-    rows = np.concatenate([vectors.rows(pairs, job.modality).vectors for pairs in job.pairs.chosen(numbers)])
-    if len(rows) or wanted == count:
+    numbers: NDArray[np.int64] = job.first + np.sort(chance.choice(pairs_there, drawn, replace=False))
+    rows = np.concatenate([_rows(job, vectors, pairs) for pairs in job.pairs.chosen(numbers)])
+    if len(rows) or drawn == pairs_there:
         return rows
-    for pairs in job.pairs.batches(job.first, job.end):  # chance met only pairs without a vector
-        rows = vectors.rows(pairs, job.modality).vectors
+    for pairs in job.pairs.batches(job.first, job.end):  # no pair that was drawn has a vector
+        rows = _rows(job, vectors, pairs)
         if len(rows):
             break
     return rows
+
+
+def _rows(job: PartJob, vectors: PairVectors, pairs: Sequence[Pair]) -> Vectors:
+    return vectors.rows(_entries(job, vectors, pairs).pairs, job.modality).vectors

@@ -1,11 +1,12 @@
 """Building a part of an index: the vectors of one modality under one FAISS index, with their keys and their truth.
 
-Copies would fill a vector's links with each other, so a vector is stored once, and the further pairs that share it or
-nearly do (`duplicates.py`) become its *aliases*: found with it, not searched.
+Each vector is of an entry, a caption or image of a pair (`entries.py`). Copies would fill a vector's links with each
+other, so a vector is stored once, and the further entries that share it or nearly do (`duplicates.py`) become its
+*aliases*: found with it, not searched.
 
 Vectors come in batches of any size and are handed to FAISS in order, in blocks of a fixed size, since a graph depends
 on the blocks: so the same vectors give the same bytes, however they were batched. Memory is the index, a block, what
-`duplicates.py` knows of every vector, and 16 bytes a key.
+`duplicates.py` knows of every vector, and 18 bytes an entry.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pairwright.datasets.errors import InputError
 from pairwright.indexes.arrays import map_array, write_array
@@ -24,7 +26,7 @@ from pairwright.indexes.graph import UNTUNED_EF_SEARCH
 from pairwright.indexes.ivfpq import UNTUNED_NPROBE
 from pairwright.indexes.keys import Keys, key_bytes
 from pairwright.indexes.probes import Truth, TruthSeeker, read_truth, write_truth
-from pairwright.indexes.sidecar import ALIASES, KEYS, PROBES, IndexOptions, PartInfo
+from pairwright.indexes.sidecar import ALIASES, CAPTIONS, KEYS, PROBES, IndexOptions, PartInfo
 from pairwright.indexes.storage import StorageChoice, StoredIndex, new_index, open_stored
 
 BLOCK = 16_384  # vectors that FAISS gets at a time; part of what the bytes of a graph depend on
@@ -42,7 +44,9 @@ class PartBuilder:
         self._seeker = seeker
         self._copies = Copies(index.dim, options.near)
         self._keys = Growing(np.uint8, 16)
+        self._captions = Growing(np.uint16, 1)
         self._alias_keys = Growing(np.uint8, 16)
+        self._alias_captions = Growing(np.uint16, 1)
         self._alias_of = Growing(np.uint32, 1)
         self._block = np.empty((BLOCK, index.dim), np.float32)
         self._waiting = 0  # rows of the block that FAISS has not got yet
@@ -53,24 +57,30 @@ class PartBuilder:
         keys = map_array(folder / KEYS)
         self._keys.append(keys[: info.vectors])
         self._alias_keys.append(keys[info.vectors :])
+        captions = map_array(folder / CAPTIONS) if (folder / CAPTIONS).exists() else np.zeros(info.entries, np.uint16)
+        self._captions.append(captions[: info.vectors, None])
+        self._alias_captions.append(captions[info.vectors :, None])
         self._alias_of.append(map_array(folder / ALIASES)[:, None])
         self._duplicates = info.duplicates, info.near_duplicates
         for start in range(0, info.vectors, BLOCK):
             self._copies.remember(self._index.stored(np.arange(start, min(start + BLOCK, info.vectors))))
 
-    def add(self, keys: Sequence[str], vectors: Vectors) -> None:
-        """Take pairs.
+    def add(self, keys: Sequence[str], vectors: Vectors, captions: NDArray[np.uint16] | None = None) -> None:
+        """Take entries.
 
         Args:
-            keys: 32 hex digits each; that none comes twice is looked at when all parts are there.
+            keys: of their pairs, 32 hex digits each; that no pair comes twice is checked when all parts are there.
             vectors: float32 (n, dim) of length 1.
+            captions: which caption of its pair each is, uint16 (n,), see `entries.Entries`; its own when not given.
 
         Raises:
             InputError: when one is not of length 1, or a key is not one.
         """
         names, vectors = key_bytes(keys), _checked(keys, vectors, self._index.dim)
+        captions = np.zeros(len(names), np.uint16) if captions is None else captions
         for start in range(0, len(vectors), BLOCK):
-            self._take(names[start : start + BLOCK], vectors[start : start + BLOCK])
+            some = slice(start, start + BLOCK)
+            self._take(names[some], captions[some, None], vectors[some])
 
     def finish(self) -> PartInfo | None:
         """Write the part and return what it is, but for its name and modality; None when it is empty.
@@ -86,6 +96,9 @@ class PartBuilder:
         order = np.argsort(alias_of, kind="stable")  # by vector, and else in the order of the input
         write_array(self._folder / ALIASES, alias_of[order])
         write_array(self._folder / KEYS, np.concatenate([self._keys.rows, self._alias_keys.rows[order]]))
+        captions = np.concatenate([self._captions.rows, self._alias_captions.rows[order]])[:, 0]
+        if captions.any():
+            write_array(self._folder / CAPTIONS, captions)
         info = PartInfo(
             name=self._folder.name,
             modality=part_place(self._folder.name)[0],
@@ -103,12 +116,14 @@ class PartBuilder:
             write_truth(self._folder / PROBES, truth)
         return _tuned(info, self._index, truth, self._options.recall)
 
-    def _take(self, keys: Keys, rows: Vectors) -> None:
+    def _take(self, keys: Keys, captions: NDArray[np.uint16], rows: Vectors) -> None:
         before = self._copies.vectors
         numbers = self._copies.match(self._index.as_stored(rows), self._stored)
         new = new_rows(numbers, before)
         self._keys.append(keys[new])
+        self._captions.append(captions[new])
         self._alias_keys.append(keys[~new])
+        self._alias_captions.append(captions[~new])
         self._alias_of.append(numbers[~new, None])
         rows = rows[new]
         while len(rows):
@@ -154,7 +169,7 @@ def new_part(  # noqa: PLR0913 - keywords, each told of below
         folder: of the part; its name tells the modality.
         choice: how vectors are stored; a graph is left out below `IndexOptions.flat_below`.
         options: of the index.
-        count: pairs that will come, at most.
+        count: entries that will come, at most.
         sample: rows to train on, see `storage.training_rows`.
         probes: sample queries, float32 (q, dim), to tune on and to keep; without any the effort is a middling one.
 
@@ -180,7 +195,7 @@ def extended_part(  # noqa: PLR0913 - keywords, each told of below
         old: of the part to extend, which stays as it is.
         info: of that part.
         options: of the index.
-        count: pairs that will come, at most, without those that are there.
+        count: entries that will come, at most, without those that are there.
         sample: of them, to train on if a small part becomes a graph.
 
     Raises:

@@ -61,6 +61,11 @@ class PrecomputedPairs:
         self.dim = self._parts[0].dim
         self.count = self._parts[-1].first + self._parts[-1].rows
 
+    @property
+    def every_caption(self) -> bool:
+        """No: the folder has a row a pair."""
+        return False
+
     def rows(self, pairs: Sequence[Pair], modality: Modality) -> Rows:
         """Return the vectors of ``pairs``, which may be any of this folder's, in any order.
 

@@ -10,6 +10,9 @@ A class that is a list has synonyms: one concept, named by the first, asked for 
 twice stands for two concepts ("missile" and "missile#2"), as the set meant them. With several sets a concept is named
 ``set/class``.
 
+Lines of text may share words that say nothing of what each is about ("a photo of a cat", "a photo of a dog"). The *name*
+of a line is what is left without the words that nearly all lines hold; what it serves for: `questions.py`, `judging.py`.
+
 Captions are queries as they are (REACT asks with the captions of a training set): the concept is the image, under its
 source id where it has one. Vectors of queries that were encoded elsewhere stand in an ``.npy``, a row a query.
 
@@ -17,7 +20,8 @@ Memory: the queries, some 500 bytes each.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +34,12 @@ from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.wording import AS_IT_IS
 from pairwright.indexes.encoders import Vectors
+from pairwright.indexes.features import words_of
 
 SLOT = "{}"
 _ROWS = 65_536
+_NEARLY_ALL = 0.9  # share of the lines that hold a word which does not tell them apart
+_FEWEST_LINES = 3  # that say so: what two lines share may well be what is wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ class Query:
     Attributes:
         text: what is encoded.
         concept: what it is about; several queries may share it.
-        name: the words for the concept that ``text`` holds; the text itself without a template.
+        name: the words for the concept that ``text`` holds; the text itself where nothing else is known.
         template: the template with its slot ``{}``; empty without one.
     """
 
@@ -137,7 +144,19 @@ def read_query_vectors(path: Path, queries: int, dim: int) -> Vectors:
 
 def text_queries(lines: Iterable[str]) -> list[Query]:
     """Return a query for each line, its own concept; blank lines are none."""
-    return [Query(text, text, text) for line in lines if (text := line.strip())]
+    texts = [text for line in lines if (text := line.strip())]
+    words = {text: words_of(text) for text in texts}
+    counts = Counter(word for found in words.values() for word in set(found))
+    least = max(_NEARLY_ALL * len(words), _FEWEST_LINES)
+    shared = {word for word, count in counts.items() if count >= least}
+    return [
+        Query(text, text, " ".join(rest) if shared and (rest := _without(words[text], shared)) else text)
+        for text in texts
+    ]
+
+
+def _without(words: Sequence[str], shared: Collection[str]) -> list[str]:
+    return [word for word in words if word not in shared]
 
 
 def class_queries(content: Any, *, where: str = "classes") -> list[Query]:
@@ -178,14 +197,16 @@ def _expanded(one: Any, prefix: str, where: str) -> Iterator[Query]:
 def _list(one: dict[str, Any], name: str, where: str) -> list[Any]:
     value = one.get(name)
     if not isinstance(value, list):
-        raise InputError(f"no list {name!r}", where=where, mend='Give both "classes" and "templates".')
+        raise InputError(
+            f"no list {name!r}", where=where, mend='Give both "classes" and "templates"; ["{}"] asks for bare names.'
+        )
     return value
 
 
 def _names(entry: Any, where: str) -> list[str]:
     names = [entry] if isinstance(entry, str) else entry
     if not isinstance(names, list) or not names or not all(isinstance(n, str) and n.strip() for n in names):
-        raise InputError(f"{entry!r} is not a name or a list of names", where=where, mend="Mend or remove it.")
+        raise InputError(f"{entry!r} is not a name or a list of names", where=where, mend="Fix or remove it.")
     return list(dict.fromkeys(name.strip() for name in names))
 
 
@@ -217,6 +238,4 @@ def _parsed(content: str, path: Path) -> Any:
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"not JSON ({error.msg})", where=f"{path} line {error.lineno}", mend="Mend the file."
-        ) from None
+        raise InputError(f"not JSON ({error.msg})", where=f"{path} line {error.lineno}", mend="Fix the file.") from None

@@ -1,22 +1,37 @@
 """Queries made ready to be asked: each distinct vector once, and which queries, concepts and names it serves.
 
+A model reads a query as a sentence. The lexical encoder adds up words, so that the words which a template adds to every
+query would decide: "photo" is rarer in COCO's captions than "cat". It therefore searches
+
+- for a class by its name alone, since the file says which words are the template;
+- for a line of text by a vector that is turned towards its *name* (the words that not nearly all lines share) until
+  their cosine is `NAME_SHARE`. The shared words may be a template ("a photo of a cat") or part of what is wanted ("red
+  car", "blue car"), so they keep some weight; where they weigh little ("a", "the"), the line is searched as it is.
+
 Where only vectors of queries are known, the mean of a concept's stands for its bare name, as ensembles of templates do
 in CLIP's zero-shot classifiers.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from pairwright.datasets.errors import StorageError, UsageError
-from pairwright.indexes.asking import Asks, text_asks, vector_asks
+from pairwright.indexes import lexical
+from pairwright.indexes.asking import Asks, vector_asks
 from pairwright.indexes.encoders import TextEncoder, Vectors
+from pairwright.indexes.features import words_of
 from pairwright.indexes.queries import Query
 from pairwright.indexes.sidecar import IndexInfo
+
+T = TypeVar("T", bound=Hashable)
+
+NAME_SHARE = 0.9  # 81% of a line's squared length, then
 
 
 @dataclass(frozen=True)
@@ -24,12 +39,13 @@ class Questions:
     """Queries and what to ask for them.
 
     Attributes:
-        queries: columns query (number), ask, concept (code, in order of the queries), name: the number of an ask, or
-            past the asks that of one of ``names``.
+        queries: columns query (number), ask, concept (code, in order of the queries), name: the number of one of
+            ``names``.
         texts: columns text, concept (in words), template, by number of query.
         concepts: columns concept (code), words, queries (how many), by code.
         asks: what to search with.
-        names: what to search with for bare names that are not asked as they are; may be none.
+        names: vectors of the concepts' bare names, which returned pairs are judged by.
+        name_words: how many words each has, int64 (names,); 0 where only vectors are known.
         names_from: ``name``, or ``mean of its queries``.
     """
 
@@ -38,11 +54,12 @@ class Questions:
     concepts: pl.DataFrame
     asks: Asks
     names: Asks
+    name_words: NDArray[np.int64]
     names_from: str
 
     def sample(self, size: int) -> NDArray[np.int64]:
         """Return the asks whose texts have the smallest hashes: the same queries are drawn in any order."""
-        first = self.queries.select("ask").with_columns(self.texts["text"]).unique("ask", keep="first").sort("ask")
+        first = self.queries.select("ask").with_columns(self.texts["text"]).group_by("ask").agg(pl.col("text").min())
         drawn = sorted((blake2b(text.encode(), digest_size=8).digest(), number) for number, text in first.iter_rows())
         return np.sort(np.array([number for _, number in drawn[:size]], np.int64))
 
@@ -67,14 +84,14 @@ def make_questions(info: IndexInfo, encoding: TextEncoder | Vectors | None, quer
         if encoding.shape != (len(queries), info.dim):
             raise UsageError(f"query vectors {encoding.shape}: not ({len(queries)}, {info.dim}).")
         ask_of, asks = np.arange(len(queries), dtype=np.uint32), vector_asks(encoding)
-        name_of = concept_of + np.uint32(asks.count)
-        names, names_from = vector_asks(_means(encoding, concept_of)), "mean of its queries"
+        words_in = np.zeros(len(words), np.int64)
+        name_of, names, names_from = concept_of, vector_asks(_means(encoding, concept_of)), "mean of its queries"
     else:
         encoder = _checked(info, encoding)
-        ask_of, texts = _numbered([query.text for query in queries])
-        name_of, both = _numbered([*texts, *(query.name for query in queries)])
-        name_of, names_from = name_of[len(texts) :], "name"
-        asks, names = text_asks(encoder, texts), text_asks(encoder, both[len(texts) :])
+        ask_of, texts = _numbered([_asked_texts(encoder, query) for query in queries])
+        name_of, bare = _numbered([(query.name,) for query in queries])
+        asks, names, names_from = _text_asks(encoder, texts), _text_asks(encoder, bare), "name"
+        words_in = np.array([len(words_of(name)) for (name,) in bare], np.int64)
     numbers = np.arange(len(queries), dtype=np.uint32)
     return Questions(
         pl.DataFrame({"query": numbers, "ask": ask_of, "concept": concept_of, "name": name_of}),
@@ -88,8 +105,45 @@ def make_questions(info: IndexInfo, encoding: TextEncoder | Vectors | None, quer
         pl.DataFrame({"concept": np.arange(len(words), dtype=np.uint32), "words": words, "queries": asked}),
         asks,
         names,
+        words_in,
         names_from,
     )
+
+
+def query_vectors(encoder: TextEncoder, queries: Sequence[Query]) -> Vectors:
+    """Return the vectors that ``queries`` are searched with, unit rows, float32 (n, dim), each distinct one once."""
+    _, texts = _numbered([_asked_texts(encoder, query) for query in queries])
+    return _encoded(encoder, texts)
+
+
+def _asked_texts(encoder: TextEncoder, query: Query) -> tuple[str, ...]:
+    """Return the text that is searched with, and, where its name has to weigh more, that name; see the module."""
+    if encoder.name != lexical.NAME or query.name == query.text:
+        return (query.text,)
+    return (query.name,) if query.template else (query.text, query.name)
+
+
+def _text_asks(encoder: TextEncoder, texts: Sequence[tuple[str, ...]]) -> Asks:
+    """Return texts, to be encoded batch by batch."""
+    return Asks(len(texts), lambda numbers: _encoded(encoder, [texts[number] for number in numbers]))
+
+
+def _encoded(encoder: TextEncoder, texts: Sequence[tuple[str, ...]]) -> Vectors:
+    """Return the vector of each text, turned towards that of its name where there is one."""
+    rows = encoder.encode_texts([group[0] for group in texts])
+    several = [number for number, group in enumerate(texts) if len(group) > 1]
+    if several:
+        rows[several] = _turned(rows[several], encoder.encode_texts([texts[number][1] for number in several]))
+    return rows
+
+
+def _turned(rows: Vectors, names: Vectors) -> Vectors:
+    """Return unit rows turned towards ``names`` until their cosines are at least `NAME_SHARE`."""
+    cosines = np.einsum("nd,nd->n", rows, names)[:, None]
+    rest = rows - cosines * names
+    lengths = np.maximum(np.linalg.norm(rest, axis=1, keepdims=True), 1e-6)
+    turned = NAME_SHARE * names + np.sqrt(1 - NAME_SHARE**2) * rest / lengths
+    return np.where(cosines < NAME_SHARE, turned, rows).astype(np.float32)
 
 
 def _checked(info: IndexInfo, encoder: TextEncoder | None) -> TextEncoder:
@@ -103,9 +157,9 @@ def _checked(info: IndexInfo, encoder: TextEncoder | None) -> TextEncoder:
     return encoder
 
 
-def _numbered(values: list[str]) -> tuple[NDArray[np.uint32], list[str]]:
+def _numbered(values: list[T]) -> tuple[NDArray[np.uint32], list[T]]:
     """Return the number of each value among the distinct ones, and those, in order of first appearance."""
-    numbers: dict[str, int] = {}
+    numbers: dict[T, int] = {}
     of = np.array([numbers.setdefault(value, len(numbers)) for value in values], np.uint32)
     return of, list(numbers)
 

@@ -14,7 +14,7 @@ import polars as pl
 Scorer = Callable[[str, Sequence[str]], npt.NDArray[np.float64]]
 
 
-def reranked(hits: pl.DataFrame, captions: Mapping[str, str], scorer: Scorer, top: int) -> pl.DataFrame:
+def reranked(hits: pl.DataFrame, captions: Mapping[tuple[str, int], str], scorer: Scorer, top: int) -> pl.DataFrame:
     """Return the hits with new ranks, in the order of query, mode and rank.
 
     Adds ``first_rank``, the rank by the index, and ``rerank_score``, which is null for hits that were not read: those
@@ -22,7 +22,7 @@ def reranked(hits: pl.DataFrame, captions: Mapping[str, str], scorer: Scorer, to
 
     Args:
         hits: `Retrieval.hits`.
-        captions: by key; missing or empty where a pair has none.
+        captions: by key and caption_index; missing or empty where a pair has none.
         scorer: of a query and captions, one number a caption, higher is better.
         top: hits of a query in a mode that are read, at least 1.
     """
@@ -31,8 +31,8 @@ def reranked(hits: pl.DataFrame, captions: Mapping[str, str], scorer: Scorer, to
     return pl.concat(found) if found else _with(hits, [], [])
 
 
-def _one(group: pl.DataFrame, captions: Mapping[str, str], scorer: Scorer, top: int) -> pl.DataFrame:
-    texts = [(captions.get(key) or "").strip() for key in group["key"]]
+def _one(group: pl.DataFrame, captions: Mapping[tuple[str, int], str], scorer: Scorer, top: int) -> pl.DataFrame:
+    texts = [(captions.get(place) or "").strip() for place in group.select("key", "caption_index").iter_rows()]
     read = [place for place, text in enumerate(texts[:top]) if text]
     scores: list[float | None] = [None] * len(texts)
     values = scorer(group["text"][0], [texts[place] for place in read]) if read else np.empty(0)

@@ -34,6 +34,7 @@ from pairwright.indexes.asking import MODALITY_OF, Answers, Effort, Mode, ask, k
 from pairwright.indexes.coverage import Floor, Tallies, coverage_table, floor_of, uncovered
 from pairwright.indexes.encoders import TextEncoder, Vectors
 from pairwright.indexes.exclusion import NONE_EXCLUDED, Guard, counts_by
+from pairwright.indexes.judging import name_floors, name_scores
 from pairwright.indexes.merging_hits import merged_pairs, placed, within
 from pairwright.indexes.queries import Query
 from pairwright.indexes.questions import Questions, make_questions
@@ -44,7 +45,8 @@ Per = Literal["query", "concept"]
 
 _TUNED_ON = 200
 _VECTORS_AN_EFFORT = 200  # comparisons in sequence that cost what one step of ef_search does; measured, 512 dimensions
-_COMPARED_FOR_NAMES = 2**30  # a minute or less
+_COMPARED = 2**30  # comparisons that are made in any case: a minute or less
+_READ = 2**22  # vectors that are read for few queries: 8 GiB in float32 at 512 dimensions
 _WRITTEN = 1_000_000  # hits that get their texts at a time
 
 
@@ -58,7 +60,7 @@ class RetrieveOptions:
         per: what ``k`` counts for, query or concept; see the module.
         cap: distinct pairs a concept at most, best first; None for no bound.
         min_score: cosine below which a hit is left out. With both modes a mapping, since their scores do not compare.
-        floor: score of a concept's bare name from which on it counts as covered; a mapping for both modes; None for the
+        floor: cosine with a concept's bare name from which a pair is near to it; a mapping for both modes; None for the
             encoder's own (`coverage.py`).
         recall: wanted recall@k, in (0, 1], that the effort is tuned for; None for the index's own effort, unmeasured.
         ef_search: effort; 0 to tune it.
@@ -131,14 +133,16 @@ class Retrieval:
     Attributes:
         options: what was asked for.
         asked: the queries: text, concept, template, by number.
-        found: hits without texts: query, mode, rank, pair (position in ``keys``), score; by query, mode and rank.
+        found: hits without texts: query, mode, rank, pair (position in ``keys``), caption_index, score; by query, mode
+            and rank.
         keys: of all pairs found, sorted.
         pairs: one row a pair, best first: key, place (best within a concept and mode), rank (best), score_t2t and
             score_t2i (best; null when that mode did not find it), and lists with one entry a hit, side by side:
-            queries (numbers), concepts, templates, modes, ranks, scores; by mode and query.
+            queries (numbers), concepts, templates, modes, ranks, caption_indexes, scores; by mode and query.
         coverage: one row a concept and mode asked: concept, mode, queries, hits, pairs (distinct), best, p90, p50, p10
-            (of the hits' scores), name_score (best score of its bare name; -1 when nothing is found), floor, covered,
-            cut (pairs beyond K or cap), excluded (pairs met); least covered first.
+            (of the hits' scores), name_score (best cosine of a returned pair with its bare name; -1 when nothing was
+            returned), near (pairs whose cosine with the name reaches the floor), floor, covered, cut (pairs beyond K or
+            cap), excluded (pairs met); least covered first.
         excluded: pairs met and left out: key, by.
         uncompared: pairs whose images could not be compared with the exclusion's by content.
         searches: by mode.
@@ -160,7 +164,11 @@ class Retrieval:
 
     @cached_property
     def hits(self) -> pl.DataFrame:
-        """All hits: query (number), text, concept, template, mode, rank (from 1), key, score; by query, mode, rank."""
+        """All hits, by query, mode, rank.
+
+        Columns query (number), text, concept, template, mode, rank (from 1), key, caption_index (which caption was
+        found: 0 the pair's ``caption``, n the n-th of its ``captions``; 0 for images), score.
+        """
         return pl.concat(self.hit_batches())
 
     def hit_batches(self, size: int = _WRITTEN) -> Iterator[pl.DataFrame]:
@@ -175,6 +183,7 @@ class Retrieval:
                     part["mode"].cast(pl.String),
                     part["rank"],
                     self.keys.gather(part["pair"]).alias("key"),
+                    part["caption_index"],
                     part["score"],
                 ]
             )
@@ -192,7 +201,7 @@ class Retrieval:
 
     @property
     def uncovered(self) -> list[str]:
-        """The concepts whose bare names score below the floor in every mode, worst first."""
+        """The concepts that no mode covers, worst first."""
         return uncovered(self.coverage)
 
     def summary(self) -> dict[str, Any]:
@@ -255,10 +264,8 @@ def retrieve(
     tuned = _tuned(index, questions, options)
     efforts = {mode: one.effort for mode, one in tuned.items()}
     floors = {mode: floor_of(index, mode, efforts[mode], options.of("floor", mode)) for mode in efforts}
-    thorough = {mode: _for_names(index, mode, effort, questions.names.count) for mode, effort in efforts.items()}
-    bare = ask(index, questions.names, 1, thorough, guard).best if questions.names.count else None
     answers = ask(index, questions.asks, options.k, efforts, guard)
-    names = _names(answers, bare, questions)
+    of_names = name_floors(questions, floors)
     searches = {mode: _searched(mode, one, floors[mode], answers) for mode, one in tuned.items()}
     hits, keys, excluded = _by_query(answers, questions)
     del answers  # 29 bytes a hit
@@ -269,10 +276,14 @@ def retrieve(
     return Retrieval(
         options=options,
         asked=questions.texts,
-        found=hits.drop("concept"),
+        found=hits.drop("concept", "number"),
         keys=keys,
         pairs=merged_pairs(hits, kept, keys, questions.texts),
-        coverage=coverage_table(questions.concepts, Tallies(hits, found, kept, excluded, names), floors),
+        coverage=coverage_table(
+            questions.concepts,
+            Tallies(hits, found, name_scores(index, hits, questions, of_names), excluded),
+            of_names.group_by("mode", "concept").agg(pl.col("floor").min()),
+        ),
         excluded=guard.excluded if guard else NONE_EXCLUDED,
         uncompared=guard.uncompared if guard else 0,
         searches=searches,
@@ -307,13 +318,14 @@ def _tuned(index: Index, questions: Questions, options: RetrieveOptions) -> dict
     for mode in options.modes:
         effort, reached, modality = options.ef_search, None, MODALITY_OF[mode]
         pool = index.pool(modality)
-        if vectors is not None and wanted is not None:
+        few = not options.ef_search and _few(pool, questions.asks.count)
+        if vectors is not None and wanted is not None and not few:
             if effort:
                 reached = _recall(pool, vectors, options.k, effort)
             else:
                 tuning = index.tune(vectors, options.k, wanted, modality=modality)
                 effort, reached = tuning.ef_search, tuning.recall
-        exact = not pool.efforts or (options.ef_search == 0 and _exact_is_less_work(pool, effort))
+        exact = not pool.efforts or few or (options.ef_search == 0 and _exact_is_less_work(pool, effort))
         if exact:
             effort, reached = 0, None if vectors is None else 1.0
         min_score = options.of("min_score", mode)
@@ -328,6 +340,14 @@ def _exact_is_less_work(pool: Pool, effort: int) -> bool:
     return graphs == len(pool.parts) and pool.vectors <= effort * graphs * _VECTORS_AN_EFFORT
 
 
+def _few(pool: Pool, asks: int) -> bool:
+    """Say whether there are so few queries that every vector is compared: a graph misses what is rare in the pool.
+
+    At ef_search 32 in 100,000 captions it found nothing for 661 of 2,536 names that exact search finds.
+    """
+    return pool.vectors <= _READ and asks * pool.vectors <= _COMPARED
+
+
 def _recall(pool: Pool, vectors: Vectors, k: int, effort: int) -> float:
     k = min(k, pool.vectors)
     return recall(pool.search(vectors, k, effort)[0], pool.exact(vectors, k)[0])
@@ -337,8 +357,8 @@ def _by_query(answers: Answers, questions: Questions) -> tuple[pl.DataFrame, pl.
     """Give every query its hits.
 
     Returns:
-        Hits (query, concept, mode, rank, pair, score; by query, mode, rank), the keys of the pairs, and a row
-        (concept, mode) each excluded pair that was met.
+        Hits (query, concept, mode, rank, pair, caption_index, number, score; by query, mode, rank), the keys of the
+        pairs, and a row (concept, mode) each excluded pair that was met.
     """
     halves = answers.hits.select("high", "low").unique().sort("high", "low").with_row_index("pair")
     hits = answers.hits.join(halves, on=["high", "low"]).drop("high", "low")
@@ -346,25 +366,7 @@ def _by_query(answers: Answers, questions: Questions) -> tuple[pl.DataFrame, pl.
     hits = hits.join(asked, on="ask").sort("query", "mode", "rank")
     met = answers.excluded.join(asked.select("ask", "concept").unique(), on="ask")
     return (
-        hits.select("query", "concept", "mode", "rank", "pair", "score"),
+        hits.select("query", "concept", "mode", "rank", "pair", "caption_index", "number", "score"),
         key_texts(halves),
         met.select("concept", "mode", "high", "low").unique().select("concept", "mode"),
     )
-
-
-def _for_names(index: Index, mode: Mode, effort: Effort, names: int) -> Effort:
-    """Return the effort for bare names: exact where there are few, since a graph misses what is rare in the pool.
-
-    At ef_search 32 in 100,000 captions it found nothing for 661 of 2,536 concepts that exact search finds.
-    """
-    few = names * index.pool(MODALITY_OF[mode]).vectors <= _COMPARED_FOR_NAMES
-    return Effort(0, exact=True) if few else Effort(effort.ef_search, effort.exact)
-
-
-def _names(answers: Answers, bare: pl.DataFrame | None, questions: Questions) -> pl.DataFrame:
-    """Return the best score of each concept's bare names: columns concept, mode, name_score."""
-    best = answers.best
-    if bare is not None:
-        best = best.vstack(bare.with_columns(pl.col("ask") + pl.lit(questions.asks.count, pl.UInt32)))
-    of = questions.queries.select(pl.col("name").alias("ask"), "concept").unique()
-    return best.join(of, on="ask").group_by("concept", "mode").agg(name_score=pl.col("score").max())

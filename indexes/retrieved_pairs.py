@@ -1,7 +1,7 @@
 """What was retrieved, as pairs to go on with: each says in its `meta` by what it was found.
 
-``meta.retrieved`` holds lists with one entry a hit, side by side: concepts, templates, modes, ranks and scores. The pair
-itself, its key included, is as it was indexed, so a table of these pairs is an input like any other.
+``meta.retrieved`` holds lists with one entry a hit, side by side: concepts, templates, modes, ranks, caption_indexes (0
+the pair's ``caption``, n the n-th of its ``captions``) and scores. The pair itself, its key included, is as it was indexed, so a table of these pairs is an input like any other.
 """
 
 import orjson
@@ -10,7 +10,7 @@ import polars as pl
 from pairwright.datasets.records import compact_json
 from pairwright.datasets.tables import PAIRS
 
-LISTS = ("concepts", "templates", "modes", "ranks", "scores")
+LISTS = ("concepts", "templates", "modes", "ranks", "caption_indexes", "scores")
 
 
 def retrieved_pairs(pairs: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:

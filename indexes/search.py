@@ -1,9 +1,10 @@
 """Searching an index folder, which is opened by memory map: at once, whatever its size, and shared by processes.
 
 Every part of a modality is searched and the answers are merged exactly: what the parts give is put in order of score
-(ties: the earlier part, then the earlier vector) and cut. K counts pairs. A hit's aliases (pairs that share its vector)
-follow it at the same score, in the order of the input, and the list is cut at K; a query gets fewer only when the pool
-is smaller, or a search of little effort reached fewer.
+(ties: the earlier part, then the earlier vector) and cut. K counts pairs. An entry's aliases (captions or images that
+share its vector) follow it at the same score, in the order of the input. A pair with several captions counts once, at
+its best caption; the search goes deeper until K distinct pairs are found. A query gets fewer only when the pool is
+smaller, or a search of little effort reached fewer.
 
 Effort is ``ef_search``, how many candidates a graph's search keeps, or for ivfpq ``nprobe``, how many lists are looked
 into: more find more of the true nearest and take longer. A part's default was chosen on sample queries when it was
@@ -11,6 +12,7 @@ built; `Index.tune` chooses on any others.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,33 +26,42 @@ from pairwright.indexes.arrays import map_array
 from pairwright.indexes.best import Best
 from pairwright.indexes.encoders import Vectors
 from pairwright.indexes.graph import Found
-from pairwright.indexes.sidecar import ALIASES, KEYS, IndexInfo, Modality, PartInfo, read_sidecar
+from pairwright.indexes.sidecar import ALIASES, CAPTIONS, KEYS, IndexInfo, Modality, PartInfo, read_sidecar
 from pairwright.indexes.storage import StoredIndex, open_stored
 
+_DEEPER = 2  # times as deep the next search goes, where several captions of a pair took places
 _TIE = 1e-6  # scores nearer than this are the same: a sum in another order
+
+Find = Callable[[Vectors, int], Found]
+"""Returns scores and numbers of the nearest stored vectors of some queries, at most so many of each."""
 
 
 @dataclass(frozen=True)
 class Hits:
-    """What searches found, by query and then by rank.
+    """What searches found, by query and then by rank; a pair occurs once a query.
 
     Attributes:
         queries: row of the query, int64 (h,).
         ranks: from 1, int32 (h,).
         keys: of the pairs, 16 bytes each, uint8 (h, 16).
+        captions: which caption of the pair was found, uint16 (h,): 0 its own, n the n-th other one; 0 for images.
+        numbers: of the stored vectors in their pool, int64 (h,).
         scores: cosine in [-1, 1], float32 (h,), descending within a query.
     """
 
     queries: NDArray[np.int64]
     ranks: NDArray[np.int32]
     keys: NDArray[np.uint8]
+    captions: NDArray[np.uint16]
+    numbers: NDArray[np.int64]
     scores: NDArray[np.float32]
 
     def frame(self) -> pl.DataFrame:
-        """Return columns query, rank, key (32 hex digits) and score."""
+        """Return columns query, rank, key (32 hex digits), caption_index and score."""
         raw = self.keys.tobytes()
         keys = pl.Series([raw[i : i + 16] for i in range(0, len(raw), 16)], dtype=pl.Binary).bin.encode("hex")
-        return pl.DataFrame({"query": self.queries, "rank": self.ranks, "key": keys, "score": self.scores})
+        columns = {"query": self.queries, "rank": self.ranks, "key": keys, "caption_index": self.captions}
+        return pl.DataFrame({**columns, "score": self.scores})
 
 
 @dataclass(frozen=True)
@@ -71,13 +82,14 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Part:
-    """An open part."""
+    """An open part; ``captions`` is None when every pair has one entry."""
 
     info: PartInfo
     folder: Path
     stored: StoredIndex
     keys: NDArray[np.uint8]
     alias_of: NDArray[np.uint32]
+    captions: NDArray[np.uint16] | None
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,15 @@ class Pool:
         """Steps to tune on, ascending; empty when every search is exact."""
         return tuple(sorted({effort for part in self.parts for effort in part.stored.efforts}))
 
+    def stored(self, numbers: NDArray[np.int64]) -> Vectors:
+        """Return stored vectors as they are read back, float32 (n, dim)."""
+        owners = np.searchsorted(self.firsts, numbers, side="right") - 1
+        rows = np.empty((len(numbers), self.parts[0].info.dim), np.float32)
+        for owner in np.unique(owners):
+            mine = owners == owner
+            rows[mine] = self.parts[owner].stored.stored(numbers[mine] - self.firsts[owner])
+        return rows
+
     def search(self, vectors: Vectors, k: int, effort: int = 0) -> Found:
         """Return scores and numbers (n, k), -1 for none; effort 0 stands for each part's own."""
         best = Best(len(vectors), k)
@@ -116,33 +137,55 @@ class Pool:
             _offer(best, part.stored.exact(vectors, min(k, part.info.vectors)), int(first))
         return best.scores, best.numbers
 
+    def nearest(self, vectors: Vectors, k: int, find: Find) -> Hits:
+        """Return the ``k`` best pairs of each vector among what ``find`` finds, as deep as that takes."""
+        several = any(part.captions is not None for part in self.parts)
+        depth = min(_DEEPER * k if several else k, self.vectors)
+        found = [self.hits(find(vectors, depth), k)]
+        lacking = np.arange(len(vectors))
+        while several and depth < self.vectors:
+            counts = np.bincount(found[-1].queries, minlength=len(lacking))
+            short = counts < k
+            found[-1] = _taken(found[-1], lacking, ~short[found[-1].queries])
+            lacking = lacking[short]
+            if not len(lacking):
+                return _joined(found)
+            depth = min(_DEEPER * depth, self.vectors)
+            found.append(self.hits(find(vectors[lacking], depth), k))
+        found[-1] = _taken(found[-1], lacking, np.ones(len(found[-1].queries), np.bool_))
+        return _joined(found)
+
     def hits(self, found: Found, k: int) -> Hits:
-        """Return the pairs of what was found, aliases included, cut at ``k`` a query."""
+        """Return the pairs of what was found, aliases included, each at its best, cut at ``k`` a query."""
         scores, numbers = found
         rows, columns = np.nonzero(numbers >= 0)
         numbers, scores = numbers[rows, columns], scores[rows, columns]
         owners = np.searchsorted(self.firsts, numbers, side="right") - 1
         local = numbers - self.firsts[owners]
-        starts, ends = np.zeros_like(local), np.zeros_like(local)  # of each hit's aliases, within its part
+        starts, ends = np.zeros_like(local), np.zeros_like(local)  # of each vector's aliases, within its part
         for owner in np.unique(owners):
             mine, alias_of = owners == owner, self.parts[owner].alias_of
             starts[mine] = np.searchsorted(alias_of, local[mine].astype(np.uint32), side="left")
             ends[mine] = np.searchsorted(alias_of, local[mine].astype(np.uint32), side="right")
-        # Each hit becomes itself and its aliases; `offset` counts within that group, `rank` within the query.
+        # Each vector becomes the entry that it was stored for and its aliases; `offset` counts within that group.
         sizes = 1 + ends - starts
         first = np.cumsum(sizes) - sizes
         source = np.repeat(np.arange(len(rows)), sizes)
         offset = np.arange(len(source)) - first[source]
-        rank = np.arange(1, len(source) + 1) - np.searchsorted(rows[source], rows[source])
-        kept = rank <= k
-        source, offset, rank = source[kept], offset[kept], rank[kept]
         vectors = np.array([part.info.vectors for part in self.parts])
         places = np.where(offset == 0, local[source], vectors[owners[source]] + starts[source] + offset - 1)
-        keys = np.empty((len(source), 16), np.uint8)
+        keys, captions = np.empty((len(source), 16), np.uint8), np.zeros(len(source), np.uint16)
         for owner in np.unique(owners):
-            mine = owners[source] == owner
-            keys[mine] = self.parts[owner].keys[places[mine]]
-        return Hits(rows[source], rank.astype(np.int32), keys, scores[source])
+            mine, part = owners[source] == owner, self.parts[owner]
+            keys[mine] = part.keys[places[mine]]
+            if part.captions is not None:
+                captions[mine] = part.captions[places[mine]]
+        first = _first_of_each(rows[source], keys)
+        source, keys, captions = source[first], keys[first], captions[first]
+        rank = np.arange(1, len(source) + 1) - np.searchsorted(rows[source], rows[source])
+        kept = rank <= k
+        source, rank = source[kept], rank[kept].astype(np.int32)
+        return Hits(rows[source], rank, keys[kept], captions[kept], numbers[source], scores[source])
 
 
 @dataclass(frozen=True)
@@ -167,13 +210,13 @@ class Index:
         """
         pool = self.pool(modality)
         self._check(vectors, k)
-        return pool.hits(pool.search(vectors, min(k, pool.vectors), ef_search or 0), k)
+        return pool.nearest(vectors, k, lambda rows, depth: pool.search(rows, depth, ef_search or 0))
 
     def exact(self, vectors: Vectors, k: int, *, modality: Modality = "text") -> Hits:
         """Return the same as `search` by comparing with every stored vector."""
         pool = self.pool(modality)
         self._check(vectors, k)
-        return pool.hits(pool.exact(vectors, min(k, pool.vectors)), k)
+        return pool.nearest(vectors, k, pool.exact)
 
     def tune(self, vectors: Vectors, k: int, wanted: float, *, modality: Modality = "text") -> Tuning:
         """Find the least effort that reaches recall@``k`` of ``wanted`` against exact search on ``vectors``.
@@ -244,10 +287,49 @@ def recall(found: NDArray[np.float32], exact: NDArray[np.float32]) -> float:
 def _open_part(folder: Path, info: PartInfo) -> Part:
     stored = open_stored(folder, info.kind, info.storage)
     keys, alias_of = map_array(folder / KEYS), map_array(folder / ALIASES)
-    found = (stored.vectors, stored.dim, keys.shape, alias_of.shape)
-    if found != (info.vectors, info.dim, (info.pairs, 16), (info.aliases,)):
+    captions = map_array(folder / CAPTIONS) if (folder / CAPTIONS).exists() else None
+    found = (
+        stored.vectors,
+        stored.dim,
+        keys.shape,
+        alias_of.shape,
+        keys.shape[:1] if captions is None else captions.shape,
+    )
+    if found != (info.vectors, info.dim, (info.entries, 16), (info.aliases,), (info.entries,)):
         raise StorageError(f"{folder}: its files do not fit the sidecar or each other. Build the index again.")
-    return Part(info, folder, stored, keys, alias_of)
+    return Part(info, folder, stored, keys, alias_of, captions)
+
+
+def _first_of_each(queries: NDArray[np.int64], keys: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return the places of each query's first entry of each key, in order."""
+    words = np.ascontiguousarray(keys).view(np.uint64)
+    order = np.lexsort((words[:, 1], words[:, 0], queries))  # stable: of equals the first stays first
+    repeated = np.zeros(len(order), np.bool_)
+    same = (words[order[1:]] == words[order[:-1]]).all(axis=1) & (queries[order[1:]] == queries[order[:-1]])
+    repeated[order[1:][same]] = True
+    return np.flatnonzero(~repeated)
+
+
+def _taken(hits: Hits, queries: NDArray[np.int64], kept: NDArray[np.bool_]) -> Hits:
+    """Return the ``kept`` hits; row n of their queries becomes ``queries[n]``."""
+    return Hits(
+        queries[hits.queries[kept]],
+        hits.ranks[kept],
+        hits.keys[kept],
+        hits.captions[kept],
+        hits.numbers[kept],
+        hits.scores[kept],
+    )
+
+
+def _joined(found: list[Hits]) -> Hits:
+    """Return hits of distinct queries as one, by query."""
+    if len(found) == 1:
+        return found[0]
+    queries = np.concatenate([hits.queries for hits in found])
+    order = np.argsort(queries, kind="stable")
+    names = ("ranks", "keys", "captions", "numbers", "scores")
+    return Hits(queries[order], *(np.concatenate([getattr(hits, name) for hits in found])[order] for name in names))
 
 
 def _offer(best: Best, found: Found, first: int) -> None:

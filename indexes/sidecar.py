@@ -6,7 +6,10 @@
     text-00000/          a *part*: FAISS's index over vectors of captions; image-00000/ over those of images
         vectors.faiss    the vectors
         raw.f16.npy      ivfpq only: the vectors in half precision, that searches are rescored from
-        keys.npy         16 bytes a pair: first the pairs whose vectors are stored, in order, then the aliases
+        keys.npy         16 bytes an *entry* (a caption or image of a pair): first the entries whose vectors are stored,
+                         in order, then the aliases
+        captions.npy     for each entry which caption of its pair it is: 0 its own, n the n-th other one; only where
+                         a pair has several entries
         aliases.npy      for each alias the number of the stored vector that it is a copy of, ascending
         probes.npz       vectors of sample queries and their true nearest, if any: to tune and to check
 
@@ -29,10 +32,11 @@ from pairwright.datasets.atomic import write_text
 from pairwright.datasets.errors import StorageError, UsageError
 
 SIDECAR = "index.json"
-VECTORS, KEYS, ALIASES, PROBES = "vectors.faiss", "keys.npy", "aliases.npy", "probes.npz"
+VECTORS, KEYS, CAPTIONS, ALIASES, PROBES = "vectors.faiss", "keys.npy", "captions.npy", "aliases.npy", "probes.npz"
 RAW = "raw.f16.npy"
 PAIRS_FOLDER, READ_FOLDER = "pairs", "pairs-read"  # kept, and only for the time of a build
-FORMAT = 2
+FORMAT = 3
+_READ_FORMATS = (2, FORMAT)  # 2 has one caption a pair, and no captions.npy
 
 Kind = Literal["flat", "hnsw", "ivfpq"]
 Storage = Literal["flat", "fp16", "int8", "ivfpq"]
@@ -49,7 +53,8 @@ class IndexOptions:
     Attributes:
         m: links of a vector at each upper level of the HNSW graph (twice that at the lowest), 2 to 128.
         ef_construction: candidates that are kept while a vector's links are sought; at least ``m``.
-        flat_below: parts of fewer pairs are searched exactly, without a graph.
+        flat_below: parts of fewer captions or images are searched exactly: that takes milliseconds a query, and a graph
+            takes about a millisecond a vector to build.
         recall: share of the true ten nearest that a part's effort is raised for, on sample queries, above 0 to 1.
         storage: how a vector is stored: flat (float32), fp16, int8, ivfpq (codes in memory, rows on disk), or auto for
             the form that loses least within ``memory_gib``.
@@ -62,7 +67,7 @@ class IndexOptions:
 
     m: int = 32
     ef_construction: int = 200
-    flat_below: int = 1000
+    flat_below: int = 200_000
     recall: float = 0.95
     storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = "auto"
     memory_gib: float = 16.0
@@ -97,8 +102,8 @@ class PartInfo:
         storage: how a vector is stored.
         dim: length of a vector.
         vectors: that are stored.
-        duplicates: further pairs whose vectors equal a stored one to the last bit, kept as aliases.
-        near_duplicates: further pairs whose vectors are nearly a stored one, kept as aliases.
+        duplicates: further captions or images whose vectors equal a stored one to the last bit, kept as aliases.
+        near_duplicates: further ones whose vectors are nearly a stored one, kept as aliases.
         m: links a vector; 0 unless hnsw.
         ef_construction: 0 unless hnsw.
         ef_search: candidates that a search keeps by default; 0 unless hnsw.
@@ -122,12 +127,12 @@ class PartInfo:
 
     @property
     def aliases(self) -> int:
-        """Pairs that share a stored vector with an earlier pair."""
+        """Captions or images that share a stored vector with an earlier one."""
         return self.duplicates + self.near_duplicates
 
     @property
-    def pairs(self) -> int:
-        """Pairs that can be found."""
+    def entries(self) -> int:
+        """Captions or images that can be found."""
         return self.vectors + self.aliases
 
     @property
@@ -180,13 +185,18 @@ class IndexInfo:
 
     @property
     def duplicates(self) -> int:
-        """Pairs whose vectors equal a stored one."""
+        """Captions and images whose vectors equal a stored one."""
         return sum(part.duplicates for part in self.parts)
 
     @property
     def near_duplicates(self) -> int:
-        """Pairs whose vectors are nearly a stored one."""
+        """Captions and images whose vectors are nearly a stored one."""
         return sum(part.near_duplicates for part in self.parts)
+
+    @property
+    def captions(self) -> int:
+        """Captions that can be found, all captions of a pair counted."""
+        return sum(part.entries for part in self.parts_of("text"))
 
     @property
     def kind(self) -> Kind:
@@ -224,9 +234,20 @@ class IndexInfo:
 
     def summary(self) -> dict[str, Any]:
         """Return what ``pairwright index build --json`` prints."""
-        names = ("vectors", "duplicates", "near_duplicates", "pairs", "rejected", "seconds", "bytes", "kind", "storage")
+        names = (
+            "pairs",
+            "captions",
+            "vectors",
+            "duplicates",
+            "near_duplicates",
+            "rejected",
+            "seconds",
+            "bytes",
+            "kind",
+        )
         named = {
-            name: getattr(self, name) for name in (*names, "dim", "ef_search", "nprobe", "encoder", "encoder_name")
+            name: getattr(self, name)
+            for name in (*names, "storage", "dim", "ef_search", "nprobe", "encoder", "encoder_name")
         }
         return {**named, "parts": len(self.parts), "modalities": list(self.modalities), "why": self.why}
 
@@ -252,7 +273,7 @@ def read_sidecar(directory: Path) -> IndexInfo:
     path = directory / SIDECAR
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
-        if stored.pop("format") != FORMAT:
+        if stored.pop("format") not in _READ_FORMATS:
             raise StorageError(f"{path}: an index of another version. Build it again.")
         parts = tuple(PartInfo(**part) for part in stored.pop("parts"))
         info = IndexInfo(parts=parts, options=IndexOptions(**stored.pop("options")), **stored)

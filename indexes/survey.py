@@ -1,10 +1,11 @@
 """The one reading of the pairs of an index to be: they are written beside it, and a sample of them is put aside.
 
 The sample is the 500 pairs with the smallest keys (keys are hashes: a random sample that no order or worker changes). It
-gives the *probes*, queries on which a search's effort is tuned and recall is checked. For captions: another caption of
-the same image where there is one, else the first half of the caption. For images: the same texts, since text is what
-images will be asked with, and text lies elsewhere than images do. Vectors from elsewhere without an encoder are asked
-with text vectors of the sample where there are any, else with stored ones.
+gives the *probes*, queries on which a search's effort is tuned and recall is checked. For captions: the first half of a
+caption, of another than the pair's own where there is one; that other caption whole, where it is not indexed itself. For
+images: the other caption, or half of the only one, since text is what images will be asked with, and text lies elsewhere
+than images do. Vectors from elsewhere without an encoder are asked with text vectors of the sample where there are any,
+else with stored ones.
 """
 
 import heapq
@@ -14,6 +15,7 @@ from pathlib import Path
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.records import Pair
 from pairwright.indexes.encoders import TextEncoder, Vectors
+from pairwright.indexes.entries import EntryCount
 from pairwright.indexes.kept_pairs import PairFiles, PairWriter
 from pairwright.indexes.keys import key_bytes
 from pairwright.indexes.part_jobs import Watch
@@ -30,15 +32,16 @@ class Survey:
         self._writer = PairWriter(folder, first)
         self._watch = watch
         self._count = 0
+        self._entries = EntryCount()
         self._heap: list[tuple[int, int, Pair]] = []  # (-key, -place, pair): the largest key on top
 
     def captions(self, batches: Iterable[list[Pair]]) -> Iterator[str]:
-        """Yield the captions of ``batches``."""
+        """Yield the captions of ``batches``, all of each pair; of pairs that were exploded, each once."""
         for batch in batches:
             self._writer.add(batch)
             for pair in batch:
                 self._offer(pair)
-                yield pair.caption
+                yield from self._entries.see(pair)
             self._watch("pairs", self._count, 0)
 
     def finish(self) -> PairFiles:
@@ -49,7 +52,7 @@ class Survey:
         """
         if not self._count:
             raise InputError("no pairs", where="index", mend="Give at least one pair.")
-        return self._writer.finish()
+        return self._writer.finish(*self._entries.result())
 
     @property
     def sample(self) -> list[Pair]:
@@ -70,12 +73,14 @@ def probes_of(
 ) -> Vectors | None:
     """Return queries of the kind that a modality will be asked with, float32 (q, dim); see the module."""
     if encoder is not None:
-        return encoder.encode_texts([_query_of(pair) for pair in sample])
+        indexed = modality == "text" and source.every_caption
+        return encoder.encode_texts([_query_of(pair, indexed=indexed) for pair in sample])
     return source.rows(sample, "text" if "text" in source.modalities else modality).vectors
 
 
-def _query_of(pair: Pair) -> str:
-    if pair.captions:
+def _query_of(pair: Pair, *, indexed: bool) -> str:
+    """Return a text like those that are asked; ``indexed``: all captions of the pair are in the pool."""
+    if pair.captions and not indexed:
         return pair.captions[0]
-    words = pair.caption.split()
+    words = (pair.captions or (pair.caption,))[0].split()
     return " ".join(words[: (len(words) + 1) // 2])

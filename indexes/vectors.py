@@ -1,5 +1,7 @@
 """From pairs to vectors: what an index is built from, whether an encoder makes them or they are there already.
 
+An encoder gives every caption of a pair a vector of its own (`entries.py`); vectors from elsewhere are one a pair.
+
 A *modality* is what a vector is of: a pair's caption (text) or its image. A pair may have a vector of one and not of the
 other; then it stands in the parts of the one, and is a rejected row with a reason for the other.
 """
@@ -57,8 +59,13 @@ class PairVectors(Protocol):
         """Length of a vector; the same for all modalities."""
         ...
 
+    @property
+    def every_caption(self) -> bool:
+        """Whether each caption of a pair can be given a vector, or a pair has one for all."""
+        ...
+
     def rows(self, pairs: Sequence[Pair], modality: Modality) -> Rows:
-        """Return the vectors of ``pairs``. A pair's row does not depend on the others, but for a model's rounding.
+        """Return the vectors of ``pairs``, of text those of each ``caption``. A pair's row does not depend on the others, but for a model's rounding.
 
         Raises:
             UsageError: when there are none of that modality.
@@ -95,6 +102,11 @@ class EncodedPairs:
     def dim(self) -> int:
         """Length of a vector."""
         return self.encoder.dim
+
+    @property
+    def every_caption(self) -> bool:
+        """Yes."""
+        return True
 
     def rows(self, pairs: Sequence[Pair], modality: Modality) -> Rows:
         """Encode captions, which all pairs have, or those images that can be opened and decoded."""

@@ -85,8 +85,8 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
 ) -> Outcome:
     """Fit or load the encoder and build the FAISS index.
 
-    The unit is a pair. A pair whose vector equals an earlier one's, or nearly, is found with it; one that has no vector
-    of a modality is a rejected row, and goes on all the same, since another stage may do without.
+    The unit is a pair, found by any of its captions. A caption or image whose vector equals an earlier one's, or nearly,
+    is found with it; a pair that has no vector of a modality is a rejected row, and goes on all the same, since another stage may do without.
 
     Args:
         root: the build directory.
@@ -125,7 +125,18 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     rejected = rejected_path(root, "index", "all")
     REJECTS.write(rejects, rejected)
     outputs = [*(folder / name for name in sorted(info.files)), folder / SIDECAR, rejected]
-    told = ("kind", "storage", "dim", "vectors", "duplicates", "near_duplicates", "ef_search", "bytes", "modalities")
+    told = (
+        "kind",
+        "storage",
+        "dim",
+        "captions",
+        "vectors",
+        "duplicates",
+        "near_duplicates",
+        "ef_search",
+        "bytes",
+        "modalities",
+    )
     facts = {name: value for name, value in info.summary().items() if name in told}
     return Outcome(outputs, Counts("pair", info.pairs, info.pairs), {**facts, "without_vector": dict(info.rejected)})
 

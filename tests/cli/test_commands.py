@@ -152,7 +152,8 @@ def test_refine_exits_3_when_nothing_can_be_balanced(run: Run, tmp_path: Path) -
 
 def test_an_index_is_built_checked_and_searched(run: Run, scenes: Path, tmp_path: Path) -> None:
     built = json.loads(run("index", "build", scenes, "--out", "index", "--json").stdout)
-    assert built["vectors"] + built["duplicates"] + built["near_duplicates"] == 300
+    assert (built["pairs"], built["captions"]) == (300, 1200)
+    assert built["vectors"] + built["duplicates"] + built["near_duplicates"] == built["captions"]
     assert {"seconds", "bytes", "kind"} <= set(built)
     checked = json.loads(run("index", "check", "index", "--json").stdout)
     assert checked["recall"] >= 0.95
@@ -163,8 +164,12 @@ def test_an_index_is_built_checked_and_searched(run: Run, scenes: Path, tmp_path
     )
     assert (found["queries"], found["hits"]) == (2, 8)
     assert found["uncovered"] == ["an electron microscope"]
+    asked = ("retrieve", "--index", "index", "--queries", "q.txt", "--out", "none.parquet")
+    nothing = run(*asked, "--min-score", "1", ok=False)
+    assert nothing.returncode == 3
+    assert "No query found a pair: lower --min-score" in nothing.stderr
     assert pl.read_parquet(tmp_path / "h.parquet").columns == [
-        *("query", "text", "concept", "template", "mode", "rank", "key", "score")
+        *("query", "text", "concept", "template", "mode", "rank", "key", "caption_index", "score")
     ]
 
 

@@ -70,6 +70,11 @@ class Given:
         """Of a row."""
         return int(self.text.shape[1])
 
+    @property
+    def every_caption(self) -> bool:
+        """A row a pair."""
+        return False
+
     def rows(self, pairs: Sequence[Pair], modality: Modality) -> Rows:
         """Find the rows by the numbers that the keys are."""
         of = self.image if modality == "image" and self.image is not None else self.text

@@ -99,8 +99,9 @@ def test_building_again_replaces_the_index_and_clears_what_it_left(folder: Path,
 
 
 def test_a_small_pool_is_searched_exactly(tmp_path: Path) -> None:
-    assert build(mixture(999), tmp_path).kind == "flat"
-    assert build(mixture(1000), tmp_path).kind == "hnsw"
+    few = IndexOptions(flat_below=1000)
+    assert build(mixture(1000), tmp_path).kind == build(mixture(999), tmp_path, few).kind == "flat"
+    assert build(mixture(1000), tmp_path, few).kind == "hnsw"
 
 
 @pytest.mark.parametrize("shards", [1, 2])
@@ -165,7 +166,7 @@ def test_a_pair_without_an_image_vector_is_in_the_text_part_only_and_told(tmp_pa
         rejected=told.append,
     )
     assert info.modalities == ("text", "image")
-    assert [sum(part.pairs for part in info.parts_of(modality)) for modality in info.modalities] == [40, 38]
+    assert [sum(part.entries for part in info.parts_of(modality)) for modality in info.modalities] == [40, 38]
     assert (info.pairs, info.rejected) == (40, {"not_finite": 2})
     assert [reject.place for reject in told] == [keys(40)[3], keys(40)[8]]
     index = open_index(tmp_path)

@@ -101,7 +101,11 @@ def test_what_the_pool_does_not_cover_stands_first_with_what_was_found_instead(
     (row,) = [row for row in page.rows if row and row[0] == "lymph node tissue "]
     best = found.hits.filter(concept="lymph node tissue").sort("score", descending=True)
     assert CAPTIONS[best["key"][0]] in row[-1]
-    assert row[2] == f"{best['score'][0]:.2f} "
+    assert row[2:5] == [
+        "0 ",
+        f"{found.pairs.filter(pl.col('concepts').list.contains('lymph node tissue')).height} ",
+        f"{best['score'][0]:.2f} ",
+    ]
     later = page.part("All concepts")
     assert later.index("lymph node tissue not covered") < min(later.index(f" {animal} ") for animal in ANIMALS)
 
@@ -110,11 +114,12 @@ def test_every_concept_is_shown_with_its_counts_spread_and_samples(folder: Index
     content = {"classes": ANIMALS, "templates": ["a {}", "a {} sleeping"]}
     found = asked(folder, class_queries(content), RetrieveOptions(k=10))
     page = paged(folder, found, tmp_path)
-    assert "None: the pool has something near the bare name of every concept." in page.text
+    assert "None: what was returned for every concept is near its bare name." in page.text
     shown = {row[0].strip(): row for row in page.rows if row}
     for row in found.coverage.iter_rows(named=True):
-        _, hits, distinct, best, wide = shown[row["concept"]]
+        _, hits, distinct, near, best, wide = shown[row["concept"]]
         assert (hits, distinct, best) == (f"{row['hits']} ", f"{row['pairs']} ", f"{row['best']:.2f} ")
+        assert near == f"{row['near']} " == distinct
         assert f"p10 {row['p10']:.2f} · p50 {row['p50']:.2f} · p90 {row['p90']:.2f}" in wide
         assert wide.count(f"a {row['concept']} ") == SAMPLES
     for name, count in (("queries", 16), ("hits", 160), ("distinct pairs", found.pairs.height), ("concepts", 8)):
@@ -173,7 +178,7 @@ def test_the_page_says_how_it_was_retrieved_and_what_was_left_out(folder: IndexF
     assert "At most 7 distinct pairs a concept." in page.text
     assert "13 pairs of concepts, beyond K or the cap." in page.text
     assert "2 pairs of the exclusion list: 2 by caption." in page.text
-    assert "0.25 (given). A concept is not covered when its bare name finds nothing at this score." in page.text
+    assert "0.25 (given). A pair is near when its bare name scores as much with it; a concept is covered" in page.text
     assert "recall@20 1.000 against exact search, on 1 of the queries." in page.text
     per_concept = asked(folder, text_queries(["a dog"]), RetrieveOptions(k=20, per="concept", recall=None))
     page = paged(folder, per_concept, tmp_path)
@@ -213,11 +218,11 @@ def test_modes_are_shown_apart_on_scales_of_their_own(tmp_path: Path) -> None:
     index_pairs(lambda: read, tmp_path / "index", vectors=source, modalities=("text", "image"))
     folder = open_index_folder(tmp_path / "index")
     vectors = source.rows(read[0][:2], "text").vectors
-    options = RetrieveOptions(k=5, mode="both", floor={"t2t": 0.9, "t2i": 0.95})
+    options = RetrieveOptions(k=2, mode="both", floor={"t2t": 0.9, "t2i": 0.95})
     found = retrieve(folder.index, vectors, text_queries(["caption 0", "caption 1"]), options)
     page = paged(folder, found, tmp_path)
-    assert "5 pairs a query, in each mode" in page.text
-    assert "0.9 (given). A concept is not covered when the mean of its queries finds nothing" in page.text
+    assert "2 pairs a query, in each mode" in page.text
+    assert "0.9 (given). A pair is near when the mean of its queries scores as much with it" in page.text
     rows = [row[0].split() for row in page.rows if row]
     assert sorted(rows) == sorted(
         [["caption", n, *said.split()] for n in "01" for said in ("t2t", "t2i not covered in t2i")]

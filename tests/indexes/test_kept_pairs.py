@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pairwright.indexes import kept_pairs
+from pairwright.indexes.entries import NO_SIBLINGS
 from pairwright.indexes.kept_pairs import PairFiles, PairWriter, find_pairs
 from tests.indexes.corpus import numbered
 
@@ -22,7 +23,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> PairFiles:
         writer = PairWriter(tmp_path_factory.mktemp("pairs"), 3)
         for start in range(0, COUNT, 7):
             writer.add(POOL[start : start + 7])
-        return writer.finish()
+        return writer.finish(COUNT, NO_SIBLINGS)
 
 
 def test_files_are_of_one_size_and_numbered_on(files: PairFiles) -> None:
@@ -51,5 +52,5 @@ def test_pairs_are_found_by_key_in_the_order_asked_and_each_once(files: PairFile
     paths = [files.folder / name for name in files.names]
     asked = [POOL[number].key for number in (40, 3, 25, 3)]
     assert find_pairs(paths, [*asked, "f" * 32])["caption"].to_list() == ["caption 40", "caption 3", "caption 25"]
-    assert PairWriter(tmp_path / "none").finish().count == 0
+    assert PairWriter(tmp_path / "none").finish(0, NO_SIBLINGS).count == 0
     assert not (tmp_path / "none").exists()

@@ -12,7 +12,14 @@ from hypothesis.extra import numpy as arrays
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.records import Pair
-from pairwright.indexes.queries import Query, class_queries, queries_from_pairs, read_queries, read_query_vectors
+from pairwright.indexes.queries import (
+    Query,
+    class_queries,
+    queries_from_pairs,
+    read_queries,
+    read_query_vectors,
+    text_queries,
+)
 
 
 def test_a_line_of_text_is_a_query_and_its_own_concept(tmp_path: Path) -> None:
@@ -21,6 +28,17 @@ def test_a_line_of_text_is_a_query_and_its_own_concept(tmp_path: Path) -> None:
         Query("a dog", "a dog", "a dog"),
         Query("two cats", "two cats", "two cats"),
     ]
+
+
+def test_the_name_of_a_line_is_what_other_lines_do_not_say() -> None:
+    """Words of nearly all lines are no part of it; two lines are too few to tell, and something always stays."""
+    animals = ["cat", "dog", "cow", "hen", "owl", "pig", "rat", "fox", "elk", "emu"]
+    lines = [f"A photo of a {animal}." for animal in animals]
+    assert [query.name for query in text_queries(lines)] == animals
+    assert [query.name for query in text_queries([*lines, "a bat"])][-2:] == ["emu", "bat"]
+    assert [query.name for query in text_queries(lines[:2])] == lines[:2]
+    assert [query.name for query in text_queries([*lines, "a photo of a"])][-1] == "a photo of a"
+    assert [query.concept for query in text_queries(lines)] == [query.text for query in text_queries(lines)] == lines
 
 
 def test_every_class_goes_through_every_template() -> None:

@@ -8,18 +8,25 @@ import polars as pl
 
 from pairwright.indexes.reranking import reranked
 
-CAPTIONS = {"a": "one", "b": "three words here", "c": "two words", "d": "", "e": "far longer than all of these"}
+CAPTIONS = {
+    ("a", 0): "one",
+    ("b", 0): "not this caption of the image, which is longer than any other",
+    ("b", 1): "three words here",
+    ("c", 0): "two words",
+    ("d", 0): "",
+    ("e", 0): "far longer than all of these",
+}
 
 
 def hits() -> pl.DataFrame:
     rows = [
-        (query, f"query {query}", mode, rank, key)
+        (query, f"query {query}", mode, rank, key, int(key == "b"))
         for query, mode in ((0, "t2t"), (0, "t2i"), (1, "t2t"))
         for rank, key in enumerate("abcde", 1)
     ]
-    return pl.DataFrame(rows, schema=["query", "text", "mode", "rank", "key"], orient="row").with_columns(
-        pl.col("rank").cast(pl.Int32)
-    )
+    return pl.DataFrame(
+        rows, schema=["query", "text", "mode", "rank", "key", "caption_index"], orient="row"
+    ).with_columns(pl.col("rank").cast(pl.Int32))
 
 
 def words(query: str, captions: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -2,7 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +17,7 @@ from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.indexes import asking, retrieval
 from pairwright.indexes.building import IndexFolder, index_pairs, open_index_folder
-from pairwright.indexes.encoders import Vectors
+from pairwright.indexes.encoders import TextEncoder, Vectors
 from pairwright.indexes.exclusion import Exclusion, Guard
 from pairwright.indexes.lexical import LexicalEncoder
 from pairwright.indexes.queries import Query, class_queries, text_queries
@@ -56,6 +58,18 @@ def asked(count: int) -> tuple[list[Query], Vectors]:
     """Queries of concepts of three each, and their vectors."""
     vectors = unit(array_stream("asked").normal(size=(count, DIM)) + np.eye(1, DIM) * 2)
     return [Query(f"query {n}", f"concept {n // 3}", f"concept {n // 3}", "a {}") for n in range(count)], vectors
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """An encoder under another name, which reads queries whole, as models do."""
+
+    encoder: TextEncoder
+    name: str = "model"
+
+    def __getattr__(self, name: str) -> Any:
+        """Pass on to the encoder."""
+        return getattr(self.encoder, name)
 
 
 def stored(asked_for: Sequence[str]) -> pl.DataFrame:
@@ -167,6 +181,7 @@ def check_pairs(found: Retrieval) -> None:
             ("templates", "template"),
             ("modes", "mode"),
             ("ranks", "rank"),
+            ("caption_indexes", "caption_index"),
             ("scores", "score"),
         ):
             assert pair[lists] == [row[name] for row in mine]
@@ -239,10 +254,84 @@ def test_a_concept_that_the_pool_does_not_hold_is_uncovered_whatever_its_templat
     """The template's words are in every caption; the concept's are in none."""
     queries = class_queries({"classes": ["lymph node tissue", "zebra"], "templates": ["a {} sleeping on the beach"]})
     found = retrieve(opened.index, opened.encoder, queries, RetrieveOptions(5))
-    assert found.coverage["best"].min() > 0.4  # type: ignore[operator]  # polars types it as any scalar
     assert found.uncovered == ["lymph node tissue"]
     assert found.coverage["concept"].to_list() == ["lymph node tissue", "zebra"]
-    assert found.searches["t2t"].floor.score == 0.3
+    assert found.coverage["near"].to_list() == [0, 5]
+    assert found.coverage["floor"].to_list() == pytest.approx([0.45, 0.3])
+
+
+PHOTOS = [f"a photo of item {n}" for n in range(30)]
+TEMPLATES = ["a photo of a {}.", "a blurry photo of the {}.", "{} on the beach"]
+
+
+@pytest.fixture(scope="module")
+def album(tmp_path_factory: pytest.TempPathFactory) -> IndexFolder:
+    """Captions of animals, and as many that hold the words of a template and no animal."""
+    directory = tmp_path_factory.mktemp("album")
+    index_pairs(lambda: batches(pairs([*captions(), *PHOTOS])), directory)
+    return open_index_folder(directory)
+
+
+def test_the_words_of_a_template_do_not_decide_a_lexical_search(album: IndexFolder) -> None:
+    """Whatever the template, the same pairs come as for the bare name."""
+    bare = retrieve(album.index, album.encoder, text_queries(["zebra"]), RetrieveOptions(20)).hits
+    queries = class_queries({"classes": ["zebra"], "templates": TEMPLATES})
+    found = retrieve(album.index, album.encoder, queries, RetrieveOptions(20)).hits
+    for number, text in enumerate(["a photo of a zebra.", "a blurry photo of the zebra.", "zebra on the beach"]):
+        mine = found.filter(query=number)
+        assert mine["text"][0] == text
+        assert mine.select("key", "score").equals(bare.select("key", "score"))
+
+
+def test_words_that_all_lines_share_do_not_decide_a_lexical_search(album: IndexFolder) -> None:
+    queries = text_queries(f"a photo of a {animal}" for animal in ANIMALS)
+    found = retrieve(album.index, album.encoder, queries, RetrieveOptions(15)).hits
+    known = {pair.key: pair.caption for pair in pairs([*captions(), *PHOTOS])}
+    for animal, mine in zip(ANIMALS, found.partition_by("query", maintain_order=True), strict=True):
+        assert all(animal in known[key].split() for key in mine["key"])
+
+
+def test_what_all_lines_want_still_counts(tmp_path: Path) -> None:
+    """Lines of red, blue and green cars are about cars."""
+    colours, things = ["red", "blue", "green"], ["car", "hat", "door", "boat"]
+    pool = pairs([f"a {colour} {thing} in the sun" for colour in colours for thing in things])
+    index_pairs(lambda: batches(pool), tmp_path)
+    folder = open_index_folder(tmp_path)
+    found = retrieve(folder.index, folder.encoder, text_queries([f"{c} car" for c in colours]), RetrieveOptions(1))
+    known = {pair.key: pair.caption for pair in pool}
+    assert [known[key] for key in found.hits["key"]] == [f"a {colour} car in the sun" for colour in colours]
+
+
+def test_models_read_a_template_as_it_is(album: IndexFolder) -> None:
+    queries = class_queries({"classes": ["zebra"], "templates": TEMPLATES[:1]})
+    found = retrieve(album.index, _Fixed(album.query_encoder), queries, RetrieveOptions(1)).hits
+    rows = album.query_encoder.encode_texts(["a photo of a zebra.", "zebra"])
+    assert found["score"][0] == pytest.approx(float(album.index.exact(rows, 1).scores[0]), abs=1e-6)
+    assert found["score"][0] != pytest.approx(float(album.index.exact(rows, 1).scores[1]), abs=1e-3)
+
+
+def test_coverage_judges_the_pairs_that_were_returned(opened: IndexFolder) -> None:
+    """The pool has zebras, but vectors of queries that find dogs return none; their scores are high all the same."""
+    encoder = opened.query_encoder
+    dogs = [text for text in captions() if "dog" in text][:4]
+    queries = [Query(text, "zebra", "zebra", "{}") for text in dogs]
+    stray = [replace(query, name=query.text) for query in queries]
+    found = retrieve(opened.index, _Fixed(encoder), queries, RetrieveOptions(3))
+    assert found.coverage["best"].min() > 0.9  # type: ignore[operator]  # polars types it as any scalar
+    assert (found.uncovered, found.coverage["near"].to_list()) == (["zebra"], [0])
+    assert retrieve(opened.index, _Fixed(encoder), stray, RetrieveOptions(3)).uncovered == []
+
+
+def test_a_concept_of_which_most_returned_pairs_are_junk_is_uncovered(tmp_path: Path) -> None:
+    """One caption of a zebra among 60 does not cover it; five do, however many others come with them."""
+    others = [f"{n} apples on shelf {n}" for n in range(60)]
+    for zebras, uncovered in ((1, ["zebra"]), (4, ["zebra"]), (5, [])):
+        pool = pairs([*others, *(f"a zebra near tree {n}" for n in range(zebras))])
+        index_pairs(lambda: batches(pool), tmp_path)  # noqa: B023 - called at once
+        folder = open_index_folder(tmp_path)
+        found = retrieve(folder.index, folder.encoder, text_queries(["zebra"]), RetrieveOptions(40))
+        assert (found.uncovered, found.coverage["near"].to_list()) == (uncovered, [zebras])
+    assert retrieve(folder.index, folder.encoder, text_queries(["zebra"]), RetrieveOptions(2)).uncovered == []
 
 
 def test_a_concept_that_only_excluded_pairs_show_is_uncovered(opened: IndexFolder) -> None:
@@ -256,9 +345,9 @@ def test_a_concept_that_only_excluded_pairs_show_is_uncovered(opened: IndexFolde
     assert not set(found.hits["key"]) & zebras
 
 
-def test_a_score_floor_does_not_make_a_concept_uncovered(opened: IndexFolder) -> None:
+def test_a_concept_for_which_nothing_is_returned_is_uncovered(opened: IndexFolder) -> None:
     found = retrieve(opened.index, opened.encoder, text_queries(["zebra"]), RetrieveOptions(5, min_score=0.99))
-    assert (found.hits.height, found.uncovered) == (0, [])
+    assert (found.hits.height, found.uncovered) == (0, ["zebra"])
 
 
 def test_where_no_floor_was_measured_it_is_what_the_probes_reach(tmp_path: Path) -> None:
@@ -294,6 +383,7 @@ def test_effort_is_tuned_on_the_queries_or_given_and_told(tmp_path: Path, monkey
     index = open_index(tmp_path)
     queries, vectors = text_queries(f"q {n}" for n in range(300)), unit(array_stream("q").normal(size=(300, 24)))
     monkeypatch.setattr(retrieval, "_VECTORS_AN_EFFORT", 0)
+    monkeypatch.setattr(retrieval, "_COMPARED", 0)
     tuned = retrieve(index, vectors, queries, RetrieveOptions(10)).searches["t2t"]
     assert tuned.recall is not None
     assert tuned.recall >= 0.95

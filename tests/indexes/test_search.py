@@ -142,6 +142,6 @@ def test_a_damaged_sidecar_is_refused(tmp_path: Path, content: str) -> None:
 
 def test_the_effort_that_is_told_is_never_below_k(tmp_path: Path) -> None:
     """A graph keeps K candidates whatever is asked, so a lower figure would be told as cheaper than it is."""
-    index_pairs(lambda: [numbered(2000)], tmp_path, vectors=Given(mixture(2000)))
+    index_pairs(lambda: [numbered(2000)], tmp_path, vectors=Given(mixture(2000)), options=IndexOptions(flat_below=100))
     tuned = open_index(tmp_path).tune(mixture(50, 32, 40, "queries"), 100, 0.01)
     assert tuned.ef_search == 100

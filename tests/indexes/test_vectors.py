@@ -78,7 +78,7 @@ def test_texts_and_images_are_indexed_and_found_and_a_worker_gets_the_same_rows(
     )
     assert info.rejected == {"bad_image": 2, "missing_image": 2, "not_fetched": 1}
     assert [reject.reason for reject in told] == UNUSABLE
-    assert [sum(part.pairs for part in info.parts_of(name)) for name in info.modalities] == [17, 12]
+    assert [sum(part.entries for part in info.parts_of(name)) for name in info.modalities] == [17, 12]
     opened = open_index_folder(tmp_path)
     assert isinstance(opened.encoder, ClipEncoder)
     with Image.open(pool[2].image) as image:

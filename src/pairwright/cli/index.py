@@ -276,10 +276,11 @@ def check(
     if queries is not None:
         from pairwright.indexes.building import open_index_folder
         from pairwright.indexes.queries import read_queries
+        from pairwright.indexes.questions import query_vectors
 
-        asked = dict.fromkeys(query.text for query in read_queries(queries))
+        asked = read_queries(queries)
         step = max(1, len(asked) // 500)  # a sample: exact search reads all vectors for each
-        vectors = open_index_folder(folder, device=device, model=model).query_encoder.encode_texts(list(asked)[::step])
+        vectors = query_vectors(open_index_folder(folder, device=device, model=model).query_encoder, asked[::step])
     found = check_index(folder, k, queries=vectors, wanted=recall)
     summary = found.summary()
     shown = [[name, value] for name, value in summary.items() if name not in {"pools", "damaged"}]

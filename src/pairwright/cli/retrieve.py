@@ -63,7 +63,10 @@ def retrieve(
         str, typer.Option("--min-score", help="Cosine below which a hit is left out: 0.3, or t2t=0.5,t2i=0.2.")
     ] = "-1",
     floor: Annotated[
-        str, typer.Option("--floor", help="Cosine of a bare name that counts as covered, written likewise.")
+        str,
+        typer.Option(
+            "--floor", help="Cosine with its bare name from which a pair is near to a concept, written likewise."
+        ),
     ] = "",
     recall: Annotated[
         float, typer.Option("--recall", min=0.01, max=1, help="Recall@k that efSearch is tuned to on your queries.")
@@ -144,8 +147,8 @@ def retrieve(
         read = again["rerank_score"].count()
         result["reranked"] = {"by": rerank, "model": rerank_model, "hits": read, "prompts_read": reader.passes}
     emit(result, _lines(result, found, opened.index.info.kind, details=details), as_json=as_json)
-    if not result["hits"]:
-        end_below("No query has a hit: lower --min-score, or build the index from a larger pool.")
+    if not found.found.height:
+        end_below("No query found a pair: lower --min-score, exclude less, or build the index from a larger pool.")
 
 
 def _guard(opened: "IndexFolder", exclude: list[str], exclude_by: str) -> "Guard | None":
@@ -200,13 +203,14 @@ def _reader(rerank: str | None, model: str, opened: "IndexFolder", device: str) 
 def _reranked(
     found: "Retrieval", opened: "IndexFolder", reader: "Reader", rerank: "Ranking", top: int
 ) -> "pl.DataFrame":
+    from pairwright.indexes.kept_pairs import indexed_captions
     from pairwright.indexes.reranking import reranked
     from pairwright.training.attention.ranking import scores
 
     hits = found.hits
     stored = opened.pairs(hits["key"].unique().to_list())
     assert stored is not None  # it keeps pairs, as _reader saw
-    captions = dict(stored.select("key", "caption").iter_rows())
+    captions = indexed_captions(stored)
     return reranked(hits, captions, lambda query, texts: scores(reader, rerank, query, texts), top)
 
 
