@@ -82,7 +82,7 @@ def _file(path: Path) -> Place:
         raise InputError("a file of another kind", where=str(path), mend=_CHECKED) from None
     if format_ == "llava" or (format_ == "json" and path.suffix.lower() == ".json"):
         return Place("llava", "a file of LLaVA conversations")
-    what = f"{NOT_PAIRS.get(format_) or ABOUT[format_]}; no dataset"
+    what = f"{NOT_PAIRS[format_][0] if format_ in NOT_PAIRS else ABOUT[format_]}; no dataset"
     raise InputError(what, where=str(path), mend=_CHECKED)
 
 

@@ -10,6 +10,7 @@ on the blocks: so the same vectors give the same bytes, however they were batche
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.progress import step
 from pairwright.indexes.arrays import map_array, write_array
 from pairwright.indexes.chains import Growing
 from pairwright.indexes.duplicates import Copies, new_rows
@@ -150,7 +152,9 @@ class PartBuilder:
             return
         if self._seeker is not None:
             self._seeker.see(rows, self._index.vectors)
-        self._index.add(rows)
+        graph = step("adding to the graph", unit="") if self._index.kind == "hnsw" else nullcontext()
+        with graph:
+            self._index.add(rows)
         self._waiting = 0
 
 

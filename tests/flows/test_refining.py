@@ -81,9 +81,14 @@ def test_a_build_says_how_many_samples_have_at_least_one_text_of_each_kind(
     out, _ = by_reference
     manifest = json.loads((out / "manifest.json").read_text())
     samples = list(samples_in(out))
-    having = sum(any(each.kind == "hard_negative" for each in sample.annotations) for sample in samples)
-    assert 0 < having < len(samples)
-    assert manifest["contents"]["samples_with"]["hard_negatives"] == having
+    kinds = {"hard_negatives": "hard_negative", "hard_positives": "hard_positive"}
+    counts = {
+        name: sum(any(each.kind == kind for each in sample.annotations) for sample in samples)
+        for name, kind in kinds.items()
+    }
+    having = counts["hard_negatives"]
+    assert 0 < counts["hard_positives"] < having <= len(samples)
+    assert counts.items() <= manifest["contents"]["samples_with"].items()
     lines = build_lines(out, manifest)
     assert f"{having:,} ({having / len(samples):.1%}) hard negative" in "".join(lines)
     details = " ".join(" ".join(build_lines(out, manifest, details=True)).split())

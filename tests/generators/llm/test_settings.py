@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
@@ -100,6 +100,7 @@ def test_what_cannot_work_is_refused_at_once_without_showing_the_value(options: 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40), st.text(max_size=50))
 def test_a_key_is_hidden_wherever_it_stands(key: str, around: str) -> None:
+    assume(key not in repr(LLMSettings()))  # names of settings
     settings = LLMSettings(api_key=key, headers={"X": key[::-1]})
     assert key not in settings.hide(f"{around}{key}{around}{key}").replace(around, "")
     assert key not in repr(settings)
