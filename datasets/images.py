@@ -20,7 +20,7 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
@@ -92,37 +92,26 @@ class ImageRoot:
 
     folder: Path
     confined: bool = False
-    _real: dict[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     def locate(self, written: str) -> str:
         """Return the locator of an image that an input names: an absolute path, a URL as it is, or nothing.
 
         Raises:
-            Refused: image_outside_root, by ``..``, an absolute path or a symbolic link.
+            Refused: image_outside_root, by ``..`` or an absolute path.
         """
         if not written or is_url(written):
             return written
         located = os.path.normpath(os.path.join(self.folder, written))  # noqa: PTH118 - a hot path
         file = split_locator(located)[0]
         if self.confined and "\0" not in file and not self._holds(file):
-            raise Refused("image_outside_root", f"{file} lies outside the image root {self.folder}{_led(file)}")
+            raise Refused("image_outside_root", f"{file} lies outside the image root {self.folder}")
         return located
 
     def _holds(self, file: str) -> bool:
-        folder, name = os.path.split(file)
-        real = os.path.realpath(file) if os.path.islink(file) else os.path.join(self._resolved(folder), name)  # noqa: PTH114, PTH118 - a hot path
-        return Path(real).is_relative_to(self._resolved(str(self.folder)))
-
-    def _resolved(self, folder: str) -> str:
-        # Images share few folders, so each is looked up once.
-        if folder not in self._real:
-            self._real[folder] = os.path.realpath(folder)
-        return self._real[folder]
-
-
-def _led(file: str) -> str:
-    real = os.path.realpath(file)
-    return "" if real == file else f" (it is a link to {real})"
+        """Say whether a normalised path lies below the folder. Links below it are the user's own layout, and are followed."""
+        if Path(file).is_relative_to(self.folder):
+            return True
+        return Path(file).is_relative_to(os.path.realpath(self.folder))  # an absolute path past a link to the folder
 
 
 def open_image(locator: str) -> bytes:
