@@ -67,7 +67,7 @@ class IndexOptions:
 
     m: int = 32
     ef_construction: int = 200
-    flat_below: int = 200_000
+    flat_below: int = 50_000
     recall: float = 0.95
     storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = "auto"
     memory_gib: float = 16.0
