@@ -19,9 +19,10 @@ import orjson
 
 from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import PairwrightError
-from pairwright.datasets.images import is_url, split_locator
+from pairwright.datasets.images import ImageRoot, is_url, split_locator
 from pairwright.datasets.reading import Policy, ReadOptions
 from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import Refused
 from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
 from pairwright.filters.groups import text_group
@@ -77,7 +78,8 @@ class ValidationRequest:
         out: file to write.
         by: the witnesses.
         captions: pairs of the images, for their other captions and boxes; without, the rows alone tell.
-        image_root: folder that relative images of the rows start from; without, that of ``input``, then the working one.
+        image_root: folder of the images of the rows; rows whose image is outside it are rejected. Without, relative
+            images start from the folder of ``input``, then from the working one.
         model: of the CLIP witness: folder, hub name or ``ARCH::pretrained``.
         device: of the CLIP witness.
         margin: see `filters.validation.by_margin`; cosine.
@@ -124,19 +126,24 @@ class Validation:
         self._rows: dict[int, tuple[Question, str, str]] = {}
         for at, (id_, key, image, caption, positive, negative, form, target, status) in enumerate(columns.iter_rows()):
             if status == "kept":
-                question = Question(id_, self._locator(image), positive or caption, negative)
+                question = Question(id_, self._locator(at, image), positive or caption, negative)
                 kind = type_name(form, target) if form or target else ""
                 self._rows[at] = question, text_group(image, key, caption), kind
 
-    def _locator(self, image: str) -> str:
+    def _locator(self, at: int, image: str) -> str:
+        """Return the locator of the image of row ``at``; reject the row when the image is outside ``image_root``."""
         if not image or is_url(image):
             return image
-        root = self.request.image_root
-        if root is None:
-            given = self.request.input
-            root = given if given.is_dir() else given.parent
-            if not (root / split_locator(image)[0]).exists():
-                return image  # from the working folder
+        if self.request.image_root is not None:
+            try:
+                return ImageRoot(self.request.image_root.absolute(), confined=True).locate(image)
+            except Refused as refused:
+                self.verdicts[at] = Verdict(refused.reason)
+                return ""
+        given = self.request.input
+        root = given if given.is_dir() else given.parent
+        if not (root / split_locator(image)[0]).exists():
+            return image  # from the working folder
         return str(root / image)
 
     def standing(self) -> dict[int, Question]:

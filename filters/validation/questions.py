@@ -11,6 +11,7 @@ REASONS: Final = {
     "caption_doubted": "the judge finds neither text true, so the caption cannot be the right answer",
     "judge_undecided": "the judge's two answers do not agree, or one of them cannot be read",
     "no_image": "the image is missing, broken or not named",
+    "image_outside_root": "the image is outside the folder that --image-root names",
 }
 
 

@@ -94,6 +94,19 @@ def test_images_lie_beside_the_input_unless_a_folder_is_named(tmp_path: Path) ->
     assert Validation(request).standing()[0].image == "of the working folder.png"
 
 
+def test_an_image_outside_the_named_folder_is_rejected_and_no_witness_is_shown_it(tmp_path: Path) -> None:
+    root = tmp_path / "images"
+    names = {"a": "../private.jpg", "b": str(tmp_path / "private.jpg"), "c": "1.jpg", "d": str(root / "1.jpg")}
+    rows = written(tmp_path / "rows.jsonl", [ROWS[0] | {"id": id_, "image": image} for id_, image in names.items()])
+    work = Validation(ValidationRequest(rows, tmp_path / "o.jsonl", image_root=root))
+    assert {question.id: question.image for question in work.standing().values()} == {
+        "c": str(root / "1.jpg"), "d": str(root / "1.jpg")
+    }  # fmt: skip
+    told = work.finish()
+    assert told["rejected"] == {"image_outside_root": 2}
+    assert rows_of(tmp_path / "o.jsonl")["a"]["reason"] == "image_outside_root"
+
+
 def test_images_inside_a_table_beside_the_input_are_found_and_their_other_captions_heard(tmp_path: Path) -> None:
     """Rows of one number in two tables are two pictures."""
     captions = [["a red dog on a bed", "a blue dog on a bed"], ["a red dog on a bed", "an animal"]]

@@ -35,7 +35,8 @@ def validate(
     ] = "",
     instances: Annotated[str, typer.Option("--instances", help="COCO instances JSON: boxes for --captions.")] = "",
     image_root: Annotated[
-        Path | None, typer.Option("--image-root", help="Folder that the rows' images start from; else that of INPUT.")
+        Path | None,
+        typer.Option("--image-root", help="Folder of the images; rows whose image is outside it are rejected."),
     ] = None,
     clip_model: Annotated[
         str, typer.Option("--clip-model", help="With --by clip: folder, hub name or ARCH::pretrained.")
