@@ -54,7 +54,7 @@ from pairwright.generators.facts.fact import Fact, names
 from pairwright.generators.facts.plain_caption import plain
 from pairwright.generators.words.attributes import NEIGHBOURS
 from pairwright.generators.words.nouns import OF_PEOPLE, OPEN_PLACES
-from pairwright.generators.words.relations import GROUNDS, OUTDOORS, ROOMS
+from pairwright.generators.words.relations import GROUNDS, INDOORS, OUTDOORS, ROOMS
 
 MOST_THERE = 4
 _AND = re.compile(r"(?<=\s)&(?=\s)")
@@ -184,7 +184,7 @@ class CaptionFacts:
         """Whether a caption has a room outdoors, or the open air in a room."""
         if place.rpartition(" ")[2] in ROOMS:
             return not (OUTDOORS | GROUNDS).isdisjoint(self.words.all)
-        return place in OPEN_PLACES | GROUNDS and not ROOMS.isdisjoint(self.words.all)
+        return place in OPEN_PLACES | GROUNDS and not (ROOMS | INDOORS).isdisjoint(self.words.all)
 
     def colours(self) -> list[Fact]:
         """Return the colours of single things."""

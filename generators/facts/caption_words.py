@@ -12,7 +12,7 @@ from itertools import takewhile
 from pairwright.generators.captions.context import plural_of
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.language.lemmas import is_common_noun, is_verb
+from pairwright.generators.language.lemmas import is_common_noun, is_verb, lemma
 from pairwright.generators.words.attributes import COLOUR, MATERIAL
 from pairwright.generators.words.label_sets import COCO
 from pairwright.generators.words.nouns import ADDABLE, FRAMES, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY, WORN
@@ -183,13 +183,9 @@ def _is_participle(lower: Sequence[str], at: int) -> bool:
     word, following = lower[at], lower[at + 1] if at + 1 < len(lower) else ""
     if not word.endswith("ing") or not is_verb(word):
         return False
-    acts = word in LYING or not is_common_noun(word)
+    acts = word in LYING or not is_common_noun(word) or lemma(word, "VBG") in DEEDS
     has_things = word in ACTING and following.endswith("s")  # "holding umbrellas"
     return has_things or following in ARTICLES | DETERMINED or (acts and following in SMALL | _BEGIN_PLACES | {""})
-
-
-def _is_thing(word: str) -> bool:
-    return word not in SMALL and (word in THINGS or word in PLURALS or is_common_noun(word))
 
 
 def is_place(rest: Sequence[str]) -> bool:

@@ -313,6 +313,7 @@ HOLDERS = word_set(
 BESIDE_IT = ("next to", "near", "by", "beside")
 # What is on a pizza or a bed, or is a part of a building, a tower or a bus, is not beside it; the rooms stand apart.
 OUTDOORS = word_set("outside outdoors outdoor")
+INDOORS = word_set("indoors indoor")  # not "inside": somebody inside a truck may be in a street
 ROOMS = word_set("kitchen bathroom bedroom room restroom office garage store shop classroom kitchenette")
 FOODS = word_set(
     "pizza sandwich burger hamburger cheeseburger cake cupcake salad pasta donut doughnut pie soup pancake waffle omelet "

@@ -521,6 +521,7 @@ def test_answers_of_one_conversation_do_not_contradict_each_other(
         ("a toilet in a bathroom", "a toilet in an outside area"),
         ("a man in a garage", "a man riding a skateboard down a sidewalk"),
         ("a woman on the beach", "a person with a surfboard in a room"),
+        ("a man on the beach", "a man riding a horse indoors"),
     ],
 )
 def test_a_scene_is_not_placed_where_captions_disagree_on_indoors(captions: tuple[str, ...]) -> None:
@@ -532,6 +533,8 @@ def test_a_scene_is_not_placed_where_captions_disagree_on_indoors(captions: tupl
     ("caption", "answer"),
     [
         ("A woman holding a pink umbrella walking toward the truck.", "The woman is holding a pink umbrella."),
+        ("A dog chasing a ball running across the grass.", "The dog is chasing a ball."),
+        ("A man holding a kite flying in the sky.", "The man is holding a kite."),
         ("A man wearing a blue shirt holding umbrellas.", "The man is wearing a blue shirt."),
         ("A man smiling at the camera wearing a blue tie.", "The man is smiling at the camera."),
         ("A girl playing tennis with people watching from the side.", "The girl is playing tennis."),
