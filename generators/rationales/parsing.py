@@ -21,7 +21,7 @@ from pairwright.generators.rationales.labels import LONGEST, Labels
 # Reasons of an answer that cannot be used.
 NO_ANSWER = "no_answer"  # no marker before the first invented question
 UNREADABLE = "unreadable_label"  # a marker, but none of the task's labels behind it
-SEVERAL = "several_answers"  # two markers with two labels, or alternatives behind one: "either (c) or (d)"
+SEVERAL = "several_answers"  # two markers with two labels, or alternatives behind the last: "either (c) or (d)"
 NO_RATIONALE = "no_rationale"  # a label alone
 
 _ANSWER = (
@@ -109,7 +109,8 @@ def read_thought(
     if not readable:
         reason = SEVERAL if len(chosen.labels) > 1 else UNREADABLE
         return Thought(rationale, said=chosen.said, reason=reason)
-    if not all(labels.same(answer.label, chosen.label) for answer in readable):
+    unresolved = len(answers[-1].labels) > 1  # "either (c) or (d)" may be narrowed down later, but not be the last word
+    if unresolved or not all(labels.same(answer.label, chosen.label) for answer in readable):
         return Thought(rationale, said=chosen.said, reason=SEVERAL)
     return Thought(rationale, chosen.label, chosen.said, "" if re.search(r"\w", rationale) else NO_RATIONALE)
 
