@@ -144,7 +144,9 @@ def test_one_choice_beside_another_that_is_no_alternative_is_one_answer(behind: 
 def test_alternatives_may_be_narrowed_down_to_one_answer_but_not_come_last() -> None:
     choices = ["cupboard", "refrigerator", "oven"]
     listed, single = "So the answer is (a) or (b).", "So the answer is (a)."
-    assert read_thought(f"It is cold. {listed} Food is there. {single}", MCQA.labels, choices=choices).label == "cupboard"
+    assert (
+        read_thought(f"It is cold. {listed} Food is there. {single}", MCQA.labels, choices=choices).label == "cupboard"
+    )
     found = read_thought(f"It is cold. {single} Food is there. {listed}", MCQA.labels, choices=choices)
     assert (found.reason, found.label) == ("several_answers", "")
 
