@@ -105,15 +105,36 @@ def write_shard(samples: Iterable[Sample], path: Path) -> ShardInfo:
 def write_shards(
     samples: Iterable[Sample], folder: Path, *, max_samples: int = MAX_SAMPLES, max_bytes: int = MAX_BYTES
 ) -> ShardSet:
-    """Write samples as numbered shards and finish the folder; errors as in `write_shard`.
+    """Write samples as numbered shards and finish the folder; arguments and errors as in `write_numbered`."""
+    return finish_shards(folder, list(write_numbered(samples, folder, max_samples=max_samples, max_bytes=max_bytes)))
+
+
+def write_numbered(
+    samples: Iterable[Sample], folder: Path, *, max_samples: int = MAX_SAMPLES, max_bytes: int = MAX_BYTES
+) -> Iterator[ShardInfo]:
+    """Write samples as numbered shards, one an iteration; errors as in `write_shard`.
 
     A shard ends before the sample that would make it larger than ``max_samples`` or ``max_bytes``.
     """
     if max_samples < 1 or max_bytes < 1:
         raise UsageError("max_samples and max_bytes must be at least 1.")
     batches = _batches(map(_pack, samples), max_samples, max_bytes)
-    written = [_write(batch, folder / shard_name(number)) for number, batch in enumerate(batches)]
-    return finish_shards(folder, written)
+    for number, batch in enumerate(batches):
+        yield _write(batch, folder / shard_name(number))
+
+
+def numbered_shards(folder: Path) -> list[str]:
+    """Return the names of a folder's ``00000.tar`` ..., in order."""
+    return sorted(path.name for path in folder.glob("*.tar") if _NUMBERED.fullmatch(path.name))
+
+
+def read_sizes(path: Path) -> dict[str, int] | None:
+    """Return what a ``sizes.json`` lists: samples by shard; None when it cannot be read."""
+    try:
+        sizes = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return sizes if isinstance(sizes, dict) else None
 
 
 def _pack(sample: Sample) -> _Packed:
@@ -191,7 +212,7 @@ def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None) -> S
         StorageError: a gap in the numbers, or a shard in the folder that ``written`` does not name.
         InputError: shards with differing image extensions.
     """
-    found = sorted(path.name for path in folder.glob("*.tar") if _NUMBERED.fullmatch(path.name))
+    found = numbered_shards(folder)
     if written is None:
         written = [scan_shard(folder / name) for name in found]
     shards = _write_side_files(folder, written, found)

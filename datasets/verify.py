@@ -27,7 +27,16 @@ from pairwright.datasets.recode import extension, open_picture
 from pairwright.datasets.records import IMAGE_MARK
 from pairwright.datasets.sample_shape import SHAPE, misfit
 from pairwright.datasets.samples import bad_key
-from pairwright.datasets.shards import SIZES, SUMS, find_shards, read_members, sha256_of, shard_name, too_few
+from pairwright.datasets.shards import (
+    SIZES,
+    SUMS,
+    find_shards,
+    read_members,
+    read_sizes,
+    sha256_of,
+    shard_name,
+    too_few,
+)
 from pairwright.datasets.version_switch import MANIFEST
 
 MAX_PROBLEMS = 1_000
@@ -82,7 +91,7 @@ def shards_for(path: Path, readers: int) -> str:
         tars = find_shards(folder, whole=False)
     except InputError:
         return ""  # `verify` tells that
-    sizes = _read_sizes((folder if folder.is_dir() else folder.parent) / SIZES) or {}
+    sizes = read_sizes((folder if folder.is_dir() else folder.parent) / SIZES) or {}
     return too_few(len(tars), sum(sizes.get(tar.name, 0) for tar in tars), readers)
 
 
@@ -104,7 +113,7 @@ def _shards(folder: Path, tars: list[Path], digest: Digest) -> Iterator[str]:
     seen: dict[str, str] = {}
     counts: dict[str, int] = {}
     kinds: dict[frozenset[str], str] = {}
-    sizes = (_read_sizes(folder / SIZES) if folder.is_dir() else None) or {}
+    sizes = (read_sizes(folder / SIZES) if folder.is_dir() else None) or {}
     for tar in track(tars, "verifying", unit="shards"):
         try:
             for key, members in track(read_members(tar), tar.name, sizes.get(tar.name), "samples"):
@@ -161,7 +170,7 @@ def _side_files(folder: Path, tars: list[Path], counts: dict[str, int], digest: 
     names = [tar.name for tar in tars]
     if names != [shard_name(number) for number in range(len(names))]:
         yield "the shards are not numbered from 00000 without gaps"
-    sizes, sums = _read_sizes(folder / SIZES), _read_sums(folder / SUMS)
+    sizes, sums = read_sizes(folder / SIZES), _read_sums(folder / SUMS)
     for listed, where in ((sizes, SIZES), (sums, SUMS)):
         if listed is None:
             yield f"{where} is missing or cannot be read"
@@ -173,14 +182,6 @@ def _side_files(folder: Path, tars: list[Path], counts: dict[str, int], digest: 
             yield f"{tar.name} holds {count} readable samples, {SIZES} says {sizes[tar.name]}"
         if sums is not None and tar.name in sums and sums[tar.name] != digest(tar):
             yield f"{tar.name} does not have the check sum in {SUMS}"
-
-
-def _read_sizes(path: Path) -> dict[str, int] | None:
-    try:
-        sizes = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        return None
-    return sizes if isinstance(sizes, dict) else None
 
 
 def _read_sums(path: Path) -> dict[str, str] | None:

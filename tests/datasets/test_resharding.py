@@ -85,3 +85,22 @@ def test_fewer_shards_than_readers_are_told_with_the_size_to_write(readers: int,
     problem = shards_for(shards, readers)
     assert bool(problem) == bool(told)
     assert all(part in problem for part in told)
+
+
+def test_shards_that_no_export_wrote_are_refused_before_anything_is_written(shards: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "00000.tar").write_bytes(b"somebody's")
+    for options in (ExportOptions(), ExportOptions(max_samples=2)):
+        with pytest.raises(StorageError, match=r"00000\.tar, which no export wrote"):
+            export(shards, "webdataset", out, options)
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == {"00000.tar": b"somebody's"}
+
+
+def test_a_smaller_export_replaces_a_larger_one_whole(shards: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    larger = export(shards, "webdataset", out, ExportOptions(max_samples=1))
+    smaller = export(shards, "webdataset", out, ExportOptions(max_samples=1000))
+    assert len(smaller.files) < len(larger.files)
+    assert sorted(out.iterdir()) == sorted(smaller.files)
+    assert verify(out) == []
