@@ -101,7 +101,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "forbidden",
         codes="(key|team|user|org|project)_model_access_denied|model_terms_required|organization_restricted",
         message=r"\b(account|organization|project|workspace|team)\b.{0,30}\b(restricted|disabled|suspended|deactivated)\b"
-        r"|\blocation is not supported|not (supported|available) in your (country|region)",
+        r"|\blocation is not supported|not (supported|available) in your (country|region)|matching your data policy",
         statuses=(*_CLIENT,),
     ),
     Signature(

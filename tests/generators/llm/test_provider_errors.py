@@ -348,6 +348,7 @@ OTHERS = [
     ("openai region", "forbidden", 403, openai("Country, region, or territory not supported")),
     ("openai server", "server_error", 500, openai("The server had an error", type_="server_error")),
     ("groq restricted", "forbidden", 400, openai("Organization has been restricted.", "organization_restricted")),
+    ("openrouter data", "forbidden", 404, openrouter(404, "No endpoints found matching your data policy.")),
     ("anthropic disabled", "forbidden", 400, openai("This organization has been disabled.")),
     (
         "gemini region",
