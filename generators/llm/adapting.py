@@ -159,11 +159,11 @@ def refused_part(failure: Failure, request: Request) -> str | None:
     if failure.word != "unsupported":
         return None
     if any(message.role == "system" for message in request.messages) and re.search(
-        SYSTEM_ROLE, failure.detail, re.IGNORECASE
+        SYSTEM_ROLE, failure.said, re.IGNORECASE
     ):
         return SYSTEM
     forms = _FORMS if request.schema is not None or TOOLS in request.parameters else ()
-    named = _first_named([*request.parameters, *forms], failure.detail)
+    named = _first_named([*request.parameters, *forms], failure.said)
     return None if named in _FORMS else named
 
 

@@ -23,6 +23,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "kind": ("type", "category", "name"),
     "from": ("old", "original", "before", "removed"),
     "to": ("new", "replacement", "after", "added"),
+    "caption": ("text", "sentence", "negative", "hard-negative", "positive", "hard-positive"),
     "question": ("q", "user", "human", "instruction"),
     "answer": ("a", "assistant", "gpt", "response"),
 }
@@ -182,9 +183,12 @@ def names_of(shape: type[BaseModel]) -> set[str]:
     return {field.alias or name for name, field in shape.model_fields.items()}
 
 
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
 def folded(name: str) -> str:
-    """Return a name in lower case with hyphens between its words: "Replace object" and REPLACE_OBJECT are one."""
-    return "-".join(re.findall(r"[^\W_]+", name.casefold()))
+    """Return a name in lower case with hyphens between its words: "Replace object", replaceObject and REPLACE_OBJECT are one."""
+    return "-".join(re.findall(r"[^\W_]+", _CAMEL.sub("-", name).casefold()))
 
 
 def _with_own_names(value: Any, shape: type[BaseModel]) -> Any:

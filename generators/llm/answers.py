@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from pairwright.generators.llm.listed import Entry, ListShape, entries_of, judged, read_list
 from pairwright.generators.llm.manners import echoes, refuses
 from pairwright.generators.llm.messages import Message, Reply, Request
-from pairwright.generators.llm.parsing import texts_of, without_controls, without_thoughts
+from pairwright.generators.llm.parsing import find_values, texts_of, without_controls, without_thoughts
 from pairwright.generators.llm.shaped import ReadShape, read_shape, read_strict
 from pairwright.generators.llm.talks import Outcome, Talk
 from pairwright.generators.llm.texts import TextShape, read_text
@@ -182,9 +182,15 @@ def _value(reply: Reply, shape: Shape) -> ReadShape:
 
 
 def _only_reasoning(reasoning: Reasoning, shape: Shape, *, cut: bool) -> ReadShape:
-    """Read an answer without content: JSON that the server took for reasoning (vLLM's parsers do), or none."""
-    if not isinstance(shape, TextShape) and (value := _strict(reasoning.text.strip(), shape)) is not None:
-        return ReadShape(value, None, ("reasoning",))
+    """Read an answer without content: JSON that the server took for reasoning (vLLM's parsers do), or none.
+
+    The JSON is all of it, or ends what the model ended by itself: what stands before other words is a draft.
+    """
+    if not isinstance(shape, TextShape):
+        text = reasoning.text.strip().removesuffix("```").rstrip()
+        last = next((each for each in reversed(find_values(text).values) if each.end == len(text)), None)
+        if last is not None and not (cut and last.start) and (value := _strict(text[last.start :], shape)) is not None:
+            return ReadShape(value, None, ("reasoning",))
     if reasoning.text or reasoning.tokens:
         return ReadShape(None, Trouble("only_thought", detail=reasoning.share))
     return ReadShape(None, Trouble("truncated" if cut else "empty_answer"))

@@ -121,18 +121,18 @@ class Failure(PairwrightError):  # noqa: N818 - it is data as well as an error: 
 
     Attributes:
         word: one of `WORDS`.
-        detail: what the server or the network said, at most 300 letters on one line.
+        said: what the server or the network said, on one line.
+        detail: its first 300 letters.
         status: the HTTP status; 0 where there was none.
         retry_after: seconds that the server asks to wait; None where it did not say.
     """
 
     def __init__(self, word: str, detail: str = "", *, status: int = 0, retry_after: float | None = None) -> None:
         entry = WORDS[word]
-        detail = " ".join(detail.split())
-        if len(detail) > MOST:
-            detail = detail[:MOST] + "…"
+        said = " ".join(detail.split())
+        detail = said if len(said) <= MOST else said[:MOST] + "…"
         super().__init__(f"{entry.means}{f' ({detail})' if detail else ''}. {entry.mend}")
-        self.word, self.detail, self.status, self.retry_after = word, detail, status, retry_after
+        self.word, self.said, self.detail, self.status, self.retry_after = word, said, detail, status, retry_after
 
     @property
     def transient(self) -> bool:
@@ -156,11 +156,11 @@ class Failure(PairwrightError):  # noqa: N818 - it is data as well as an error: 
 
     def again(self) -> "Failure":
         """Return the same failure, to be raised for another row: a shared one would gather every row's traceback."""
-        return _failure(self.word, self.detail, self.status, self.retry_after)
+        return _failure(self.word, self.said, self.status, self.retry_after)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from positional arguments when they come back from a worker process.
-        return _failure, (self.word, self.detail, self.status, self.retry_after)
+        return _failure, (self.word, self.said, self.status, self.retry_after)
 
 
 def _failure(word: str, detail: str, status: int, retry_after: float | None) -> Failure:

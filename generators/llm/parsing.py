@@ -28,7 +28,7 @@ _THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>", re.
 # The harmony format (gpt-oss): analysis and answer in channels. Where a server removes the marks, their names are left.
 _CHANNEL = re.compile(r"<\|channel\|>[^{}\n]{1,100}?<\|message\|>")
 _FINAL = re.compile(
-    r"<\|channel\|>\s*final\b[^{}\n]{0,100}?<\|message\|>|\A\s*analysis(?=[\sA-Z]).*?assistant\s?final(?![a-z])",
+    r"<\|channel\|>\s*(?:final\b|commentary to=)[^{}\n]{0,100}?<\|message\|>|\A\s*analysis(?=[\sA-Z]).*?assistant\s?final(?![a-z])",
     re.DOTALL,
 )
 _CHANNEL_END = re.compile(r"<\|(?:end|return|call|start|channel)\|>")

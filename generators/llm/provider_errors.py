@@ -20,7 +20,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
 
 _ANY = range(300, 600)
 _CLIENT = range(400, 500)
-_MODEL = (400, 403, 404, 422)
+_MODEL = (400, 403, 404, 410, 422)
 _LENGTH = (400, 413, 422, 500)
 
 
@@ -90,13 +90,20 @@ SIGNATURES: tuple[Signature, ...] = (
     Signature(
         "no_quota",
         codes="insufficient_(quota|balance|credits|funds)|billing_hard_limit_reached|billing_not_active|quota_exceeded"
-        "|budget_exceeded|[A-Za-z]*PerDay[A-Za-z-]*",
+        "|budget_exceeded|exceeded_current_quota_error|Arrearage|[A-Za-z]*PerDay[A-Za-z-]*",
         message=r"balance is too low|insufficient (account )?(credit|balance|fund|quota)|budget has been exceeded"
         r"|exceeded[\w ]*budget|budgetexceeded|(over|crossed) budget|(spend|spending|credit|key) limit (was |has been )?(exceeded|reached)"
         r"|exceeded your (monthly|current) (included )?(credits|spend)|requires more credits|out of credits"
-        r"|credits (are|have been) (depleted|exhausted)|requires billing",
+        r"|credits (are|have been) (depleted|exhausted)|used all available credits|(requires|enable) billing|free-models-per-day"
+        r"|(reach|exceed)(ed|ing) (its|your|the)( [\w-]+){0,4} (spend|spending|usage|credit) (limit|cap)s?\b",
     ),
-    Signature("forbidden", codes="(key|team|user|org|project)_model_access_denied|model_terms_required"),
+    Signature(
+        "forbidden",
+        codes="(key|team|user|org|project)_model_access_denied|model_terms_required|organization_restricted",
+        message=r"\b(account|organization|project|workspace|team)\b.{0,30}\b(restricted|disabled|suspended|deactivated)\b"
+        r"|\blocation is not supported|not (supported|available) in your (country|region)|matching your data policy",
+        statuses=(*_CLIENT,),
+    ),
     Signature(
         "bad_key",
         codes="invalid_api_key|authentication_error|API_KEY_INVALID|wrong_api_key|invalid_authentication|UNAUTHENTICATED"
@@ -111,7 +118,8 @@ SIGNATURES: tuple[Signature, ...] = (
         codes="OperationNotSupported",
         message=r"not a chat model|(not|n't) support (the )?chat\b|(only supported in|use) (the )?/?v1/(responses|completions)\b"
         r"|operation does not work with the specified model|chat template is no longer allowed"
-        r"|(no|must provide a|not have a|without a) chat template",
+        r"|(no|must provide a|not have a|without a) chat template|template not found|not support completions"
+        r"|on-demand throughput",
         statuses=(400, 403, 404, 405, 422, 500, 501),
     ),
     Signature(
@@ -129,15 +137,17 @@ SIGNATURES: tuple[Signature, ...] = (
         message=r"context.?(length|size|window)|ContextWindowExceeded|maximum (model|prompt|input) length"
         r"|(prompt|input|messages?)\b.{0,60}\btoo (long|many tokens)|too many tokens"
         r"|longer than the (maximum|model)|tokens?\b.{0,40}exceeds? the (maximum|limit|model|context)"
+        r"|exceed(s|ed)?( the| its)?( model('s)?)? (context|token) limit|range of input length|input length of .{0,40}max_length"
         r"|must have less than \d+ tokens|tokens\b.{0,40}must be <=|reduce the length of the (messages|prompt|input)",
         statuses=_LENGTH,
     ),
     Signature(
         "unknown_model",
-        codes="model_not_found|DeploymentNotFound|model_not_available|model_decommissioned|invalid_model|unknown_model"
+        codes="model_not_found|unavailable_model|DeploymentNotFound|model_not_available|model_decommissioned|invalid_model|unknown_model"
         "|model_not_supported",
         message=r"\bmodels?\b.{0,120}?(not exist|not found|no such|decommissioned|inaccessible)"
-        r"|\bno (such )?model\b|\b(invalid|unknown) model\b|not a valid model|unable to access model|^model: "
+        r"|\b(no|no such|not found the) model\b|\b(invalid|unknown|unavailable) model\b|not a valid model"
+        r"|\bmodel (id|identifier|name) is (invalid|not valid)|\bmodel\b.{0,120}? reached its end of life|unable to access model|^model: "
         r"|no endpoints found for|no allowed providers|server is pinned to",
         param="model",
         statuses=_MODEL,
@@ -148,7 +158,7 @@ SIGNATURES: tuple[Signature, ...] = (
         codes=r"unsupported\w*|unknown_parameter|unrecognized\w*|extra_forbidden|not_supported_error|wrong_api_format",
         message=r"(not|n't) support|unsupported|unrecognized|(unexpected|unknown) (keyword|field|key|parameter|argument|name)"
         r"|extra (inputs|fields) (are )?not permitted|deprecated for this model|cannot both be specified"
-        r"|\bonly\b.{0,40}\b(allowed|supported)\b",
+        r"|\bonly\b.{0,40}\b(allowed|supported)\b|must be strictly positive|not enabled for this model",
         statuses=(400, 422, 501),
     ),
 )

@@ -159,7 +159,7 @@ def _is_about_form(failure: Failure, request: Request) -> bool:
         return True
     if failure.word not in _PERHAPS:
         return False
-    if _ABOUT_FORMS.search(failure.detail):
+    if _ABOUT_FORMS.search(failure.said):
         return True
     # Servers that do not say what they do not support mean the newest thing in the request.
     return failure.word == "unsupported" and refused_part(failure, request) is None

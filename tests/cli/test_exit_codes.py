@@ -170,3 +170,10 @@ def test_a_command_that_is_done_and_keeps_nothing_or_misses_its_target_ends_belo
 def test_the_page_of_exit_codes_names_every_code_that_a_command_ends_with() -> None:
     page = (ROOT / "docs" / "exit-codes.md").read_text()
     assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == ["0", "1", "2", "3", "130", "143"]
+
+
+def test_a_validation_that_keeps_no_row_says_why(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"caption": "A dog runs.", "negative": "a dog runs"}))
+    done = run("validate", "rows.jsonl", "--out", "o.jsonl", ok=False)
+    assert done.returncode == BELOW, done.stderr
+    assert re.search(r"No row was kept of 1: [a-z_]+ 1\.\n", done.stderr), done.stderr

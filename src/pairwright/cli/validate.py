@@ -1,5 +1,6 @@
 """``pairwright validate``: find hard negatives that are true of their image after all."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -117,7 +118,8 @@ def validate(
         watching.end()
         emit(result, _lines(result, details=details), as_json=as_json)
         if result["in"] and not result["kept"]:
-            end_below("No row was kept.")
+            rejected = sum((Counter(one["rejected"]) for one in result["by_type"].values()), Counter())
+            end_below(f"No row was kept of {result['in']:,}: {all_reasons(rejected)}.")
 
 
 def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:

@@ -104,6 +104,25 @@ def test_a_server_that_wants_neither_name_of_the_token_limit_gets_none() -> None
     assert not {"max_tokens", "max_completion_tokens"} & provider.bodies[-1].keys()
 
 
+@pytest.mark.parametrize("name", ["system", "temperature"])
+def test_a_refusal_at_the_end_of_a_long_message_is_found(name: str) -> None:
+    """Proxies put their own words before the provider's; llama.cpp puts the source of its template before the error."""
+    said = f"{'While executing CallExpression in source: ' * 50}{OPENAI.get(name, ROLE)}"
+
+    class Far(Provider):
+        async def ask(self, request: Request) -> Reply:
+            try:
+                return await super().ask(request)
+            except Failure as failure:
+                raise Failure(failure.word, said, status=400).again() from None
+
+    model = Far(name)
+    told: list[str] = []
+    reply = asyncio.run(AdaptedModel(model, Refusals(told.append)).ask(REQUEST))
+    assert (reply.text, len(model.bodies), len(told)) == ('{"caption":"a cat"}', 2, 1)
+    assert len(told[0]) < 500
+
+
 def test_one_models_refusals_are_not_anothers() -> None:
     refusals = Refusals(lambda _: None)
     refusals.add("m", "temperature")

@@ -100,6 +100,10 @@ AROUND: dict[str, Callable[[str], str]] = {
         "<|start|>assistant<|channel|>final<|message|>%s<|return|>"
     ).__mod__,
     "harmony with a constraint": "<|channel|>final <|constrain|>json<|message|>%s".__mod__,
+    "harmony's call of a function": (
+        "<|channel|>analysis<|message|>So {} it is.<|end|>"
+        "<|start|>assistant<|channel|>commentary to=functions.answer <|constrain|>json<|message|>%s<|call|>"
+    ).__mod__,
     "harmony without marks": "analysisWe need JSON, such as {}.assistantfinal%s".__mod__,
 }
 WORDS = st.sampled_from(["a", "red dog", "it's", '"Stop"', "(blurry)", "3", "sits:", "on - top", "of", "the", "end."])
@@ -147,6 +151,9 @@ def rewritten(*said: str) -> Answer[Rewritten]:
     [
         '{"possible": true, "from": "dog", "to": "cat", "new_caption": "A cat sits."}',
         '{"possible": true, "old": "dog", "new": "cat", "Caption": "A cat sits."}',
+        '{"isPossible": true, "newCaption": "A cat sits."}',
+        '{"possible": true, "from": "dog", "to": "cat", "text": "A cat sits."}',
+        '{"possible": true, "hard_negative": "A cat sits."}',
         '{"possible": true, "caption": "A dog sits.", "rewritten_caption": "A cat sits."}',
         '[{"result": {"new caption": "A cat sits."}}]',
         "Possible: true\nFrom: dog\nTo: cat\nCaption: A cat sits.",

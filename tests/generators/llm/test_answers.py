@@ -104,8 +104,11 @@ def test_the_json_asked_for_is_read_where_a_server_sends_it_as_reasoning(name: s
     """Parsers of reasoning (vLLM's) put the whole answer there when the model did not end its thinking."""
     answer = ask(reasoned(f" {GOOD}\n", name=name))
     assert (answer.value, answer.forgiven) == (EDIT, ("reasoning",))
-    draft = only(reasoned(f"Perhaps {GOOD}? No.", name=name))
-    assert (draft.value, draft.reason) == (None, "only_thought")
+    for end in (f"Perhaps {{}}. No, so:\n{GOOD}", f"The dog becomes a cat.\n```json\n{GOOD}\n```"):
+        assert ask(reasoned(end, name=name)).value == EDIT
+    for draft in (reasoned(f"Perhaps {GOOD}? No.", name=name), reasoned(f"Perhaps {GOOD}", "length", name=name)):
+        answer = only(draft)
+        assert (answer.value, answer.reason) == (None, "only_thought")
 
 
 @pytest.mark.parametrize("shape", [Edit, TextShape("line")])
@@ -138,7 +141,7 @@ def test_reasoning_that_used_up_the_tokens_says_so_and_is_not_asked_again(shape:
         (reply("A cat sits."), "malformed"),
         (reply("{caption}"), "malformed"),
         (reply("{}"), "missing_field"),
-        (reply('{"text": "A cat", "kind": "add"}'), "missing_field"),
+        (reply('{"title": "A cat", "kind": "add"}'), "missing_field"),
         (reply('{"caption": 5}'), "wrong_type"),
         (reply('{"caption": ["a"]}'), "wrong_type"),
         (reply('{"caption": null}'), "wrong_type"),

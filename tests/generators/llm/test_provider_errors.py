@@ -71,6 +71,10 @@ UNKNOWN_MODEL = [
     ("anthropic", 404, {"type": "error", "error": {"type": "not_found_error", "message": "model: x"}}),
     ("ollama", 404, openai('model "x" not found, try pulling it first', type_="api_error")),
     ("cohere", 404, {"message": "model 'x' not found, make sure the correct model ID was used"}),
+    ("github", 400, {"error": {"code": "unavailable_model", "message": "Unavailable model: x"}}),
+    ("bedrock", 400, litellm("400", 'BedrockException - {"message":"The provided model identifier is invalid."}')),
+    ("moonshot", 404, openai("Not found the model x or Permission denied", type_="resource_not_found_error")),
+    ("nvidia retired", 410, {"title": "Gone", "detail": "The model 'x' has reached its end of life on 2025-01-01."}),
 ]
 BAD_KEY = [
     ("openai", 401, openai("Incorrect API key provided: sk-x.", "invalid_api_key")),
@@ -118,6 +122,29 @@ NO_QUOTA = [
             429, GEMINI_QUOTA, "RESOURCE_EXHAUSTED", *quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "9s")
         ),
     ),
+    (
+        "anthropic limit",
+        400,
+        openai("You have reached your specified API usage limits. You will regain access on 2025-12-01 at 00:00 UTC."),
+    ),
+    (
+        "xai",
+        429,
+        {
+            "code": "Some resource has been exhausted",
+            "error": "Your team t has either used all available credits or reached its monthly spending limit.",
+        },
+    ),
+    ("gemini cap", 429, gemini(429, "Your project has exceeded its monthly spending cap.", "RESOURCE_EXHAUSTED")),
+    ("gemini billing", 400, gemini(400, "Please enable billing on your project.", "FAILED_PRECONDITION")),
+    ("openrouter free", 429, openrouter(429, "Rate limit exceeded: free-models-per-day. Add 10 credits.")),
+    (
+        "fireworks",
+        412,
+        openai("Account a is suspended, possibly due to reaching the monthly spending limit or failure to pay."),
+    ),
+    ("moonshot", 429, openai("Your account a is suspended, check your plan.", type_="exceeded_current_quota_error")),
+    ("dashscope", 400, openai("Access denied, make sure your account is in good standing.", "Arrearage")),
 ]
 UNSUPPORTED_ENDPOINT = [
     ("openai", 404, openai("This is not a chat model and thus not supported in the v1/chat/completions endpoint.")),
@@ -139,6 +166,13 @@ UNSUPPORTED_ENDPOINT = [
     ),
     ("ollama", 400, openai('"nomic-embed-text" does not support chat', type_="api_error")),
     ("groq", 400, openai("The model `whisper-large-v3` does not support chat completions")),
+    ("tgi template", 422, {"error": "Template error: template not found", "error_type": "template_error"}),
+    (
+        "llama.cpp embeddings",
+        501,
+        {"error": {"code": 501, "message": "This server does not support completions.", "type": "not_supported_error"}},
+    ),
+    ("bedrock", 400, openai("Invocation of model ID x with on-demand throughput isn’t supported.")),
 ]
 CONTEXT = [
     (
@@ -219,6 +253,10 @@ CONTEXT = [
         400,
         openrouter(400, "Provider returned error", raw=json.dumps(openai("prompt is too long: 9 tokens > 8 maximum"))),
     ),
+    ("anthropic sum", 400, openai("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000")),
+    ("moonshot", 400, openai("Invalid request: Your request exceeded model token limit: 8192")),
+    ("dashscope", 400, openai("Range of input length should be [1, 30720]", "invalid_parameter_error")),
+    ("transformers", 500, {"detail": "Input length of input_ids is 5000, but `max_length` is set to 4096"}),
 ]
 UNSUPPORTED = [
     (
@@ -291,6 +329,12 @@ UNSUPPORTED = [
         400,
         gemini(400, "Developer instruction is not enabled for models/gemma-3-27b-it", "INVALID_ARGUMENT"),
     ),
+    (
+        "tgi",
+        422,
+        {"error": "Input validation error: `temperature` must be strictly positive", "error_type": "validation"},
+    ),
+    ("gemini penalty", 400, gemini(400, "Penalty is not enabled for this model", "INVALID_ARGUMENT")),
 ]
 OTHERS = [
     ("groq schema", "schema_failed", 400, openai("Failed to generate JSON.", "json_validate_failed")),
@@ -303,6 +347,17 @@ OTHERS = [
     ("openai tokens", "bad_request", 400, openai("max_tokens is too large: 5000. This model supports at most 4096")),
     ("openai region", "forbidden", 403, openai("Country, region, or territory not supported")),
     ("openai server", "server_error", 500, openai("The server had an error", type_="server_error")),
+    ("groq restricted", "forbidden", 400, openai("Organization has been restricted.", "organization_restricted")),
+    ("openrouter data", "forbidden", 404, openrouter(404, "No endpoints found matching your data policy.")),
+    ("anthropic disabled", "forbidden", 400, openai("This organization has been disabled.")),
+    (
+        "gemini region",
+        "forbidden",
+        400,
+        gemini(400, "User location is not supported for the API use.", "FAILED_PRECONDITION"),
+    ),
+    ("openai minute", "rate_limited", 429, openai("Rate limit reached for m: Limit 10000, Used 9000, Requested 2000.")),
+    ("mistral capacity", "rate_limited", 429, {"message": "Service tier capacity exceeded for this model."}),
 ]
 CASES = [
     *(("unknown_model", *each) for each in UNKNOWN_MODEL),
