@@ -123,7 +123,6 @@ def test_a_concept_with_too_few_near_pairs_is_not_said_to_have_none(tmp_path: Pa
     assert "Nothing in the pool" not in missing
 
 
-
 def test_every_concept_is_shown_with_its_counts_spread_and_samples(folder: IndexFolder, tmp_path: Path) -> None:
     content = {"classes": ANIMALS, "templates": ["a {}", "a {} sleeping"]}
     found = asked(folder, class_queries(content), RetrieveOptions(k=10))
