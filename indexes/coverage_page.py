@@ -24,8 +24,8 @@ _STYLE = Path(__file__).with_name("coverage.css")
 _OPEN = 12  # rows: sets with at most so many are shown unfolded
 
 _NOT_COVERED = (
-    "Nothing in the pool is near the bare names of these concepts, so what was found is about something else: read the "
-    "captions. Training on such pairs teaches noise. Worst first."
+    "Too few of the pairs that were returned for these concepts are near their bare names (column near); the other pairs "
+    "are about something else: read the captions. Training on them teaches noise. Worst first."
 )
 _ALL = (
     "Worst covered first. Scores are cosines of a query and what it found; a pair is one hit for each query that found it. "
@@ -72,7 +72,7 @@ def _uncovered(view: CoverageView, drawing: "_Drawing") -> str:
         bar = share_bar((("kept", group.concepts - group.uncovered), ("rejected", group.uncovered)), group.concepts)
         told = f"{title} <span>{examples}</span>{bar}" if len(groups) > 1 else title
         head = ("concept", "name", "near", "pairs", "best", "hits")
-        table = _table(head, "what was found instead", group.lost, drawing.missing)
+        table = _table(head, "nearest captions", group.lost, drawing.missing)
         bodies.append(_folded(told, table, group.left_out[0], opened=len(groups) == 1 or len(group.lost) <= _OPEN))
     return drawing.legend(("kept", "covered"), ("rejected", "not covered, and the score of a bare name")) + "".join(
         bodies
@@ -117,7 +117,7 @@ class _Drawing:
         return cls(scales, len(view.modes) > 1)
 
     def missing(self, row: ConceptRow) -> str:
-        """Return the row of a concept that is not covered: what was found instead."""
+        """Return the row of a concept that is not covered: the nearest captions."""
         bar = self._bar(row, f'<rect class="rejected" width="{self._at(row, row.name_score)}" height="100%"/>')
         near = f"{_number(f'{row.near:,}')}{_number(f'{row.pairs:,}')}"
         cells = f"{_number(f'{row.name_score:.2f}')}{near}{_best(row)}{_number(f'{row.hits:,}')}"

@@ -39,7 +39,7 @@ def start_processes(precision: str) -> Accelerator:
     """
     _refuse_config(os.environ, precision)
     started = _number(_SIZES, 1)
-    cpu = _on_cpu(started)
+    cpu = _join(started)
     AcceleratorState._reset_state()  # noqa: SLF001 - else the second run of a process has the first one's precision
     try:
         accelerator = Accelerator(mixed_precision="no" if precision == "fp32" else precision, cpu=cpu)
@@ -67,6 +67,24 @@ def default_workers(processes: int) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     here = min(_number(_LOCAL_SIZES, processes), processes)
     return max(1, min(_MOST_WORKERS, cores // here))
+
+
+def _join(started: int) -> bool:
+    """Join the launched processes, and return whether they train on the CPU.
+
+    Raises:
+        UsageError: the launcher's environment variables are incomplete.
+    """
+    try:
+        cpu = _on_cpu(started)
+        PartialState(cpu)
+    except ValueError as error:
+        PartialState._reset_state()  # noqa: SLF001 - it is left half set up
+        raise UsageError(
+            f"{started} processes were started that cannot be joined: {str(error).splitlines()[0]}. Launch with `torchrun "
+            f"--nproc-per-node {started} -m pairwright train ...`, or unset WORLD_SIZE and RANK for one process."
+        ) from None
+    return cpu
 
 
 def _on_cpu(started: int) -> bool:

@@ -31,6 +31,7 @@ def test_a_dry_run_needs_no_output_and_a_mixture_prints_where_it_stands(run: Run
     (tmp_path / "m.yaml").write_text("sources:\n- {path: a.jsonl}\n")
     before = set(tmp_path.iterdir())
     done = run("mix", "m.yaml", "--dry-run")
+    assert done.stdout.splitlines()[0] == "1 row of 1 source"
     assert done.stdout.splitlines()[2].split()[:4] == ["a", "1", "1", "1"]
     assert set(tmp_path.iterdir()) == before
     (tmp_path / "deep").mkdir()

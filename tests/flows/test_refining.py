@@ -96,6 +96,17 @@ def test_a_build_says_how_many_samples_have_at_least_one_text_of_each_kind(
         assert all(f"{reason} {count:,}" in details for reason, count in told["rejected"].items() if count)
 
 
+def test_a_build_that_kept_no_negative_says_that_no_sample_has_one(by_reference: tuple[Path, dict[str, Any]]) -> None:
+    out, _ = by_reference
+    manifest = json.loads((out / "manifest.json").read_text())
+    none = {"hard_negatives": 0, "hard_positives": 1, "conversations": 0, "rationales": 0}
+    manifest["contents"] |= {"samples": 1, "samples_with": none}
+    manifest["stages"].pop("conversations", None)
+    lines = build_lines(out, manifest)
+    assert lines[1].startswith("1 sample, ") or lines[1] == "1 sample"
+    assert lines[2] == "with at least one: 0 (0.0%) hard negative, 1 (100.0%) hard positive"
+
+
 def test_a_build_says_that_its_refined_set_does_not_hold(corpus: Path, tmp_path: Path) -> None:
     """In the words of its config, which knows no options."""
     stage = refined(corpus, tmp_path / "out", method="general", target=0.505, min_keep=1.0)

@@ -110,6 +110,19 @@ def test_what_the_pool_does_not_cover_stands_first_with_what_was_found_instead(
     assert later.index("lymph node tissue not covered") < min(later.index(f" {animal} ") for animal in ANIMALS)
 
 
+def test_a_concept_with_too_few_near_pairs_is_not_said_to_have_none(tmp_path: Path) -> None:
+    index_pairs(lambda: batches(pairs([*captions(), "a heron on a post", "a heron in a marsh"])), tmp_path / "index")
+    folder = open_index_folder(tmp_path / "index")
+    found = asked(folder, class_queries({"classes": ["heron"], "templates": ["a {}"]}), RetrieveOptions(k=10))
+    assert found.uncovered == ["heron"]
+    page = paged(folder, found, tmp_path)
+    (row, _) = [row for row in page.rows if row and row[0].startswith("heron ")]
+    assert row[2:4] == ["2 ", "10 "]
+    missing = page.part("Not covered", "All concepts")
+    assert "Too few of the pairs that were returned for these concepts are near their bare names" in missing
+    assert "Nothing in the pool" not in missing
+
+
 def test_every_concept_is_shown_with_its_counts_spread_and_samples(folder: IndexFolder, tmp_path: Path) -> None:
     content = {"classes": ANIMALS, "templates": ["a {}", "a {} sleeping"]}
     found = asked(folder, class_queries(content), RetrieveOptions(k=10))

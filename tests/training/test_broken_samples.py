@@ -177,7 +177,10 @@ def test_incomplete_samples_are_found_before_the_first_step(tmp_path: Path, give
         loader(data, Pairs(), given.words, on_error="stop")
 
 
-def test_broken_json_is_skipped_whether_it_is_read_at_the_start_or_later(tmp_path: Path, given: Given) -> None:
+@pytest.mark.parametrize("broken", [b'{"conversations": [', b"[]", b'"text"', b"null"])
+def test_broken_json_is_skipped_whether_it_is_read_at_the_start_or_later(
+    tmp_path: Path, given: Given, broken: bytes
+) -> None:
     def torn(number: int, members: Members) -> Members:
         body = json.dumps(
             {
@@ -189,7 +192,7 @@ def test_broken_json_is_skipped_whether_it_is_read_at_the_start_or_later(tmp_pat
                 ]
             }
         ).encode()
-        return {**members, "json": body[:-1] if number == 3 else body}
+        return {**members, "json": broken if number == 3 else body}
 
     data = write_tar(tmp_path / "00000.tar", plain(8, torn))
     later = loader(data, Pairs(), given.words, window=0)

@@ -61,6 +61,22 @@ def test_launch_settings_that_are_not_supported_are_refused_with_the_way_out(
     assert not (tmp_path / "run").exists()
 
 
+def test_processes_that_cannot_be_joined_are_refused_with_the_launcher_to_use(
+    given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_by_accelerate = ("LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+    for name in set_by_accelerate:
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    with pytest.raises(UsageError, match=r"^2 processes were started.*MASTER_ADDR.*torchrun --nproc-per-node 2"):
+        run("clip", *given, tmp_path / "run")
+    for name in ("WORLD_SIZE", "RANK", *set_by_accelerate):
+        monkeypatch.delenv(name, raising=False)
+    assert run("clip", *given, tmp_path / "run").steps == 2
+
+
 def test_the_defaults_of_accelerate_launch_are_accepted(
     given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

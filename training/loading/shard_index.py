@@ -91,15 +91,30 @@ def _sample(path: Path, members: dict[str, Any], unit: int) -> RawSample | Rejec
     key = members.pop("__key__")
     where = f"{path}::{key}"
     try:
-        body = orjson.loads(members.get("json", b"{}"))
-    except orjson.JSONDecodeError as error:
-        return reject(where, "broken_json", str(error))
+        body = _object(members.get("json", b""))
+    except Refused as flaw:
+        return reject(where, flaw.reason, flaw.detail)
     try:
         caption = members.get("txt", b"").decode()
     except UnicodeDecodeError as error:
         return reject(where, "not_utf8", f"the caption: {error}")
     images = image_extensions(members)
     return RawSample(key, where, caption, body, members[images[0]] if images else b"", unit)
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    """Return the JSON object of a sample; no bytes: an empty one.
+
+    Raises:
+        Refused: broken_json, where it is no JSON object.
+    """
+    try:
+        body = orjson.loads(data or b"{}")
+    except orjson.JSONDecodeError as error:
+        raise Refused("broken_json", str(error)) from None
+    if not isinstance(body, dict):
+        raise Refused("broken_json", "not a JSON object")
+    return body
 
 
 def index_shards(data: str | Path, selection: Selection | None = None) -> ShardIndex:
@@ -158,7 +173,7 @@ class _Sieve:
                 mend=f"{REASONS[reason]} To leave such samples out: --on-error skip.",
             )
 
-    def _body(self, found: "_Found") -> Any:
+    def _body(self, found: "_Found") -> dict[str, Any]:
         images = image_extensions(found.extensions)
         if len(images) > 1 or found.twice:
             raise Refused("duplicate_member", "two members of one kind")
@@ -168,10 +183,7 @@ class _Sieve:
             raise Refused("missing_caption", "no .txt")
         if self.selection.lacks is None and self.selection.units is None:
             return {}
-        try:
-            return orjson.loads(found.body or b"{}")
-        except orjson.JSONDecodeError as error:
-            raise Refused("broken_json", str(error)) from None
+        return _object(found.body)
 
 
 def _spans(path: Path, sieve: _Sieve) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:

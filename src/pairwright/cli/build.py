@@ -1,5 +1,6 @@
 """``pairwright build``: run a build config through the Prefect flow."""
 
+from collections.abc import Container
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -8,7 +9,7 @@ import typer
 from pairwright.cli.asking import cancelled_lines
 from pairwright.cli.console import emit, note
 from pairwright.cli.exit_codes import end_below
-from pairwright.cli.generated import limit_lines, nothing_kept_in_build
+from pairwright.cli.generated import counted, limit_lines, nothing_kept_in_build
 from pairwright.cli.plan import plan
 from pairwright.cli.progress import StageBars, shows_progress
 from pairwright.cli.reading import JsonOption
@@ -28,11 +29,11 @@ from pairwright.datasets.errors import UsageError
 if TYPE_CHECKING:
     from pairwright.flows.config import BuildConfig
 
-_ONE_OF = {
-    "hard_negatives": "hard negative",
-    "hard_positives": "hard positive",
-    "conversations": "conversation",
-    "rationales": "rationale",
+_ONE_OF = {  # kind of text: the stage that makes it, and the name of one
+    "hard_negatives": ("negatives", "hard negative"),
+    "hard_positives": ("positives", "hard positive"),
+    "conversations": ("conversations", "conversation"),
+    "rationales": ("rationales", "rationale"),
 }
 
 
@@ -242,8 +243,8 @@ def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False
     samples = contents["samples"]
     return [
         "",
-        headline(f"{samples:,} samples{'' if contents['with_image'] else ', text only'}"),
-        *_having_lines(contents.get("samples_with", {}), samples),
+        headline(f"{counted(samples, 'sample')}{'' if contents['with_image'] else ', text only'}"),
+        *_having_lines(contents.get("samples_with", {}), manifest["stages"], samples),
         *_type_lines(manifest, samples, details=details),
         *map(warning, _limit_lines(manifest)),
         *map(warning, _refine_lines(manifest)),
@@ -254,10 +255,14 @@ def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False
     ]
 
 
-def _having_lines(having: dict[str, int], samples: int) -> list[str]:
-    """Return how many samples have at least one text of each kind that was made."""
-    told = [f"{share_of(count, samples)} {_ONE_OF[kind]}" for kind, count in having.items() if count]
-    return [f"with at least one: {', '.join(told)}"] if told else []
+def _having_lines(having: dict[str, int], stages: Container[str], samples: int) -> list[str]:
+    """Return how many samples have at least one text of each kind that the build has or was to make."""
+    shares = [
+        f"{share_of(having[kind], samples)} {name}"
+        for kind, (stage, name) in _ONE_OF.items()
+        if having.get(kind) or (kind in having and stage in stages)
+    ]
+    return [f"with at least one: {', '.join(shares)}"] if shares else []
 
 
 def _type_lines(manifest: dict[str, Any], samples: int, *, details: bool) -> list[str]:

@@ -8,6 +8,7 @@ import typer
 
 from pairwright.cli.console import emit
 from pairwright.cli.exit_codes import end_below
+from pairwright.cli.generated import counted
 from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
@@ -90,7 +91,7 @@ def mix(
 
 def _lines(report: "MixtureReport", written: str) -> Iterator[str]:
     sources = report.sources()
-    yield headline(f"{report.rows:,} rows of {len(sources):,} sources")
+    yield headline(f"{counted(report.rows, 'row')} of {counted(len(sources), 'source')}")
     yield from _table(sources, report.rows)
     yield ""
     for source in sources:

@@ -1,12 +1,14 @@
 """``pairwright train``: a model of the papers, from shards as they are."""
 
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from pairwright.cli.console import duration, emit, note
+from pairwright.cli.generated import counted
 from pairwright.cli.hub import told_of_hub
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
@@ -109,17 +111,18 @@ def _told(report: "Report") -> dict[str, object]:
     return {name: value for name, value in asdict(report).items() if name != "main"}
 
 
+def _sample_counts(what: str, reasons: Mapping[str, int]) -> list[str]:
+    return [f"  {what:<11}  {counted(count, 'sample')}: {_words(reason)}" for reason, count in sorted(reasons.items())]
+
+
 def _lines(report: "Report") -> list[str]:
-    left = [f"  left out     {count:,} samples: {_words(reason)}" for reason, count in sorted(report.left_out.items())]
-    bare = [f"  lacking      {count:,} samples: {_words(reason)}" for reason, count in sorted(report.lacking.items())]
-    skip = [f"  skipped      {count:,} samples: {_words(reason)}" for reason, count in sorted(report.skipped.items())]
     best = [] if report.best is None else [f"  best         {report.best:.4f} on validation data; its weights are kept"]
     return [
         f"{report.model}",
         f"  steps        {report.steps:,} ({report.epochs:g} epochs of {report.samples:,} {report.unit}), {report.ended}",
-        *left,
-        *skip,
-        *bare,
+        *_sample_counts("left out", report.left_out),
+        *_sample_counts("skipped", report.skipped),
+        *_sample_counts("lacking", report.lacking),
         f"  trained      {report.trained:,} parameters; {report.frozen:,} frozen",
         f"  loss         {report.loss:.4f}",
         *best,
