@@ -177,7 +177,20 @@ def test_incomplete_samples_are_found_before_the_first_step(tmp_path: Path, give
         loader(data, Pairs(), given.words, on_error="stop")
 
 
-@pytest.mark.parametrize("broken", [b'{"conversations": [', b"[]", b'"text"', b"null"])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b'{"conversations": [',
+        b"[]",
+        b'"text"',
+        b"null",
+        b'{"hard_negatives": "a dog"}',
+        b'{"hard_negatives": [5]}',
+        b'{"hard_negatives": [{"text": "a dog"}]}',
+        b'{"conversations": [{"from": "human", "value": "what ?"}]}',
+        b'{"conversations": [{"type": "brief", "turns": [{"from": "human", "value": "what ?"}]}]}',
+    ],
+)
 def test_broken_json_is_skipped_whether_it_is_read_at_the_start_or_later(
     tmp_path: Path, given: Given, broken: bytes
 ) -> None:

@@ -15,7 +15,7 @@ import io
 import mmap
 import tarfile
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -87,6 +87,15 @@ class ShardIndex:
         return _sample(path, members, 0 if self.units is None else int(self.units[shard][at]))
 
 
+_TEXTS = {
+    "hard_negatives": ("form", "target", "text"),
+    "hard_positives": ("form", "target", "text"),
+    "conversations": ("type",),
+    "rationales": ("task", "input", "label", "rationale", "split"),
+}
+"""Members of a sample's JSON that recipes read: lists of objects, with the strings that each object has to have."""
+
+
 def _sample(path: Path, members: dict[str, Any], unit: int) -> RawSample | Reject:
     key = members.pop("__key__")
     where = f"{path}::{key}"
@@ -106,7 +115,7 @@ def _object(data: bytes) -> dict[str, Any]:
     """Return the JSON object of a sample; no bytes: an empty one.
 
     Raises:
-        Refused: broken_json, where it is no JSON object.
+        Refused: broken_json, where it is no JSON object, or a member that recipes read is not of its shape.
     """
     try:
         body = orjson.loads(data or b"{}")
@@ -114,7 +123,23 @@ def _object(data: bytes) -> dict[str, Any]:
         raise Refused("broken_json", str(error)) from None
     if not isinstance(body, dict):
         raise Refused("broken_json", "not a JSON object")
+    for name, texts in _TEXTS.items():
+        _check_items(body.get(name, ()), name, texts)
+    for number, conversation in enumerate(body.get("conversations", ())):
+        _check_items(conversation.get("turns"), f"conversations[{number}].turns", ("role", "text"))
     return body
+
+
+def _check_items(items: Any, name: str, texts: Sequence[str]) -> None:
+    """Refuse what is no list of objects with these strings in them; other members are not looked at."""
+    if not isinstance(items, list | tuple):
+        raise Refused("broken_json", f"{name} is not a list")
+    for number, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise Refused("broken_json", f"{name}[{number}] is not an object")
+        for text in texts:
+            if not isinstance(item.get(text), str):
+                raise Refused("broken_json", f"{name}[{number}] has no string `{text}`")
 
 
 def index_shards(data: str | Path, selection: Selection | None = None) -> ShardIndex:
