@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final
 
+from pairwright.datasets.progress import track
 from pairwright.generators.edit_checks.unwrapping import sameness
 
 Pairs = Sequence[tuple[str, str]]  # positive, negative
@@ -99,7 +100,7 @@ def tells_of(pairs: Pairs, most: int = 30) -> Tells:
         pairs: (positive, negative) a row.
         most: telling words to name, at most.
     """
-    formal = [(sameness(positive), sameness(negative)) for positive, negative in pairs]
+    formal = [(sameness(positive), sameness(negative)) for positive, negative in track(pairs, "comparing texts")]
     seen = Counter(formal)
     positives = {positive for positive, _ in formal}
     lengths = [len(negative.split()) - len(positive.split()) for positive, negative in pairs]
@@ -124,7 +125,7 @@ def _leak(pairs: Pairs, has: Callable[[str], bool]) -> Leak:
 
 def _telling(formal: Pairs, most: int) -> tuple[Tell, ...]:
     ours, theirs = Counter[str](), Counter[str]()
-    for positive, negative in formal:
+    for positive, negative in track(formal, "counting words"):
         one, other = _runs(positive), _runs(negative)
         ours.update(one - other)
         theirs.update(other - one)
@@ -157,7 +158,7 @@ def _runs(text: str) -> set[str]:
 
 def _places(formal: Pairs) -> tuple[int, ...]:
     found = [0] * PLACES
-    for positive, negative in formal:
+    for positive, negative in track(formal, "locating edits"):
         one, other = positive.split(), negative.split()
         if one == other or not one:
             continue
