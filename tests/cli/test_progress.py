@@ -124,7 +124,8 @@ def test_a_terminal_of_any_width_shows_every_figure(
     assert all(each in text for each in ["tagging", "━", "25%", "30/120", "3.0/s", "12 tokens", "10 s", "30 s left"])
     assert count in text
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
-    assert max(len(line.rstrip("\r")) for line in re.split(r"[\r\n]", plain)) <= int(columns)
+    # "^C" fits into the line of the cursor: in the next line it would keep the bars from being erased.
+    assert max(len(line.rstrip("\r")) for line in re.split(r"[\r\n]", plain)) <= int(columns) - 2
 
 
 def test_ctrl_c_gives_the_cursor_back(terminal: Terminal) -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 DELAY = 0.7  # seconds before a bar is drawn
 WINDOW = 20.0  # seconds that the rate is measured over
 LINE_EVERY = 30.0  # seconds between two lines where there is no terminal
+_FREE = 3  # columns on the right, for the "^C" of Ctrl-C: in the next line it would keep the bars from being erased
 _SHORTEST = 8  # columns of a bar
 _WIDTH = 80  # columns of a terminal that does not say its own
 
@@ -217,7 +218,10 @@ class Display:
 
     def _table(self) -> "RenderableType":
         # The refreshing thread holds rich's lock here: taking ours as well could deadlock with `_stop`.
-        return _table(list(self._bars.values()), self._console.width if self._console else _WIDTH)
+        from rich.constrain import Constrain
+
+        width = (self._console.width if self._console else _WIDTH) - _FREE
+        return Constrain(_table(list(self._bars.values()), width), width)
 
 
 def _table(bars: list[Bar], width: int) -> "RenderableType":
