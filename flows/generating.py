@@ -202,7 +202,8 @@ def counted(request: Request, crew: Crew) -> tuple[PoolStatistics, dict[str, Pac
 
 def total_for_progress(read: ReadOptions) -> int | None:
     """Return how many pairs an input holds, for a bar; None where nobody listens, and for tars: counting takes as long."""
-    return pairs_in(read) if listened() and not read.input.endswith(".tar") else None
+    inputs = (read.input,) if isinstance(read.input, str) else read.input
+    return None if not listened() or any(each.endswith(".tar") for each in inputs) else pairs_in(read)
 
 
 def pairs_in(read: ReadOptions) -> int:
