@@ -119,9 +119,12 @@ def test_a_terminal_of_any_width_shows_every_figure(
     with terminal, Display() as display:
         display.show("bar", "tagging", done=0, total=120, counted=0, of=120, unit="captions")
         now[0] += 10
-        draw(display, note="12 tokens")
+        draw(display, note="12 tokens, 3 failed")
     text = terminal.text()
-    assert all(each in text for each in ["tagging", "━", "25%", "30/120", "3.0/s", "12 tokens", "10 s", "30 s left"])
+    assert all(
+        each in text
+        for each in ["tagging", "━", "25%", "30/120", "3.0/s", "12 tokens", "3 failed", "10 s", "30 s left"]
+    )
     assert count in text
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
     # "^C" fits into the line of the cursor: in the next line it would keep the bars from being erased.

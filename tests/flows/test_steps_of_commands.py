@@ -22,6 +22,7 @@ def test_an_audit_reports_reading_and_counting_as_steps(tmp_path: Path) -> None:
     with listening(heard.append):
         frame, _ = rows_to_audit(file)
         audit_rows(frame, AuditRequest(), (), lambda _: None)
+    assert any(report.name == "describing rows" for report in heard)
     ended = {report.name: report.done for report in heard if report.ended}
     assert (
         ended.items() >= {"reading rows": 20, "comparing texts": 20, "counting words": 20, "locating edits": 20}.items()

@@ -293,7 +293,8 @@ def _stacked(bar: Bar, width: int) -> "list[RenderableType]":
     head.add_column(no_wrap=True, justify="right")
     head.add_row(Text(f"  {shown(bar.name)}"), _drawn(bar), Text(bar.percent()))
     lines = [""]
-    for figure in filter(None, _Layout(unit=False).figures(bar)[1:]):
+    _, count, rate, note_, elapsed, left = _Layout(unit=False).figures(bar)
+    for figure in filter(None, (count, rate, *note_.split(", "), elapsed, left)):
         if lines[-1] and len(lines[-1]) + 2 + len(figure) > width - 4:
             lines.append("")
         lines[-1] += f"{'  ' if lines[-1] else ''}{figure}"
