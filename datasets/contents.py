@@ -10,6 +10,7 @@ from dataclasses import astuple, dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from pairwright.datasets.progress import track
 from pairwright.datasets.records import Annotation, Origin
 from pairwright.datasets.samples import Sample, makers_of
 
@@ -71,7 +72,7 @@ def survey(samples: Iterable[Sample]) -> dict[str, Any]:
         sorted by name.
     """
     counts = _Counts()
-    for sample in samples:
+    for sample in track(samples, "counting texts", unit="samples"):
         counts.add(sample)
     return {
         "samples": counts.samples,

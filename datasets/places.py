@@ -57,13 +57,26 @@ def place_of(path: Path) -> Place:
     words = "1 shard" if len(tars) == 1 else f"{len(tars):,} shards"
     if path.is_dir() and is_build(path.parent):
         return Place("shards", f"{words} of the build {path.parent}, of which all files are checked there")
-    return Place("shards", f"{words} without the manifest of a build")
+    return Place("shards", f"{words} {_published(path) or 'without the manifest of a build'}")
+
+
+def _published(path: Path) -> str:
+    """Return the version whose files `build --publish` laid into a folder; empty where there is no manifest of one."""
+    try:
+        manifest = read_manifest(path) if path.is_dir() else {}
+    except StorageError:  # the manifest of something else
+        return ""
+    return f"of {_version(path, manifest)}" if "build" in manifest else ""
+
+
+def _version(path: Path, manifest: dict[str, Any]) -> str:
+    version = manifest.get("build")
+    number = f"version {version['number']} of " if isinstance(version, dict) and "number" in version else ""
+    return f"{number}the build {manifest.get('name', path.name)}"
 
 
 def _build(path: Path, manifest: dict[str, Any]) -> str:
-    version = manifest.get("build")
-    number = f"version {version['number']} of " if isinstance(version, dict) and "number" in version else ""
-    words = f"{number}the build {manifest.get('name', path.name)}"
+    words = _version(path, manifest)
     files = manifest.get("files")
     if isinstance(files, dict):
         words += f", {len(files):,} files"

@@ -20,6 +20,7 @@ from typing import Any
 import polars as pl
 
 from pairwright.datasets.exports.writing import TRAINING_FORMS
+from pairwright.datasets.progress import track
 from pairwright.datasets.records import compact_json
 from pairwright.datasets.tables import EDIT, SCORE, STATES, column
 from pairwright.filters.choosing import slots
@@ -66,7 +67,7 @@ def candidate_frame(
     """
     seen: dict[str, str] = {}
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA}
-    for place, given in rows:
+    for place, given in track(rows, "reading rows"):
         try:
             row = _identified(given, place, seen)
         except BrokenRow as flaw:

@@ -106,12 +106,20 @@ class Engine:
         try:
             # The pool cancels what waits in it when it is shut down. A job that is cancelled here and whose process is
             # killed at the same time, as Ctrl-C does, makes a thread of the pool end with a traceback.
-            return await asyncio.shield(loop.run_in_executor(pool, run_job, self.root, job))
+            running = loop.run_in_executor(pool, run_job, self.root, job)
+            running.add_done_callback(_retrieve_exception)
+            return await asyncio.shield(running)
         except BrokenProcessPool:
             raise PairwrightError(
                 f"a worker process died in {job.stage} {job.part} (killed, or out of memory). "
                 "Start the build again: it goes on where it stood; use fewer workers when memory is short."
             ) from None
+
+
+def _retrieve_exception(job: "asyncio.Future[Receipt]") -> None:
+    """Retrieve the error of a job that nobody awaits any more, as after Ctrl-C: asyncio prints those that are not."""
+    if not job.cancelled():
+        job.exception()
 
 
 def _pool(root: Path, config: BuildConfig) -> Executor:

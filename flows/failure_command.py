@@ -34,10 +34,11 @@ def failure_command(written: str) -> tuple[str, ...]:
         words = shlex.split(written)
     except ValueError as error:
         raise UsageError(f"--on-failure {written!r}: {error}. Quote it as for a shell.") from None
-    program = shutil.which(words[0]) if words else None
+    if not words:
+        raise UsageError(f"--on-failure {written!r}: no command. Give one, or leave the option out.")
+    program = shutil.which(words[0])
     if program is None:
-        missing = words[0] if words else "no command"
-        raise UsageError(f"--on-failure {written!r}: {missing} is not a program. Give its path, or install it.")
+        raise UsageError(f"--on-failure {written!r}: {words[0]} is not a program. Give its path, or install it.")
     return (str(Path(program).absolute()), *words[1:])
 
 

@@ -10,7 +10,7 @@ CLIP score, and over all that is left, concept coverage.
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.filters.groups import pair_group
 from pairwright.filters.pairs.concepts import Concepts
 from pairwright.filters.pairs.shapes import Bounds, unknown_size
+from pairwright.flows.generating import BATCH, total_for_progress
 from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.generators.language.tagger import load_tagger
 
@@ -114,14 +115,16 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
     """
     started = time.perf_counter()
     request.check()
+    total = total_for_progress(request.read) or 0
+    watch("judging", 0, total)
     judge = _Judge(request)
     frames: list[pl.DataFrame] = []
     unread: list[Reject] = []
-    for batch in read_pairs(request.read):
+    for batch in read_pairs(replace(request.read, batch_size=BATCH)):
         judge.take(batch.pairs)
         frames.append(PAIRS.frame(batch.pairs))
         unread += batch.rejects
-        watch("judging", len(judge.reasons), 0)
+        watch("judging", len(judge.reasons), total)
     told = judge.finish()
     pairs = pl.concat([PAIRS.frame([]), *frames]).with_columns(pl.Series("reason", judge.reasons, dtype=pl.String))
     kept, gone = pairs.filter(reason="").drop("reason"), pairs.filter(pl.col("reason") != "")

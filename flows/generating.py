@@ -141,7 +141,7 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
         chosen, known = _chosen(request, crew, note)
         annotating = Annotating(Recipe(request.generator, request.options, chosen, request.seed), Path(folder))
         batches = _batches(request.read, work.broken, known)
-        with step("writing texts", pairs_in(request.read) if listened() else None, "captions") as done:
+        with step("writing texts", total_for_progress(request.read), "captions") as done:
             for pairs, made in crew.paired(annotating, batches):
                 for (pair, _), rows in zip(pairs, made, strict=True):
                     work.labels.update(box.label for box in pair.boxes)
@@ -200,8 +200,14 @@ def counted(request: Request, crew: Crew) -> tuple[PoolStatistics, dict[str, Pac
     return counts.frozen(), known
 
 
+def total_for_progress(read: ReadOptions) -> int | None:
+    """Return how many pairs an input holds, for a bar; None where nobody listens, and for tars: counting takes as long."""
+    inputs = (read.input,) if isinstance(read.input, str) else read.input
+    return None if not listened() or any(each.endswith(".tar") for each in inputs) else pairs_in(read)
+
+
 def pairs_in(read: ReadOptions) -> int:
-    """Return how many pairs an input holds, for progress; reads all of it."""
+    """Return how many pairs an input holds; reads all of it."""
     return sum(len(batch.pairs) for batch in track(read_pairs(read), "counting rows", unit="batches"))
 
 

@@ -16,6 +16,7 @@ from pairwright.datasets.atomic import write_text
 from pairwright.datasets.card import card
 from pairwright.datasets.contents import survey
 from pairwright.datasets.masking import publishable
+from pairwright.datasets.progress import step
 from pairwright.datasets.report import Gaps, write_report
 from pairwright.datasets.report_gallery import choose
 from pairwright.datasets.samples import Sample
@@ -101,7 +102,8 @@ def write_pages(config: BuildConfig, manifest: Mapping[str, Any], roots: Sequenc
     write_text(out / "README.md", card(manifest))
     samples = (sample for root in roots for sample in samples_in(root))
     shown = choose(islice(samples, _LOOKED_AT), _SHOWN, config.seed)
-    write_report(out / "report.html", manifest, shown, _gaps(roots) if config.refine else ())
+    with step("writing the report", unit=""):
+        write_report(out / "report.html", manifest, shown, _gaps(roots) if config.refine else ())
 
 
 def stages_told(done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:

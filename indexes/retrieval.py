@@ -30,6 +30,7 @@ import polars as pl
 
 from pairwright.datasets.atomic import replacing
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.progress import step
 from pairwright.indexes.asking import MODALITY_OF, Answers, Effort, Mode, ask, key_texts
 from pairwright.indexes.coverage import Floor, Tallies, coverage_table, floor_of, uncovered
 from pairwright.indexes.encoders import TextEncoder, Vectors
@@ -267,23 +268,27 @@ def retrieve(
     answers = ask(index, questions.asks, options.k, efforts, guard)
     of_names = name_floors(questions, floors)
     searches = {mode: _searched(mode, one, floors[mode], answers) for mode, one in tuned.items()}
-    hits, keys, excluded = _by_query(answers, questions)
-    del answers  # 29 bytes a hit
-    found = placed(hits)
-    kept = within(found, options.k if options.per == "concept" else None, options.cap)
-    if kept.height < found.height:
-        hits = hits.join(kept, on=["concept", "mode", "pair"], how="semi", maintain_order="left")
+    with step("ranking hits", unit=""):
+        hits, keys, excluded = _by_query(answers, questions)
+        del answers  # 29 bytes a hit
+        found = placed(hits)
+        kept = within(found, options.k if options.per == "concept" else None, options.cap)
+        if kept.height < found.height:
+            hits = hits.join(kept, on=["concept", "mode", "pair"], how="semi", maintain_order="left")
+        pairs = merged_pairs(hits, kept, keys, questions.texts)
+    with step("judging coverage", unit=""):
+        coverage = coverage_table(
+            questions.concepts,
+            Tallies(hits, found, name_scores(index, hits, questions, of_names), excluded),
+            of_names.group_by("mode", "concept").agg(pl.col("floor").min()),
+        )
     return Retrieval(
         options=options,
         asked=questions.texts,
         found=hits.drop("concept", "number"),
         keys=keys,
-        pairs=merged_pairs(hits, kept, keys, questions.texts),
-        coverage=coverage_table(
-            questions.concepts,
-            Tallies(hits, found, name_scores(index, hits, questions, of_names), excluded),
-            of_names.group_by("mode", "concept").agg(pl.col("floor").min()),
-        ),
+        pairs=pairs,
+        coverage=coverage,
         excluded=guard.excluded if guard else NONE_EXCLUDED,
         uncompared=guard.uncompared if guard else 0,
         searches=searches,

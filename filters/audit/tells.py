@@ -12,6 +12,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final
 
+from pairwright.datasets.progress import step, track
 from pairwright.generators.edit_checks.unwrapping import sameness
 
 Pairs = Sequence[tuple[str, str]]  # positive, negative
@@ -99,22 +100,23 @@ def tells_of(pairs: Pairs, most: int = 30) -> Tells:
         pairs: (positive, negative) a row.
         most: telling words to name, at most.
     """
-    formal = [(sameness(positive), sameness(negative)) for positive, negative in pairs]
-    seen = Counter(formal)
-    positives = {positive for positive, _ in formal}
-    lengths = [len(negative.split()) - len(positive.split()) for positive, negative in pairs]
-    leaks = {name: leak for name, has in FORMATS.items() if (leak := _leak(pairs, has)).rows}
-    return Tells(
-        identical=sum(positive == negative for positive, negative in formal),
-        repeated=sum(count - 1 for count in seen.values()),
-        shared=sum(negative in positives and negative != positive for positive, negative in formal),
-        leaks=leaks,
-        format_rows=sum(any(has(one) != has(other) for has in FORMATS.values()) for one, other in pairs),
-        longer=sum(length > 0 for length in lengths),
-        shorter=sum(length < 0 for length in lengths),
-        words=_telling(formal, most),
-        places=_places(formal),
-    )
+    with step("describing rows", unit=""):  # around steps that are too short for bars of their own
+        formal = [(sameness(positive), sameness(negative)) for positive, negative in track(pairs, "comparing texts")]
+        seen = Counter(formal)
+        positives = {positive for positive, _ in formal}
+        lengths = [len(negative.split()) - len(positive.split()) for positive, negative in pairs]
+        leaks = {name: leak for name, has in FORMATS.items() if (leak := _leak(pairs, has)).rows}
+        return Tells(
+            identical=sum(positive == negative for positive, negative in formal),
+            repeated=sum(count - 1 for count in seen.values()),
+            shared=sum(negative in positives and negative != positive for positive, negative in formal),
+            leaks=leaks,
+            format_rows=sum(any(has(one) != has(other) for has in FORMATS.values()) for one, other in pairs),
+            longer=sum(length > 0 for length in lengths),
+            shorter=sum(length < 0 for length in lengths),
+            words=_telling(formal, most),
+            places=_places(formal),
+        )
 
 
 def _leak(pairs: Pairs, has: Callable[[str], bool]) -> Leak:
@@ -124,7 +126,7 @@ def _leak(pairs: Pairs, has: Callable[[str], bool]) -> Leak:
 
 def _telling(formal: Pairs, most: int) -> tuple[Tell, ...]:
     ours, theirs = Counter[str](), Counter[str]()
-    for positive, negative in formal:
+    for positive, negative in track(formal, "counting words"):
         one, other = _runs(positive), _runs(negative)
         ours.update(one - other)
         theirs.update(other - one)
@@ -157,7 +159,7 @@ def _runs(text: str) -> set[str]:
 
 def _places(formal: Pairs) -> tuple[int, ...]:
     found = [0] * PLACES
-    for positive, negative in formal:
+    for positive, negative in track(formal, "locating edits"):
         one, other = positive.split(), negative.split()
         if one == other or not one:
             continue

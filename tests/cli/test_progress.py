@@ -16,6 +16,8 @@ from pairwright.cli import progress
 from pairwright.cli.main import app
 from pairwright.cli.progress import Display, StageBars, shows_progress
 from pairwright.datasets.progress import Report, step
+from pairwright.generators.llm.runner import Spent
+from pairwright.generators.llm.session import Snapshot
 
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"  # the cursor
 LONG = [
@@ -105,24 +107,28 @@ def draw(display: Display, **figures: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "shown", "hidden"),
-    [
-        ("100", ["tagging", "━", "25%", "30/120 captions"], []),
-        ("70", ["tagging", "━", "25%", "30/120 captions"], ["12 tokens"]),
-        ("40", ["tagging", "25%"], ["━", "captions"]),
-    ],
+    ("columns", "count"),
+    [("140", "30/120 captions"), ("100", "30/120 captions"), ("80", "30/120"), ("60", "30/120"), ("40", "30/120")],
 )
-def test_a_terminal_shows_what_fits_its_width(
-    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: str, shown: list[str], hidden: list[str]
+def test_a_terminal_of_any_width_shows_every_figure(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: str, count: str
 ) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setenv("COLUMNS", columns)
     with terminal, Display() as display:
-        draw(display, note="12 tokens")
+        display.show("bar", "tagging", done=0, total=120, counted=0, of=120, unit="captions")
+        now[0] += 10
+        draw(display, note="12 tokens, 3 failed")
     text = terminal.text()
-    assert all(each in text for each in shown)
-    assert not any(each in text for each in hidden)
+    assert all(
+        each in text
+        for each in ["tagging", "━", "25%", "30/120", "3.0/s", "12 tokens", "3 failed", "10 s", "30 s left"]
+    )
+    assert count in text
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
-    assert max(len(line.rstrip("\r")) for line in re.split(r"[\r\n]", plain)) <= int(columns)
+    # "^C" fits into the line of the cursor: in the next line it would keep the bars from being erased.
+    assert max(len(line.rstrip("\r")) for line in re.split(r"[\r\n]", plain)) <= int(columns) - 2
 
 
 def test_ctrl_c_gives_the_cursor_back(terminal: Terminal) -> None:
@@ -217,3 +223,9 @@ def test_every_command_that_may_take_long_has_quiet() -> None:
             if any("--quiet" in parameter.opts for parameter in leaf.params):
                 found.add(f"{name}-{sub}".strip("-"))
     assert found == set(LONG)
+
+
+def test_a_run_that_asks_a_model_shows_cost_tokens_and_failures() -> None:
+    spent = Spent(requests=7, cached=2, prompt_tokens=1_200, completion_tokens=34)
+    figures = progress.asking_figures(Snapshot(9, 20, spent, 0.25, 3.0, 3.0, None, failed=4), 5.0)
+    assert figures["note"] == "7 billed + 2 cached, 1,234 tokens, $0.250 of $5.00, 4 failed"

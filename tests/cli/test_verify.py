@@ -86,3 +86,12 @@ def test_what_is_no_dataset_is_told_what_it_is(
     assert done.returncode == 1
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_published_version_is_called_so(run: Run, config: Path, tmp_path: Path) -> None:
+    run("build", config, "--out", "out", "--no-prefect", "--publish", f"file://{tmp_path}/laid")
+    assert "1 shard of version 1 of the build t." in run("verify", f"file://{tmp_path}/laid").stderr
+    (tmp_path / "other").mkdir()
+    shutil.copytree(tmp_path / "out" / "shards", tmp_path / "other" / "shards")
+    (tmp_path / "other" / "manifest.json").write_text("[]")
+    assert "1 shard without the manifest of a build" in run("verify", "other").stderr

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import sqlite3
@@ -54,6 +55,7 @@ def test_processes_that_are_killed_while_their_jobs_are_cancelled_print_no_trace
 ) -> None:
     """As at Ctrl-C, which both the build and its processes hear."""
     died: list[object] = []
+    unretrieved: list[object] = []
     monkeypatch.setattr(threading, "excepthook", died.append)
     config = parse_config({"name": "t", "input": {"path": "in.jsonl"}, "workers": 2}, where="test")
     jobs = [Job("tag", str(number), Waiting(), (), "") for number in range(8)]
@@ -66,6 +68,7 @@ def test_processes_that_are_killed_while_their_jobs_are_cancelled_print_no_trace
             await asyncio.wait_for(asyncio.wrap_future(pool.submit(os.getpid)), 30)
 
     async def cancelled() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: unretrieved.append(context))
         async with engine(tmp_path, config, Silence(), Scope(), Story("t", ["tag"]), Reported()) as running:
             stage = asyncio.create_task(running.stage(jobs))
             while len(process_ids()) < 2:  # noqa: ASYNC110 - they are in other processes
@@ -79,7 +82,9 @@ def test_processes_that_are_killed_while_their_jobs_are_cancelled_print_no_trace
                 await broken(running.pool)
 
     asyncio.run(cancelled())
+    gc.collect()
     assert not died
+    assert not unretrieved
 
 
 SERVER = """

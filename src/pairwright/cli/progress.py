@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 DELAY = 0.7  # seconds before a bar is drawn
 WINDOW = 20.0  # seconds that the rate is measured over
 LINE_EVERY = 30.0  # seconds between two lines where there is no terminal
-_WIDE, _MIDDLE = 90, 60  # columns of a terminal from which on all fields, or most, are drawn
+_FREE = 3  # columns on the right, for the "^C" of Ctrl-C: in the next line it would keep the bars from being erased
+_SHORTEST = 8  # columns of a bar
+_WIDTH = 80  # columns of a terminal that does not say its own
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
 
@@ -216,29 +218,87 @@ class Display:
 
     def _table(self) -> "RenderableType":
         # The refreshing thread holds rich's lock here: taking ours as well could deadlock with `_stop`.
-        return _table(list(self._bars.values()), self._console.width if self._console else _WIDE)
+        from rich.constrain import Constrain
+
+        width = (self._console.width if self._console else _WIDTH) - _FREE
+        return Constrain(_table(list(self._bars.values()), width), width)
 
 
 def _table(bars: list[Bar], width: int) -> "RenderableType":
-    from rich.progress_bar import ProgressBar
+    """Return all bars: a row each where every figure fits beside a bar, else the figures below it."""
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
+    layouts = _Layout(), _Layout(unit=False), _Layout(unit=False, word=False)
+    layout = next((each for each in layouts if each.width(bars) <= width), None)
+    if layout is None:
+        return Group(*(part for bar in bars for part in _stacked(bar, width)))
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(no_wrap=True, overflow="ellipsis")
-    if width >= _MIDDLE:
-        table.add_column(ratio=1, min_width=8)
-    for _ in range(6 if width >= _WIDE else 3 if width >= _MIDDLE else 2):
+    table.add_column(ratio=1, min_width=_SHORTEST)
+    for _ in layout.figures(bars[0]) if bars else ():
         table.add_column(no_wrap=True, justify="right")
     for bar in bars:
-        drawn: list[RenderableType] = [ProgressBar(total=bar.total or None, completed=bar.done, pulse=not bar.total)]
-        figures = [bar.percent(), bar.left()]
-        if width >= _MIDDLE:
-            figures = [bar.percent(), bar.count(), bar.left()]
-        if width >= _WIDE:
-            figures = [bar.percent(), bar.count(), bar.rate(), bar.note, duration(bar.elapsed), bar.left()]
-        table.add_row(Text(f"  {shown(bar.name)}"), *(drawn if width >= _MIDDLE else []), *map(Text, figures))
+        table.add_row(Text(f"  {shown(bar.name)}"), _drawn(bar), *map(Text, layout.figures(bar)))
     return table
+
+
+def _drawn(bar: Bar) -> "RenderableType":
+    from rich.progress_bar import ProgressBar
+
+    return ProgressBar(total=bar.total or None, completed=bar.done, pulse=not bar.total)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Which words stand in a row: the unit behind the count, and "elapsed" behind the time."""
+
+    unit: bool = True
+    word: bool = True
+
+    def figures(self, bar: Bar) -> list[str]:
+        """Return the figures of a row, a column each."""
+        count = bar.count() if self.unit else bar.count().removesuffix(f" {bar.unit}")
+        elapsed = duration(bar.elapsed) + (" elapsed" if self.word else "")
+        return [bar.percent(), count, bar.rate(), bar.note, elapsed, bar.left()]
+
+    def width(self, bars: list[Bar]) -> int:
+        """Return the columns that the rows need at most while their figures grow, so that the layout does not change."""
+        names = max((len(shown(bar.name)) for bar in bars), default=0)
+        widest = [max(map(len, column)) for column in zip(*map(self._widest, bars), strict=True)]
+        return 2 + names + 1 + _SHORTEST + sum(1 + each for each in widest)
+
+    def _widest(self, bar: Bar) -> list[str]:
+        percent, count, rate, note_, _, _ = self.figures(bar)
+        most = count.replace(f"{bar.counted:,}", f"{bar.of:,}", 1) if bar.of else count
+        return [
+            percent or "100%",
+            most,
+            rate or "100/s",
+            note_,
+            "60 min" + (" elapsed" if self.word else ""),
+            "60 min left",
+        ]
+
+
+def _stacked(bar: Bar, width: int) -> "list[RenderableType]":
+    """Return the name of a bar with what is done of it, and the figures in lines below."""
+    from rich.table import Table
+    from rich.text import Text
+
+    head = Table.grid(padding=(0, 1), expand=True)
+    head.add_column(no_wrap=True, overflow="ellipsis")
+    head.add_column(ratio=1, min_width=_SHORTEST)
+    head.add_column(no_wrap=True, justify="right")
+    head.add_row(Text(f"  {shown(bar.name)}"), _drawn(bar), Text(bar.percent()))
+    lines = [""]
+    _, count, rate, note_, elapsed, left = _Layout(unit=False).figures(bar)
+    for figure in filter(None, (count, rate, *note_.split(", "), elapsed, left)):
+        if lines[-1] and len(lines[-1]) + 2 + len(figure) > width - 4:
+            lines.append("")
+        lines[-1] += f"{'  ' if lines[-1] else ''}{figure}"
+    return [head, *(Text(f"    {line}", no_wrap=True, overflow="ellipsis") for line in lines)]
 
 
 class _Current:
@@ -390,4 +450,4 @@ def _spent(now: "Snapshot", most: float | None) -> list[str]:
     told.append(f"{spent.prompt_tokens + spent.completion_tokens:,} tokens")
     if now.cost is not None and spent.requests:
         told.append(usd(now.cost) + (f" of {usd(most)}" if most is not None else ""))
-    return told
+    return [*told, f"{now.failed:,} failed"]

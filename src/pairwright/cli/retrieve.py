@@ -16,6 +16,7 @@ from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.summary import DetailsOption, headline, warning
 from pairwright.datasets.errors import MissingResource, UsageError
+from pairwright.datasets.progress import step
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,7 +142,8 @@ def retrieve(
         _guard(opened, exclude, exclude_by),
     )
     again = _reranked(found, opened, reader, rerank, rerank_top) if reader is not None and rerank else None
-    written = _write(found, opened, out, pairs, report, again)
+    with step("writing hits and pages", unit=""):
+        written = _write(found, opened, out, pairs, report, again)
     result = {**found.summary(), "mode": mode, **written}
     if reader is not None and again is not None:
         read = again["rerank_score"].count()

@@ -25,13 +25,13 @@ def serve(
     ] = "skip",
     now: Annotated[bool, typer.Option("--now", help="Start a first run at once, then by the schedule.")] = False,
     on_failure: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--on-failure",
             metavar="COMMAND",
             help="Run this program when a run fails; PAIRWRIGHT_RUN_ERROR, _LOG and others in its environment describe the run.",
         ),
-    ] = "",
+    ] = None,
     incremental: Annotated[
         bool | None,
         typer.Option("--incremental/--full", help="Each run appends what is new, or builds all; else as CONFIG says."),
@@ -61,7 +61,7 @@ def serve(
     timetable = Timetable(
         cron=cron, interval=_seconds(interval) if interval else 0.0, timezone=timezone, late=late, now=now
     )
-    command = failure_command(on_failure) if on_failure else ()
+    command = failure_command(on_failure) if on_failure is not None else ()
     goes_on_later()
     folder = out or Path("build") / load_config(config).name
     run(Served(config, folder, workers, incremental, command), timetable, port=port, told=note)

@@ -14,6 +14,7 @@ from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.stopping import goes_on_later
 from pairwright.datasets.errors import MissingResource
+from pairwright.datasets.progress import step
 
 if TYPE_CHECKING:
     from pairwright.training.log import Row
@@ -69,10 +70,11 @@ def train(
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingResource(f"training needs {', '.join(missing)}: pip install 'pairwright[train]'")
-    from transformers.utils import logging
+    with step("loading PyTorch", unit=""):
+        from transformers.utils import logging
 
-    from pairwright.training.loop import Run
-    from pairwright.training.loop import train as run
+        from pairwright.training.loop import Run
+        from pairwright.training.loop import train as run
 
     told_of_hub([model])
     logging.disable_progress_bar()  # of loading weights, which takes a moment
