@@ -37,9 +37,8 @@ def test_commands_options_and_choices_are_completed(pairwright: Path) -> None:
 def test_bash_completes_after_install_completion(tmp_path: Path, pairwright: Path) -> None:
     """In an interactive bash that reads the ~/.bashrc which the command wrote."""
     env = {**os.environ, "HOME": str(tmp_path), "PATH": f"{pairwright.parent}:{os.environ['PATH']}"}
-    said = subprocess.run(
-        [pairwright, "--install-completion", "bash"], env=env, capture_output=True, text=True, check=True
-    )
+    install = "pairwright --install-completion && true"  # Typer looks for the shell that runs it; `&&` keeps bash there
+    said = subprocess.run(["bash", "-c", install], env=env, capture_output=True, text=True, check=True)
     assert "bash completion installed" in said.stdout
     script = (
         f"source {tmp_path}/.bashrc; COMP_WORDS=(pairwright gen); COMP_CWORD=1; "
