@@ -1,4 +1,4 @@
-"""Progress of long work: library code reports steps, and whoever runs it may listen.
+"""Progress of long work: library code reports steps to a listener, if there is one.
 
 A *step* is a named piece of work with a number of units done and, where it is known, a total. Code that can take seconds
 opens one (`step`, `track`); without a listener this costs next to nothing. The command line listens and draws bars
@@ -82,7 +82,7 @@ def listen(listener: Listener) -> None:
 
 
 def listened() -> bool:
-    """Return whether anybody listens in this process."""
+    """Return whether this process has a listener."""
     return bool(_listeners)
 
 

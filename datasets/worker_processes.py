@@ -2,7 +2,7 @@
 
 They are spawned, not forked: tagging holds Python's lock, and a forked process would inherit polars' and FAISS's threads.
 
-Steps that a job of a build reports (`datasets.progress`) come out of this process as its own, when somebody listens here.
+Steps that a job of a build reports (`datasets.progress`) come out of this process as its own, when there is a listener.
 Of other work only the results count: who shares it out reports how much is done.
 
 While a process starts, an interrupt would end it with a traceback, or without a word. So it is started with interrupts

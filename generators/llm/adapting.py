@@ -53,7 +53,7 @@ class Refusals:
         """Prepare an empty set.
 
         Args:
-            say: told in one line of each refusal that is new.
+            say: called with one line for each new refusal.
         """
         self._say = say
         self._by_model: dict[str, frozenset[str]] = {}
@@ -123,7 +123,7 @@ class AdaptedModel:
 
 
 def adapted(request: Request, refused: frozenset[str]) -> Request:
-    """Return a request without the parts that a model refuses, or with what stands for them."""
+    """Return a request without the parts that a model refuses, or with their replacements."""
     if not refused:
         return request
     parameters: dict[str, Any] = {}
@@ -155,7 +155,7 @@ def _merged(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def refused_part(failure: Failure, request: Request) -> str | None:
-    """Return the name of the part of a request that a failure says is not supported; None where it is none to adapt."""
+    """Return the name of the part of a request that a failure says is not supported; None when nothing can be adapted."""
     if failure.word != "unsupported":
         return None
     if any(message.role == "system" for message in request.messages) and re.search(

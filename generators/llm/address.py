@@ -31,8 +31,8 @@ class Address:
     Attributes:
         base: the URL that ``/chat/completions`` is put behind; no user, password, query or closing slash.
         origin: scheme, host and port (always written), lower case.
-        server: what stands for the server in keys of the cache: the origin, and the path where it is not the usual one
-            (``/v1``, Azure's ``/openai``), so that deployments behind one gateway are told apart.
+        server: identifies the server in cache keys: the origin, and the path where it is not the usual one
+            (``/v1``, Azure's ``/openai``), so that deployments behind one gateway have keys of their own.
         azure: whether the paths are Azure's, which name the deployment and want an ``api-version``.
         query: parameters that every request carries; hidden.
         user: user and password as the URL had them, decoded, ``user:password``; hidden, empty where there are none.
@@ -100,7 +100,7 @@ def read_address(url: str, *, api_version: str = "") -> Address:
 
 
 def server_id(endpoint: str) -> str:
-    """Return what stands for a server in keys of the cache, of its address or of the user's name for it.
+    """Return the identifier of a server in cache keys, from its address or the user's name for it.
 
     Raises:
         UsageError: when it looks like an address and is none.

@@ -117,7 +117,7 @@ class Cache:
             key: of the request.
             reply: the answer, with its ``raw`` body.
             asked: the model as the request names it.
-            endpoint: what stands for the server (`address.server_id`).
+            endpoint: identifier of the server (`address.server_id`).
 
         Returns:
             The answer as it is kept: with its key, half characters (lone surrogates) replaced, token counts up to 2**53.

@@ -23,7 +23,7 @@ class ModelShare:
     """What one model at one endpoint has answered.
 
     Attributes:
-        endpoint: what stands for the server (`address.server_id`).
+        endpoint: identifier of the server (`address.server_id`).
         model: as it was asked for.
         answers: how many.
         prompt_tokens: that the answers cost, as the server counted; estimated where it does not.

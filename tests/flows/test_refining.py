@@ -72,7 +72,7 @@ def test_a_build_says_that_refinement_left_few_and_what_keeps_more(
     assert "fewer `cells` under refine" in line
     assert not told(out, kept=stage["facts"]["in"])
     (line,) = told(generally[0], kept=1, advice="")
-    assert "no choice that holds can keep more" in line
+    assert "upper bound for any balanced subset" in line
 
 
 def test_a_build_says_how_many_samples_have_at_least_one_text_of_each_kind(

@@ -229,7 +229,7 @@ def _refine_lines(manifest: dict[str, Any]) -> list[str]:
     if 2 * facts["kept"] >= facts["in"]:
         return []
     if "bound" in facts:
-        most = f"no choice that holds can keep more than {facts['bound']:,}"
+        most = f"upper bound for any balanced subset: {facts['bound']:,}"
         return [f"{stayed}; {most}. A larger `target` under refine, or `both_sides` under negatives, keeps more."]
     if "unbalanced_cell" in facts["rejected"]:
         why = "of a small set few rows find one that leans as much the other way"

@@ -53,14 +53,14 @@ def nothing_kept(result: Mapping[str, Any]) -> str:
     types = result["types"].values()
     if any(counts["kept"] for counts in types):
         return ""
-    told = f"No text was kept of {counted(result['captions'], 'caption')}"
+    start = f"No text was kept of {counted(result['captions'], 'caption')}"
     failed = result.get("failed", {"rows": 0})
     if failed["rows"] and failed["rows"] >= result["captions"]:
-        return f"{told}. Reasons by row: {_reasons(failed['reasons'])}."
+        return f"{start}. Reasons by row: {_reasons(failed['reasons'])}."
     rejected: Counter[str] = Counter()
     for counts in types:
         rejected.update(counts["rejected"])
-    return f"{told}. Reasons by candidate: {_reasons(rejected) or 'there was no candidate'}."
+    return f"{start}. Reasons by candidate: {_reasons(rejected) or 'there was no candidate'}."
 
 
 def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:

@@ -446,8 +446,8 @@ def _spent(now: "Snapshot", most: float | None) -> list[str]:
     from pairwright.generators.llm.budget import usd
 
     spent = now.spent
-    told = [f"{spent.requests:,} billed" + (f" + {spent.cached:,} cached" if spent.cached else "")]
-    told.append(f"{spent.prompt_tokens + spent.completion_tokens:,} tokens")
+    figures = [f"{spent.requests:,} billed" + (f" + {spent.cached:,} cached" if spent.cached else "")]
+    figures.append(f"{spent.prompt_tokens + spent.completion_tokens:,} tokens")
     if now.cost is not None and spent.requests:
-        told.append(usd(now.cost) + (f" of {usd(most)}" if most is not None else ""))
-    return [*told, f"{now.failed:,} failed"]
+        figures.append(usd(now.cost) + (f" of {usd(most)}" if most is not None else ""))
+    return [*figures, f"{now.failed:,} failed"]

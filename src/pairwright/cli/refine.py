@@ -199,7 +199,7 @@ def _note_outcome(result: dict[str, Any], advice: str) -> None:
     elif "bound" in result:
         note(
             f"Kept {result['kept']:,} of {result['in']:,} rows;"
-            f" no choice of rows that holds can keep more than {result['bound']:,}."
+            f" upper bound for any balanced subset: {result['bound']:,} rows."
         )
         if advice:
             note(advice)
