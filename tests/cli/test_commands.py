@@ -147,7 +147,7 @@ def test_refine_exits_3_when_nothing_can_be_balanced(run: Run, tmp_path: Path) -
     (tmp_path / "n.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(other) + "\n")
     done = run("refine", "n.jsonl", "--out", "r.jsonl", ok=False)
     assert done.returncode == 3
-    assert "can keep more than" in done.stderr
+    assert "upper bound for any balanced subset: " in done.stderr
 
 
 def test_an_index_is_built_checked_and_searched(run: Run, scenes: Path, tmp_path: Path) -> None:
