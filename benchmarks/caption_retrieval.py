@@ -8,7 +8,7 @@ pair. One caption of each drawn image is the query. The image's other captions a
 own pair is taken out of its list, while equal captions of other images stay, and count as wrong. recall@10 is the share
 of the relevant ones among the ten best; where scores tie at the tenth place, it is the mean over all orders of the tied.
 
-Each encoder is searched exactly and through its index, built at the defaults in one `index_pairs`. The peers are
+Each encoder is searched exactly and through its index, built at the defaults in one `build_index_from_pairs`. The peers are
 exact: TF-IDF (scikit-learn's defaults) and BM25 (bm25s, with and without its English stop words). Differences are to
 plain TF-IDF, on the same queries, with a paired bootstrap 95% interval. Peers and encoders that are not installed
 are left out, with a note. Times: seconds to fit, encode and index the pool, milliseconds to encode a query and answer it.
@@ -32,9 +32,9 @@ from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.indexes.building import index_pairs, open_index_folder
-from pairwright.indexes.encoder_table import EncoderOptions
-from pairwright.indexes.search import Hits
+from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.encoders.registry import EncoderOptions
+from pairwright.indexes.hnsw.search import Hits
 
 K = 10
 DEPTH = 100  # length of the exact lists; ties that go on beyond it are not seen
@@ -126,9 +126,9 @@ def encoder_rows(task: Task, options: EncoderOptions, label: str) -> list[Row]:
     number_of = {pair.key: number for number, pair in enumerate(task.pairs)}
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        info = index_pairs(task.batches, Path(folder) / "index", encoder=options)
+        info = build_index_from_pairs(task.batches, Path(folder) / "index", encoder=options)
         pool_seconds = time.perf_counter() - started
-        opened = open_index_folder(Path(folder) / "index")
+        opened = open_index_with_encoder(Path(folder) / "index")
         encoder = opened.encoder
         assert encoder is not None
         started, used = time.perf_counter(), time.process_time()
@@ -191,7 +191,7 @@ def bm25_row(task: Task, stop_words: str | None) -> Row | None:
 
 
 def in_blocks(score: Callable[[NDArray[np.int64]], NDArray[np.float32]]) -> Answer:
-    """Return the best `DEPTH` of each query's scores of the whole pool, block by block."""
+    """Return the best `TRUE_NEIGHBOURS` of each query's scores of the whole pool, block by block."""
 
     def answer(queries: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         scores, numbers = [], []

@@ -35,11 +35,11 @@ import orjson
 from pairwright.datasets.chance import array_stream
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.indexes.building import IndexFolder, index_pairs, open_index_folder
-from pairwright.indexes.encoder_table import EncoderOptions
-from pairwright.indexes.features import words_of
-from pairwright.indexes.queries import Query, class_queries, text_queries
-from pairwright.indexes.retrieval import RetrieveOptions, retrieve
+from pairwright.indexes.building.build import IndexWithEncoder, build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.encoders.hashed_features import split_words
+from pairwright.indexes.encoders.registry import EncoderOptions
+from pairwright.indexes.retrieval.queries import Query, queries_from_classes, queries_from_lines
+from pairwright.indexes.retrieval.retrieve import RetrieveOptions, retrieve
 
 WAYS = ("names", "templates", "lines")
 JUNK = 0.2
@@ -50,7 +50,7 @@ class NamedImages:
 
     def __init__(self, pool: Sequence[Pair]) -> None:
         """Read the captions of the pool."""
-        self._captions = [(pair.key, tuple(map(singular, words_of(text)))) for pair in pool for text in texts(pair)]
+        self._captions = [(pair.key, tuple(map(singular, split_words(text)))) for pair in pool for text in texts(pair)]
         self._by_word: dict[str, set[int]] = defaultdict(set)
         for number, (_, words) in enumerate(self._captions):
             for word in words:
@@ -60,7 +60,7 @@ class NamedImages:
         """Return the keys of the images that one of ``names`` names."""
         found: set[str] = set()
         for name in names:
-            words = tuple(map(singular, words_of(name)))
+            words = tuple(map(singular, split_words(name)))
             if words:
                 numbers = set.intersection(*(self._by_word.get(word, set()) for word in words))
                 found |= {self._captions[n][0] for n in numbers if holds(self._captions[n][1], words)}
@@ -103,15 +103,15 @@ def holds(words: tuple[str, ...], name: tuple[str, ...]) -> bool:
 def queries_of(one: Mapping[str, Any], way: str) -> list[Query]:
     """Return the queries of a set for one way of asking."""
     if way == "names":
-        return class_queries({"classes": one["classes"], "templates": ["{}"]})
+        return queries_from_classes({"classes": one["classes"], "templates": ["{}"]})
     if way == "templates":
-        return class_queries(dict(one))
-    asked = class_queries({"classes": one["classes"], "templates": one["templates"][:1]})
-    lines = text_queries(query.text for query in asked)
+        return queries_from_classes(dict(one))
+    asked = queries_from_classes({"classes": one["classes"], "templates": one["templates"][:1]})
+    lines = queries_from_lines(query.text for query in asked)
     return [replace(line, concept=query.concept) for line, query in zip(lines, asked, strict=True)]
 
 
-def measured(opened: IndexFolder, named: NamedImages, one: Mapping[str, Any], way: str, k: int) -> Row:
+def measured(opened: IndexWithEncoder, named: NamedImages, one: Mapping[str, Any], way: str, k: int) -> Row:
     """Ask for a set and count the hits that name their class."""
     queries = queries_of(one, way)
     names: dict[str, set[str]] = defaultdict(set)
@@ -194,12 +194,14 @@ def main() -> None:
     named = NamedImages(whole)
     with tempfile.TemporaryDirectory() as folder:
         started = time.perf_counter()
-        info = index_pairs(lambda: [pool], Path(folder) / "index", encoder=EncoderOptions(name=chosen.encoder))
+        info = build_index_from_pairs(
+            lambda: [pool], Path(folder) / "index", encoder=EncoderOptions(name=chosen.encoder)
+        )
         seconds = time.perf_counter() - started
         print(
             f"{info.pairs:,} images, {info.captions:,} captions indexed in {seconds:.1f} s, {info.bytes / 2**20:.0f} MiB"
         )
-        opened = open_index_folder(Path(folder) / "index")
+        opened = open_index_with_encoder(Path(folder) / "index")
         print(
             f"{'':<32}{'':<11}{'freq.':>6}{f'prec@{chosen.k}':>9}{'rare':>7}{'found':>8}"
             f"{'covered':>9}{'junk':>6}{'classes':>9}   hits that name"

@@ -37,12 +37,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairwright.datasets.chance import array_stream
-from pairwright.indexes.best import Best
-from pairwright.indexes.encoders import Vectors
-from pairwright.indexes.parts import new_part
-from pairwright.indexes.sidecar import IndexOptions
-from pairwright.indexes.storage import StoredIndex, choose_storage, open_stored, training_rows
-from pairwright.indexes.threads import omp_threads
+from pairwright.indexes.building.part_builder import new_part_builder
+from pairwright.indexes.encoders.protocols import Vectors
+from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
+from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.storage import VectorStore, choose_storage, open_store, training_row_count
+from pairwright.indexes.hnsw.top_k import TopK
 
 M, EF, K, WANTED = 32, 200, 10, 0.95
 BLOCK = 16_384
@@ -92,7 +92,7 @@ def prepare(folder: Path, count: int, dim: int) -> None:
     pool.tofile(folder / "pool.f32")
     asked = mixture(QUERIES, dim, "queries")
     for kind, queries in (("pool", asked), ("text", text_like(asked))):
-        best = Best(len(queries), K)
+        best = TopK(len(queries), K)
         for start in range(0, count, BLOCK):
             part = pool[start : start + BLOCK]
             best.offer(queries @ part.T, np.arange(start, start + len(part)))
@@ -153,11 +153,11 @@ class Pairwright(Maker):
 
     def build(self, out: Path) -> None:
         """Build into the folder ``out``."""
-        rows = training_rows(self.choice.storage, self.count)
+        rows = training_row_count(self.choice.storage, self.count)
         sample = np.fromfile(self.folder / "pool.f32", np.float32, rows * self.dim).reshape(rows, self.dim)
         with np.load(self.folder / "pool.npz") as asked:
             probes = asked["queries"][:500]
-        part = new_part(
+        part = new_part_builder(
             out / PART, self.choice, self.options, count=self.count, sample=sample if rows else None, probes=probes
         )
         del sample
@@ -169,9 +169,9 @@ class Pairwright(Maker):
         if info is None or info.vectors != self.count:
             raise SystemExit("some vectors of the mixture were taken for copies")
 
-    def open(self, out: Path) -> StoredIndex:
+    def open(self, out: Path) -> VectorStore:
         """Open what was built, by memory map."""
-        return open_stored(out / PART, self.choice.kind, self.choice.storage)
+        return open_store(out / PART, self.choice.kind, self.choice.storage)
 
     def search(self, made: Made, queries: Vectors, effort: int) -> NDArray[np.int64]:
         """Return the numbers of the `K` nearest."""
@@ -288,7 +288,7 @@ def measure(maker: Maker) -> dict[str, float]:
         started = time.perf_counter()
         made = maker.open(out)
         row["open"] = 1000 * (time.perf_counter() - started)
-        with omp_threads(1):
+        with limit_faiss_threads(1):
             for kind in KINDS:
                 for key, value in reached(maker, made, kind, pool).items():
                     row[f"{kind} {key}"] = value

@@ -18,9 +18,9 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.measuring import Measured, measured
-from pairwright.indexes.building import open_index_folder
-from pairwright.indexes.queries import read_queries
-from pairwright.indexes.retrieval import RetrieveOptions, retrieve
+from pairwright.indexes.building.build import open_index_with_encoder
+from pairwright.indexes.retrieval.queries import read_queries
+from pairwright.indexes.retrieval.retrieve import RetrieveOptions, retrieve
 
 PAIRWRIGHT = [sys.executable, "-m", "pairwright"]
 
@@ -72,7 +72,7 @@ def coverage(index: Path, queries: Path, show: int) -> None:
     """Print both ends of the coverage by concept, each with its best caption."""
     if not show:
         return
-    opened = open_index_folder(index)
+    opened = open_index_with_encoder(index)
     by_concept = {query.concept: query for query in read_queries(queries)}  # one query a concept is enough to look at
     found = retrieve(opened.index, opened.encoder, list(by_concept.values()), RetrieveOptions(k=1))
     table = found.coverage.sort("name_score", "concept")

@@ -35,10 +35,10 @@ from benchmarks.measuring import Measured, measured
 from benchmarks.mixture import Mixture, Rows
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.indexes.building import index_pairs
-from pairwright.indexes.precomputed import PrecomputedPairs
-from pairwright.indexes.search import Hits, Index, open_index
-from pairwright.indexes.sidecar import IndexOptions, Storage
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
+from pairwright.indexes.hnsw.metadata import IndexOptions, VectorStorage
+from pairwright.indexes.hnsw.search import Hits, Index, open_index
 
 BLOCK = 62_500  # rows of a file of embeddings
 QUERIES = 500  # of each kind
@@ -124,11 +124,11 @@ def keys_of(work: Work) -> NDArray[np.uint8]:
 
 def build(work: Work, options: IndexOptions, shards: int, workers: int) -> dict[str, Any]:
     """Build the index over the image vectors."""
-    info = index_pairs(
+    info = build_index_from_pairs(
         partial(batches, work.embeddings),
         work.index,
         encoder=None,
-        vectors=PrecomputedPairs(work.embeddings),
+        vectors=PrecomputedVectors(work.embeddings),
         modalities=("image",),
         options=options,
         shards=shards,
@@ -290,7 +290,7 @@ def main() -> None:
     parser.add_argument("--dim", type=int, default=512)
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--storage", choices=get_args(Storage), default="fp16")
+    parser.add_argument("--storage", choices=get_args(VectorStorage), default="fp16")
     parser.add_argument("--work", type=Path, help="kept; else a temporary folder")
     parser.add_argument("--json", type=Path, help="where all figures go")
     parser.add_argument("--page", type=Path, help="page whose tables are filled, docs/scale.md")

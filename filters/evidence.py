@@ -118,7 +118,7 @@ def meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "
     """
     from scipy.sparse import csr_matrix
 
-    from pairwright.indexes.minilm import MiniLMEncoder
+    from pairwright.indexes.encoders.minilm import MiniLMEncoder
 
     distinct = sorted({*positives, *negatives})
     place = {text: number for number, text in enumerate(distinct)}

@@ -61,7 +61,7 @@ from pairwright.flows.versions import finished, newest, place_of_full, place_of_
 from pairwright.flows.vocabularies import config_with_vocabulary
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import Bill
-from pairwright.indexes.queries import read_queries
+from pairwright.indexes.retrieval.queries import read_queries
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,7 @@ class _Judge:
 
             self._said = NearDuplicates(request.near_duplicates)
         if request.min_clip_score:
-            from pairwright.indexes.clip import ClipEncoder  # torch: seconds
+            from pairwright.indexes.encoders.clip import ClipEncoder  # torch: seconds
 
             self._encoder = ClipEncoder(request.clip_model, device=request.device)
 

@@ -13,7 +13,7 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.manifest import read_manifest
 from pairwright.datasets.readers.formats import expand_braces, locate
 from pairwright.datasets.version_switch import MANIFEST
-from pairwright.indexes.sidecar import SIDECAR, read_sidecar
+from pairwright.indexes.hnsw.metadata import METADATA_FILE, read_metadata
 
 
 def refuse_overwriting(out: Path, *inputs: str | tuple[str, ...]) -> None:
@@ -78,6 +78,6 @@ def _of_build(folder: Path) -> frozenset[str]:
 
 def _of_index(folder: Path) -> frozenset[str]:
     with suppress(PairwrightError, OSError):
-        if (folder / SIDECAR).is_file():
-            return frozenset({SIDECAR, *read_sidecar(folder).files})
+        if (folder / METADATA_FILE).is_file():
+            return frozenset({METADATA_FILE, *read_metadata(folder).files})
     return frozenset()

@@ -25,7 +25,7 @@ from uuid import uuid4
 from pairwright.datasets.atomic import write_text
 from pairwright.datasets.errors import MissingResource, PairwrightError, StorageError, UsageError
 from pairwright.flows.receipts import package_versions, source_hash
-from pairwright.indexes.threads import omp_threads
+from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
 
 if TYPE_CHECKING:
     import ray
@@ -203,7 +203,7 @@ def _run_there(  # noqa: PLR0913, PLR0917 - as Ray hands them over
         _check(root, mark, source, tuple(packages))
         if cores == 1:  # Ray sees to that by itself; most jobs do without FAISS
             return run(*args)
-        with omp_threads(cores):
+        with limit_faiss_threads(cores):
             return run(*args)
     except PairwrightError as error:
         return error

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pairwright.datasets.choices import instead, repeated
 from pairwright.datasets.records import MAX_CAPTION_EDITED
 from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
-from pairwright.indexes.sidecar import IndexOptions
+from pairwright.indexes.hnsw.metadata import IndexOptions
 
 NegativeType = Literal[
     "replace-object",

@@ -196,7 +196,7 @@ class Validation:
 
     def clip(self) -> None:
         """Hear a CLIP-like model."""
-        from pairwright.indexes.clip import ClipEncoder  # torch: seconds
+        from pairwright.indexes.encoders.clip import ClipEncoder  # torch: seconds
 
         encoder = ClipEncoder(self.request.model, device=self.request.device)
         standing = self.standing()

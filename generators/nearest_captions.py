@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.documents import Document
-from pairwright.indexes.building import IndexFolder, open_index_folder
-from pairwright.indexes.kept_pairs import indexed_captions
+from pairwright.indexes.building.build import IndexWithEncoder, open_index_with_encoder
+from pairwright.indexes.building.pair_files import map_captions_by_index
 
 SPARE = 3  # times as many are looked at, for those that are left out
 
@@ -27,7 +27,7 @@ class NearestCaptions:
         count: documents a text, at least 1.
     """
 
-    opened: IndexFolder
+    opened: IndexWithEncoder
     count: int
 
     @classmethod
@@ -41,7 +41,7 @@ class NearestCaptions:
         """
         if count < 1:
             raise UsageError(f"--context {count}: give the number of captions, 1 or more.")
-        opened = open_index_folder(folder)
+        opened = open_index_with_encoder(folder)
         opened.query_encoder  # noqa: B018 - raises where there is none
         if not opened.index.info.pairs_files:
             raise UsageError(
@@ -67,7 +67,7 @@ class NearestCaptions:
         index = self.opened.index
         hits = index.search(self.opened.query_encoder.encode_texts(texts), self.count * SPARE + 1).frame()
         pairs = self.opened.pairs(hits["key"].unique(maintain_order=True).to_list())
-        captions = indexed_captions(pairs) if pairs is not None else {}
+        captions = map_captions_by_index(pairs) if pairs is not None else {}
         found: list[list[Document]] = [[] for _ in texts]
         for query, key, caption, score in hits.select("query", "key", "caption_index", "score").iter_rows():
             found[query].append(Document(key, captions.get((key, caption), ""), round(float(score), 6)))

@@ -23,7 +23,7 @@ class Break:
 
     Attributes:
         attack: its name.
-        of: the type, or `ALL`.
+        of: the type, or `MATCH_FIELDS`.
         measured: how well it does there.
     """
 

@@ -18,7 +18,7 @@ from pairwright.filters.validation.questions import Question, Verdict
 if TYPE_CHECKING:
     from PIL import Image
 
-    from pairwright.indexes.encoders import Vectors
+    from pairwright.indexes.encoders.protocols import Vectors
 
 S_POSITIVE, S_NEGATIVE = "clip_positive", "clip_negative"
 _BATCH = 64  # images at once

@@ -17,9 +17,9 @@ from pairwright.flows.chosen import Choice, chosen_pairs
 from pairwright.flows.layout import DOWNLOADS, fetched_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import FetchSection
-from pairwright.indexes.exclusion import read_exclusions
-from pairwright.indexes.fetch_options import FetchOptions
-from pairwright.indexes.fetching import fetch_images
+from pairwright.indexes.fetching.fetch import fetch_images
+from pairwright.indexes.fetching.options import FetchOptions
+from pairwright.indexes.retrieval.exclusion import read_exclusions
 
 
 def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments

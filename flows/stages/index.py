@@ -20,16 +20,16 @@ from pairwright.flows.inputs import file_state, named_state
 from pairwright.flows.layout import chosen_path, pairs_path, read_pair_parts, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import IndexSection, RetrieveSection
-from pairwright.indexes.building import index_pairs, open_index_folder
-from pairwright.indexes.coverage_page import write_coverage_page
-from pairwright.indexes.encoder_table import EncoderOptions
-from pairwright.indexes.exclusion import Guard, excluded_rejects, read_exclusions
-from pairwright.indexes.part_jobs import BuildParts, PartBuilt, PartJob, Watch, build_part
-from pairwright.indexes.precomputed import PrecomputedPairs
-from pairwright.indexes.queries import read_queries, read_query_vectors
-from pairwright.indexes.retrieval import RetrieveOptions, retrieve
-from pairwright.indexes.sidecar import SIDECAR, IndexOptions
-from pairwright.indexes.vectors import PairVectors
+from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.pair_vectors import PairVectors
+from pairwright.indexes.building.part_jobs import BuildParts, IndexProgress, PartJob, PartResult, build_part
+from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
+from pairwright.indexes.encoders.registry import EncoderOptions
+from pairwright.indexes.hnsw.metadata import METADATA_FILE, IndexOptions
+from pairwright.indexes.retrieval.coverage_page import write_coverage_page
+from pairwright.indexes.retrieval.exclusion import ExclusionFilter, make_exclusion_rejects, read_exclusions
+from pairwright.indexes.retrieval.queries import read_queries, read_query_vectors
+from pairwright.indexes.retrieval.retrieve import RetrieveOptions, retrieve
 
 PRECOMPUTED = "precomputed"
 
@@ -56,7 +56,7 @@ class IndexStage:
         """
         return build_index(root, parts, section, source, seed, like, build=self._build, stop=self.stop)
 
-    def _build(self, jobs: Sequence[PartJob], vectors: PairVectors, watch: Watch) -> list[PartBuilt]:
+    def _build(self, jobs: Sequence[PartJob], vectors: PairVectors, watch: IndexProgress) -> list[PartResult]:
         pool, threads = self.side_by_side(len(jobs))
         owner = ("index", "all") if len(jobs) == 1 else None  # of several parts, those that are done count
         futures = {pool.submit(build_part, job, vectors, threads, owner): job.end - job.first for job in jobs}
@@ -101,12 +101,12 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     folder = root / "index"
     rejects: list[Reject] = []
     with following("pairs") as follow:
-        info = index_pairs(
+        info = build_index_from_pairs(
             lambda: _until(stop, read_pair_parts(root, parts)),
             folder,
             encoder=None if like else _encoder(section, seed),
             like=like,
-            vectors=PrecomputedPairs(Path(source)) if section.encoder == PRECOMPUTED else None,
+            vectors=PrecomputedVectors(Path(source)) if section.encoder == PRECOMPUTED else None,
             modalities=section.modalities,
             options=IndexOptions(
                 m=section.m,
@@ -124,7 +124,7 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
         )
     rejected = rejected_path(root, "index", "all")
     REJECTS.write(rejects, rejected)
-    outputs = [*(folder / name for name in sorted(info.files)), folder / SIDECAR, rejected]
+    outputs = [*(folder / name for name in sorted(info.files)), folder / METADATA_FILE, rejected]
     told = (
         "kind",
         "storage",
@@ -179,14 +179,14 @@ def retrieve_pairs(
         home: a build directory to whose pairs these are added. They compete with what was found there (`better_hits`),
             and the keys that were chosen there stay among the chosen ones.
     """
-    opened = open_index_folder(root / "index", device=device)
+    opened = open_index_with_encoder(root / "index", device=device)
     queries = read_queries(Path(section.queries))
     vectors = None
     if section.query_vectors:
         vectors = read_query_vectors(Path(section.query_vectors), len(queries), opened.index.info.dim)
     pool = _Pool(root, parts)
     exclusion = read_exclusions(section.exclude)
-    guard = Guard(exclusion, pool.of) if exclusion else None
+    guard = ExclusionFilter(exclusion, pool.of) if exclusion else None
     found = retrieve(
         opened.index, vectors if vectors is not None else opened.encoder, queries, _options(section), guard
     )
@@ -212,7 +212,7 @@ def retrieve_pairs(
         with replacing(path) as temporary:
             frame.write_parquet(temporary)
     write_coverage_page(folder / "coverage.html", found, pool.of, "What the pool covers")
-    leaks = {row.place.removeprefix("pair "): row for row in excluded_rejects(found.excluded, pool.of)}
+    leaks = {row.place.removeprefix("pair "): row for row in make_exclusion_rejects(found.excluded, pool.of)}
     reasons, rejected = _reject_others(root, parts, keys, leaks)
     summary = found.summary()
     facts = {

@@ -38,8 +38,8 @@ from pairwright.generators.llm.messages import Reply, Request
 from pairwright.generators.llm.schema_forms import as_form
 from pairwright.generators.llm.settings import LLMSettings
 from pairwright.generators.llm.wire import reply_of
-from pairwright.indexes.checkpoints import translated
-from pairwright.indexes.quiet import quiet_transformers
+from pairwright.indexes.encoders.checkpoints import translate_load_errors
+from pairwright.indexes.encoders.transformers_logging import quiet_transformers
 
 PARAMETERS = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed")
 ANSWER = 1024  # tokens of an answer, where a request does not say
@@ -255,7 +255,7 @@ def load_local(folder: LocalFolder) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     on_gpu = torch.cuda.is_available()
-    with translated(f"model {folder.given}"), quiet_transformers():
+    with translate_load_errors(f"model {folder.given}"), quiet_transformers():
         tokenizer = AutoTokenizer.from_pretrained(folder.path)
         model: Any = AutoModelForCausalLM.from_pretrained(
             folder.path, dtype="auto" if on_gpu else torch.float32, use_safetensors=True

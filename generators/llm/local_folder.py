@@ -20,7 +20,7 @@ from pathlib import Path
 import orjson
 
 from pairwright.datasets.errors import InputError, MissingResource, UsageError
-from pairwright.indexes.checkpoints import checkpoint_folder, weights_file
+from pairwright.indexes.encoders.checkpoints import find_checkpoint_folder, find_weights_file
 
 LOCAL = "local:"
 
@@ -79,9 +79,9 @@ def find_local(model: str) -> LocalFolder:
         raise MissingResource(
             f"{model} needs {' and '.join(missing)}. Install what training needs: pip install 'pairwright[train]'"
         )
-    folder = checkpoint_folder(given)
+    folder = find_checkpoint_folder(given)
     kind = _kind(given, folder)
-    weights_file(given, folder, _WEIGHTS)
+    find_weights_file(given, folder, _WEIGHTS)
     return LocalFolder(given, folder, kind)
 
 

@@ -5,7 +5,7 @@ quotes, Python's and JavaScript's words for true, false and null, line breaks wi
 string that nobody escaped, where they can only be meant so (``"a "red" dog"``). Nothing is guessed and nothing made
 up: a value that breaks off is told, not completed; of several values all are given. Nothing is evaluated.
 
-Work is bounded: one pass by a scanner of tokens, no recursion, `DEEPEST` levels, `MOST_STEPS` tokens, `LONGEST`
+Work is bounded: one pass by a scanner of tokens, no recursion, `MAX_DEPTH_FACTOR` levels, `MOST_STEPS` tokens, `LONGEST`
 letters. Libraries of this kind (json-repair 0.64 was measured) complete what breaks off, take the last of several
 values, make values out of prose, and overflow the stack on a thousand brackets.
 """

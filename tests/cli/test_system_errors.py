@@ -16,7 +16,7 @@ from pairwright.cli.system_errors import message_of
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.flows.lock import exclusive
-from pairwright.indexes.building import index_pairs
+from pairwright.indexes.building.build import build_index_from_pairs
 
 PanicException = type("PanicException", (BaseException,), {})  # as pyo3 calls what Rust code raises
 
@@ -96,4 +96,4 @@ def test_a_file_system_without_locks_is_refused_in_one_line_by_a_build_and_by_an
         pass
     pool = [Pair(pair_key("", "", "a dog"), "a dog")]
     with pytest.raises(StorageError, match=says):
-        index_pairs(lambda: [pool], tmp_path / "index")
+        build_index_from_pairs(lambda: [pool], tmp_path / "index")

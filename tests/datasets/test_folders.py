@@ -9,7 +9,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.folders import files_below
 from pairwright.datasets.reading import ReadOptions, read_pairs
 from pairwright.flows.inputs import file_state
-from pairwright.indexes.exclusion import read_exclusion
+from pairwright.indexes.retrieval.exclusion import read_exclusion
 
 
 def sample(folder: Path, name: str) -> None:

@@ -26,7 +26,7 @@ from pairwright.generators.llm.local_prompts import Prompt, prompt_of
 from pairwright.generators.llm.local_writing import Wanted, Writer
 from pairwright.generators.llm.messages import Message
 from pairwright.generators.llm.messages import Request as Asked
-from pairwright.indexes.building import index_pairs
+from pairwright.indexes.building.build import build_index_from_pairs
 from tests.generators.llm.local_models import make_model
 
 pytest.importorskip("transformers", reason="the extra `train` is not installed")
@@ -126,7 +126,7 @@ def run(folder: Path, tmp_path: Path, reading: Reading) -> tuple[int, bytes]:
 
 def test_calibrated_answers_are_asked_for_and_kept_apart(folder: Path, tmp_path: Path) -> None:
     index = tmp_path / "index"
-    index_pairs(lambda: [[Pair(pair_key("", "", text), text) for text in [*CAPTIONS, *TEXTS]]], index)
+    build_index_from_pairs(lambda: [[Pair(pair_key("", "", text), text) for text in [*CAPTIONS, *TEXTS]]], index)
     plain = run(folder, tmp_path, Reading(3, index))
     calibrated = run(folder, tmp_path, Reading(3, index, calibrate=True))
     assert min(plain[0], calibrated[0]) >= len(ASKED)
@@ -151,7 +151,7 @@ def test_a_model_that_cannot_be_calibrated_ends_the_run_in_one_line(
     from transformers import LlamaForCausalLM
 
     index = tmp_path / "index"
-    index_pairs(lambda: [[Pair(pair_key("", "", text), text) for text in [*CAPTIONS, *TEXTS]]], index)
+    build_index_from_pairs(lambda: [[Pair(pair_key("", "", text), text) for text in [*CAPTIONS, *TEXTS]]], index)
     # As models do that have attention functions of their own.
     monkeypatch.setattr(LlamaForCausalLM, "set_attn_implementation", lambda *_: None)
     with pytest.raises(UsageError, match="LlamaForCausalLM does not take its attention") as error:

@@ -16,7 +16,7 @@ from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import run_llm_generator
 from pairwright.flows.llm_planning import plan_llm_generator
 from pairwright.flows.sections import LLMSection
-from pairwright.indexes.building import index_pairs
+from pairwright.indexes.building.build import build_index_from_pairs
 from tests.generators.llm.local_models import make_model
 
 pytest.importorskip("transformers", reason="the extra `train` is not installed")
@@ -71,7 +71,7 @@ def test_rows_read_the_nearest_captions_and_which_is_written_beside_them(
     captions: Path, model: Path, tmp_path: Path
 ) -> None:
     pairs = [Pair(pair_key("", "", text), text) for text in [*CAPTIONS, "A cat on a blue mat.", "A horse and a man."]]
-    index_pairs(lambda: [pairs], tmp_path / "index")
+    build_index_from_pairs(lambda: [pairs], tmp_path / "index")
 
     def given(count: int) -> Asking:
         return with_context(asking(model, tmp_path), Reading(count, tmp_path / "index"), tmp_path / "out.jsonl")

@@ -16,7 +16,7 @@ from pairwright.flows.sections import LLMSection
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.script import Script
 from pairwright.generators.llm.server.serving import Server, in_thread
-from pairwright.indexes.building import index_pairs
+from pairwright.indexes.building.build import build_index_from_pairs
 
 CAPTIONS = ["A cat sits on a red mat.", "Two birds fly over water.", "A man rides a horse."]
 RULES = [
@@ -72,7 +72,7 @@ def test_every_pair_has_a_line_kept_or_rejected_and_a_second_run_asks_nothing(
 def test_with_context_a_server_is_sent_the_documents_too(
     server: Server, request_: PromptRequest, tmp_path: Path
 ) -> None:
-    index_pairs(lambda: [[Pair(pair_key("", "", text), text) for text in CAPTIONS]], tmp_path / "index")
+    build_index_from_pairs(lambda: [[Pair(pair_key("", "", text), text) for text in CAPTIONS]], tmp_path / "index")
     context = Context(tmp_path / "index", 1, record_path(request_.out))
     ask_prompt(request_, asking(tmp_path, context), lambda _: None, lambda _: None)
     assert "It is like the others." in [row["text"] for row in rows_of(request_.out)]

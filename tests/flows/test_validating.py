@@ -241,7 +241,7 @@ def test_a_clip_checkpoint_is_read_and_rejects_what_it_likes_clearly_better(
     pytest.importorskip("torch", reason="the 'clip' extra is not installed")
     pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
     from pairwright.datasets.images import decode_image, open_image
-    from pairwright.indexes.clip import ClipEncoder
+    from pairwright.indexes.encoders.clip import ClipEncoder
     from tests.indexes import tiny_clip
 
     folder, _, rows = scenes

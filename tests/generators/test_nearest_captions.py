@@ -7,7 +7,7 @@ import pytest
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.generators.nearest_captions import NearestCaptions
-from pairwright.indexes.building import index_pairs
+from pairwright.indexes.building.build import build_index_from_pairs
 
 CAPTIONS = [
     "A red dog runs on the beach.",
@@ -26,7 +26,7 @@ def pair(caption: str) -> Pair:
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("index")
-    index_pairs(lambda: [list(map(pair, CAPTIONS))], folder)
+    build_index_from_pairs(lambda: [list(map(pair, CAPTIONS))], folder)
     return folder
 
 
@@ -50,6 +50,6 @@ def test_texts_are_looked_up_together_as_alone(index: Path) -> None:
 def test_an_index_without_captions_to_read_is_refused(index: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="1 or more"):
         NearestCaptions.open(index, 0)
-    index_pairs(lambda: [list(map(pair, CAPTIONS))], tmp_path / "bare", keep_pairs=False)
+    build_index_from_pairs(lambda: [list(map(pair, CAPTIONS))], tmp_path / "bare", keep_pairs=False)
     with pytest.raises(UsageError, match="keeps no pairs"):
         NearestCaptions.open(tmp_path / "bare", 2)

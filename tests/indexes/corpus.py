@@ -8,9 +8,9 @@ import numpy as np
 from pairwright.datasets.chance import array_stream
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import reject
-from pairwright.indexes.encoders import Vectors
-from pairwright.indexes.sidecar import Modality
-from pairwright.indexes.vectors import Rows
+from pairwright.indexes.building.pair_vectors import VectorBatch
+from pairwright.indexes.encoders.protocols import Vectors
+from pairwright.indexes.hnsw.metadata import Modality
 
 ANIMALS = ["dog", "cat", "horse", "sheep", "zebra", "giraffe", "parrot", "elephant"]
 PLACES = ["on the beach", "in a kitchen", "beside a river", "under a table", "near a bus stop", "behind a fence"]
@@ -75,10 +75,10 @@ class Given:
         """A row a pair."""
         return False
 
-    def rows(self, pairs: Sequence[Pair], modality: Modality) -> Rows:
+    def rows(self, pairs: Sequence[Pair], modality: Modality) -> VectorBatch:
         """Find the rows by the numbers that the keys are."""
         of = self.image if modality == "image" and self.image is not None else self.text
         rows = of[[int(pair.key, 16) for pair in pairs]]
         has = np.asarray(np.isfinite(rows).all(axis=1))
         rejects = [reject(pair.key, "not_finite", "no vector") for pair, one in zip(pairs, has, strict=True) if not one]
-        return Rows(has, rows[has], rejects)
+        return VectorBatch(has, rows[has], rejects)

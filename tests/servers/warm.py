@@ -38,7 +38,7 @@ IMPORTED = (
     "pairwright.flows.build",
     "pairwright.flows.generating",
     "pairwright.filters.audit",
-    "pairwright.indexes.retrieval",
+    "pairwright.indexes.retrieval.retrieve",
     "scipy.sparse",
 )
 # Of the environment, what does not make another command: pytest's own note, and one that scikit-learn leaves.

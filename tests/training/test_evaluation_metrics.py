@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError
-from pairwright.indexes.queries import class_queries
+from pairwright.indexes.retrieval.queries import queries_from_classes
 from pairwright.training.evaluation.conditions import rank_correlations
 from pairwright.training.evaluation.figures import Evaluated, Figure, Findings, told_counts
 from pairwright.training.evaluation.page import evaluation_page
@@ -91,7 +91,7 @@ def test_one_text_is_taken_apart_at_its_last_answer() -> None:
 
 
 def test_labels_find_their_class_under_any_of_its_names() -> None:
-    queries = class_queries({"classes": ["dog", ["cat", "tabby"]], "templates": ["a {}", "the {}"]})
+    queries = queries_from_classes({"classes": ["dog", ["cat", "tabby"]], "templates": ["a {}", "the {}"]})
     given_ = classified(["1", "2"], ["tabby", "dog"], queries, "labels")
     assert given_.classes == ["cat", "dog"]
     assert given_.texts == {"dog": ["a dog", "the dog"], "cat": ["a cat", "the cat", "a tabby", "the tabby"]}

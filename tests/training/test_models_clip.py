@@ -93,7 +93,7 @@ def test_the_scale_is_held_between_one_and_a_hundred_without_losing_its_gradient
 def test_a_saved_model_is_the_same_again_and_a_checkpoint_for_others(tmp_path: Path) -> None:
     from transformers import CLIPModel
 
-    from pairwright.indexes.clip import ClipEncoder
+    from pairwright.indexes.encoders.clip import ClipEncoder
 
     source = tiny_clip.transformers_folder(tmp_path / "source")
     model = Clip.load(str(source))

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.errors import UsageError
-from pairwright.indexes.models import choose_device
+from pairwright.indexes.encoders.pretrained_models import choose_device
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.interpolation import interpolate
 from pairwright.training.models.opening import Model, kind_of, model_folder, open_model

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pairwright.datasets.errors import UsageError
-from pairwright.indexes.queries import Query, read_queries
+from pairwright.indexes.retrieval.queries import Query, read_queries
 from pairwright.training.evaluation.conditions import conditioned, found_by_condition
 from pairwright.training.evaluation.embedding import TOWERS, Embedder
 from pairwright.training.evaluation.figures import Evaluated, Findings

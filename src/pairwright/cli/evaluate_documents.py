@@ -55,7 +55,7 @@ def multi_document(
     """
     told_once(models)
     need_torch(models)
-    from pairwright.indexes.models import choose_device
+    from pairwright.indexes.encoders.pretrained_models import choose_device
     from pairwright.training.attention.calibration import Calibration
     from pairwright.training.attention.questions import read_questions
     from pairwright.training.attention.ranking import open_reader

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pairwright.indexes.exclusion import By, Exclusion
+    from pairwright.indexes.retrieval.exclusion import Exclusion, MatchField
 
 
-def exclusion_of(paths: Sequence[str], by: "Sequence[By]" = ()) -> "Exclusion | None":
+def exclusion_of(paths: Sequence[str], by: "Sequence[MatchField]" = ()) -> "Exclusion | None":
     """Return what the inputs hold together; None without any.
 
     Args:
@@ -16,13 +16,13 @@ def exclusion_of(paths: Sequence[str], by: "Sequence[By]" = ()) -> "Exclusion | 
     """
     from pairwright.cli.console import note
     from pairwright.datasets.choices import refuse_unknown
-    from pairwright.indexes.exclusion import ALL, USUAL, read_exclusions
+    from pairwright.indexes.retrieval.exclusion import DEFAULT_MATCH_FIELDS, MATCH_FIELDS, read_exclusions
 
-    refuse_unknown("cannot exclude by", by, ALL)
+    refuse_unknown("cannot exclude by", by, MATCH_FIELDS)
     if not paths:
         return None
 
-    whole = read_exclusions(paths, by or USUAL)
+    whole = read_exclusions(paths, by or DEFAULT_MATCH_FIELDS)
     assert whole is not None
     counts = ", ".join(f"{count:,} by {name}" for name, count in whole.sizes.items())
     skipped = f"; passed over {told}" if (told := whole.skipped.told()) else ""

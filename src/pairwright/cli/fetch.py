@@ -92,8 +92,8 @@ def fetch(
       pairwright fetch pool.csv --columns image=URL,caption=TEXT --out images --image-size 336 --retries 3
     """
     from pairwright.datasets.reading import read_pairs
-    from pairwright.indexes.fetch_options import FetchOptions
-    from pairwright.indexes.fetching import fetch_images
+    from pairwright.indexes.fetching.fetch import fetch_images
+    from pairwright.indexes.fetching.options import FetchOptions
 
     options = FetchOptions(
         image_size=image_size,

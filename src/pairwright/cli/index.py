@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pairwright.datasets.reading import ReadOptions
     from pairwright.datasets.records import Pair
     from pairwright.datasets.rejects import Reject
-    from pairwright.indexes.precomputed import PrecomputedPairs
-    from pairwright.indexes.sidecar import IndexInfo
+    from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
+    from pairwright.indexes.hnsw.metadata import IndexInfo
 
 app = typer.Typer(
     help="Build, extend, merge and check an index over captions and images.",
@@ -84,7 +84,7 @@ def build(
     shards: Annotated[int, typer.Option("--shards", min=1, help="Parts; memory is that of one a worker.")] = 1,
     workers: Annotated[int, typer.Option("--workers", min=1, help="Processes that build parts side by side.")] = 1,
     like: Annotated[
-        Path | None, typer.Option("--like", help="Take the encoder of this index, so that both can be merged.")
+        Path | None, typer.Option("--encoder-from", help="Take the encoder of this index, so that both can be merged.")
     ] = None,
     keep_pairs: Annotated[
         bool, typer.Option("--keep-pairs/--no-pairs", help="Keep the pairs in the index, for retrieve to write.")
@@ -109,9 +109,9 @@ def build(
       pairwright index build {00000..00009}.tar --out index --encoder clip --modality both
       pairwright index build laion --out index --encoder precomputed --modality image --shards 8 --workers 4
     """
-    from pairwright.indexes.building import index_pairs
-    from pairwright.indexes.encoder_table import EncoderOptions
-    from pairwright.indexes.sidecar import IndexOptions
+    from pairwright.indexes.building.build import build_index_from_pairs
+    from pairwright.indexes.encoders.registry import EncoderOptions
+    from pairwright.indexes.hnsw.metadata import IndexOptions
 
     options = text_options(input_, columns_, format_, explode=explode, on_error=on_error, image_root=image_root)
     precomputed = _precomputed(input_) if encoder == _PRECOMPUTED else None
@@ -124,7 +124,7 @@ def build(
     note(f"Indexing {input_} ...")
     rejects = _Rejects(rejected)
     with following("pairs") as follow:
-        info = index_pairs(
+        info = build_index_from_pairs(
             lambda: _pairs(options, rejects),
             out,
             encoder=chosen,
@@ -170,8 +170,8 @@ def add(
     Example:
       pairwright index add index new.jsonl
     """
-    from pairwright.indexes.adding import add_pairs
-    from pairwright.indexes.search import open_index
+    from pairwright.indexes.building.add import add_pairs
+    from pairwright.indexes.hnsw.search import open_index
 
     options = text_options(input_, columns_, format_, explode=explode, on_error=on_error, image_root=image_root)
     _check_rejected(rejected, input_)
@@ -204,10 +204,10 @@ def merge(
 
     \b
     Example:
-      pairwright index build b.jsonl --out b --like a
+      pairwright index build b.jsonl --out b --encoder-from a
       pairwright index merge a b --out both
     """
-    from pairwright.indexes.merging import merge_indexes
+    from pairwright.indexes.building.merge import merge_indexes
 
     tell_replaced_index(out)
     _emit(merge_indexes(folders, out), out, as_json=as_json)
@@ -223,9 +223,9 @@ def info(folder: FolderArgument, *, as_json: JsonOption = False) -> None:
     """
     from dataclasses import asdict
 
-    from pairwright.indexes.sidecar import read_sidecar
+    from pairwright.indexes.hnsw.metadata import read_metadata
 
-    found = read_sidecar(folder)
+    found = read_metadata(folder)
     summary = {name: value for name, value in found.summary().items() if name != "seconds"}
     options = {name: value for name, value in asdict(found.options).items() if name != "threads"}
     result = {
@@ -270,17 +270,19 @@ def check(
       pairwright index check index --k 10
       pairwright index check index --queries classes.json --k 50
     """
-    from pairwright.indexes.checking import check_index
+    from pairwright.indexes.hnsw.check import check_index
 
     vectors = None
     if queries is not None:
-        from pairwright.indexes.building import open_index_folder
-        from pairwright.indexes.queries import read_queries
-        from pairwright.indexes.questions import query_vectors
+        from pairwright.indexes.building.build import open_index_with_encoder
+        from pairwright.indexes.retrieval.prepared_queries import encode_queries
+        from pairwright.indexes.retrieval.queries import read_queries
 
         asked = read_queries(queries)
         step = max(1, len(asked) // 500)  # a sample: exact search reads all vectors for each
-        vectors = query_vectors(open_index_folder(folder, device=device, model=model).query_encoder, asked[::step])
+        vectors = encode_queries(
+            open_index_with_encoder(folder, device=device, model=model).query_encoder, asked[::step]
+        )
     found = check_index(folder, k, queries=vectors, wanted=recall)
     summary = found.summary()
     shown = [[name, value] for name, value in summary.items() if name not in {"pools", "damaged"}]
@@ -342,10 +344,10 @@ def _is_embeddings(path: Path) -> bool:
     return path.is_dir() and any((path / kind).is_dir() for kind in ("img_emb", "text_emb"))
 
 
-def _precomputed(input_: str) -> "PrecomputedPairs":
-    from pairwright.indexes.precomputed import PrecomputedPairs
+def _precomputed(input_: str) -> "PrecomputedVectors":
+    from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
 
-    return PrecomputedPairs(Path(input_))
+    return PrecomputedVectors(Path(input_))
 
 
 _COUNTS = ("duplicates", "near_duplicates", "rejected")

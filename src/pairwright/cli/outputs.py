@@ -54,11 +54,11 @@ def _told(out: Path) -> str:
 
 def tell_replaced_index(folder: Path) -> None:
     """Say on stderr that an index takes the place of another, which is gone as soon as the new one begins."""
-    from pairwright.indexes.sidecar import SIDECAR
+    from pairwright.indexes.hnsw.metadata import METADATA_FILE
 
     _refuse_unwritable(folder)
-    if (folder / SIDECAR).is_file():
-        note(f"{folder}: replaces an index {_written(folder / SIDECAR)}.")
+    if (folder / METADATA_FILE).is_file():
+        note(f"{folder}: replaces an index {_written(folder / METADATA_FILE)}.")
     elif not folder.exists():
         tell_replaced(folder)
 

@@ -20,7 +20,7 @@ def plugins(
     from pairwright.datasets.exports.table import FORMATS
     from pairwright.datasets.readers.formats import ABOUT
     from pairwright.generators.registry import listing
-    from pairwright.indexes.encoder_table import ABOUT as ENCODERS
+    from pairwright.indexes.encoders.registry import DESCRIPTIONS as ENCODERS
 
     found = [("generator", *row) for row in listing()]
     found += [("encoder", name, "pairwright", about) for name, about in ENCODERS.items()]

@@ -21,10 +21,10 @@ from pairwright.datasets.progress import step
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairwright.indexes.asking import Mode
-    from pairwright.indexes.building import IndexFolder
-    from pairwright.indexes.exclusion import Guard
-    from pairwright.indexes.retrieval import Retrieval
+    from pairwright.indexes.building.build import IndexWithEncoder
+    from pairwright.indexes.retrieval.batched_search import Mode
+    from pairwright.indexes.retrieval.exclusion import ExclusionFilter
+    from pairwright.indexes.retrieval.retrieve import Retrieval
     from pairwright.training.attention.ranking import Ranking
     from pairwright.training.attention.reading import Reader
 
@@ -112,13 +112,13 @@ def retrieve(
         --out hits.parquet --pairs pairs.parquet --report coverage.html
       pairwright retrieve --index index --queries q.txt --k 20 --rerank attention --rerank-model llama --out hits.jsonl
     """
-    from pairwright.indexes.building import open_index_folder
-    from pairwright.indexes.queries import read_queries, read_query_vectors
-    from pairwright.indexes.retrieval import RetrieveOptions
-    from pairwright.indexes.retrieval import retrieve as search
+    from pairwright.indexes.building.build import open_index_with_encoder
+    from pairwright.indexes.retrieval.queries import read_queries, read_query_vectors
+    from pairwright.indexes.retrieval.retrieve import RetrieveOptions
+    from pairwright.indexes.retrieval.retrieve import retrieve as search
 
     _check_endings(out, pairs, report)
-    opened = open_index_folder(index, device=device, model=model)
+    opened = open_index_with_encoder(index, device=device, model=model)
     if pairs and not opened.index.info.pairs_files:
         raise UsageError(f"{index}: keeps no pairs, so --pairs has none to write. Build it without --no-pairs.")
     reader = _reader(rerank, rerank_model, opened, device)
@@ -153,18 +153,18 @@ def retrieve(
         end_below("No query found a pair: lower --min-score, exclude less, or build the index from a larger pool.")
 
 
-def _guard(opened: "IndexFolder", exclude: list[str], exclude_by: str) -> "Guard | None":
+def _guard(opened: "IndexWithEncoder", exclude: list[str], exclude_by: str) -> "ExclusionFilter | None":
     exclusion = exclusion_of(exclude, [by.strip() for by in exclude_by.split(",")])  # type: ignore[misc]  # checked there
     if exclusion is None:
         return None
-    from pairwright.indexes.exclusion import Guard, PairLookup
+    from pairwright.indexes.retrieval.exclusion import ExclusionFilter, PairLookup
 
     if not opened.index.info.pairs_files:
         raise UsageError(
             f"{opened.index.directory}: keeps no pairs, so none can be compared with --exclude. Build it without --no-pairs."
         )
     lookup: PairLookup = opened.pairs  # type: ignore[assignment]  # it keeps pairs, as just seen
-    return Guard(exclusion, lookup)
+    return ExclusionFilter(exclusion, lookup)
 
 
 def _check_endings(out: Path, pairs: Path | None, report: Path | None) -> None:
@@ -175,7 +175,7 @@ def _check_endings(out: Path, pairs: Path | None, report: Path | None) -> None:
         raise UsageError(f"{out}: named by --out and by --pairs; the pairs would replace the hits. Name another file.")
 
 
-def _reader(rerank: str | None, model: str, opened: "IndexFolder", device: str) -> "Reader | None":
+def _reader(rerank: str | None, model: str, opened: "IndexWithEncoder", device: str) -> "Reader | None":
     """Open the decoder that reranks, before anything is searched; None without --rerank."""
     if not rerank:
         if model:
@@ -194,8 +194,8 @@ def _reader(rerank: str | None, model: str, opened: "IndexFolder", device: str) 
     missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingResource(f"--rerank needs {', '.join(missing)}: pip install 'pairwright[train]'")
-    from pairwright.indexes.models import choose_device
-    from pairwright.indexes.quiet import quiet_transformers
+    from pairwright.indexes.encoders.pretrained_models import choose_device
+    from pairwright.indexes.encoders.transformers_logging import quiet_transformers
     from pairwright.training.attention.ranking import open_reader
 
     with quiet_transformers():
@@ -203,22 +203,22 @@ def _reader(rerank: str | None, model: str, opened: "IndexFolder", device: str) 
 
 
 def _reranked(
-    found: "Retrieval", opened: "IndexFolder", reader: "Reader", rerank: "Ranking", top: int
+    found: "Retrieval", opened: "IndexWithEncoder", reader: "Reader", rerank: "Ranking", top: int
 ) -> "pl.DataFrame":
-    from pairwright.indexes.kept_pairs import indexed_captions
-    from pairwright.indexes.reranking import reranked
+    from pairwright.indexes.building.pair_files import map_captions_by_index
+    from pairwright.indexes.retrieval.reranking import rerank_hits
     from pairwright.training.attention.ranking import scores
 
     hits = found.hits
     stored = opened.pairs(hits["key"].unique().to_list())
     assert stored is not None  # it keeps pairs, as _reader saw
-    captions = indexed_captions(stored)
-    return reranked(hits, captions, lambda query, texts: scores(reader, rerank, query, texts), top)
+    captions = map_captions_by_index(stored)
+    return rerank_hits(hits, captions, lambda query, texts: scores(reader, rerank, query, texts), top)
 
 
 def _write(  # noqa: PLR0917 - what there is to write, and where to
     found: "Retrieval",
-    opened: "IndexFolder",
+    opened: "IndexWithEncoder",
     out: Path,
     pairs: Path | None,
     report: Path | None,
@@ -227,8 +227,8 @@ def _write(  # noqa: PLR0917 - what there is to write, and where to
     """Write what was asked for, and return where it is."""
     from pairwright.cli.tables import write_table
     from pairwright.datasets.tables import PAIRS
-    from pairwright.indexes.coverage_page import write_coverage_page
-    from pairwright.indexes.retrieved_pairs import retrieved_pairs
+    from pairwright.indexes.retrieval.coverage_page import write_coverage_page
+    from pairwright.indexes.retrieval.hit_metadata import add_hit_metadata
 
     if again is not None:
         write_table(again, out)
@@ -240,7 +240,7 @@ def _write(  # noqa: PLR0917 - what there is to write, and where to
     if pairs is not None:
         stored = opened.pairs(found.pairs["key"].to_list())
         assert stored is not None
-        PAIRS.write_frame(retrieved_pairs(stored, found.pairs), pairs)
+        PAIRS.write_frame(add_hit_metadata(stored, found.pairs), pairs)
         written["pairs"] = str(pairs)
     if report is not None:
         write_coverage_page(report, found, opened.pairs, f"What {opened.index.directory.name} covers")

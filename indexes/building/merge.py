@@ -1,0 +1,120 @@
+"""Merging index folders that were built apart: their parts together, nothing built again.
+
+Parts never change, so files are hard links to those of the merged folders where the file system allows it, else copies.
+"""
+
+import os
+import shutil
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.indexes.building.build import open_part_keys
+from pairwright.indexes.building.pair_keys import check_unique_keys
+from pairwright.indexes.hnsw.index_folder import lock_index, part_name, prepare_folder
+from pairwright.indexes.hnsw.metadata import (
+    PAIRS_FOLDER,
+    FileDigests,
+    IndexInfo,
+    PartInfo,
+    read_metadata,
+    with_seconds,
+    write_metadata,
+)
+
+
+@lock_index
+def merge_indexes(folders: Sequence[Path], directory: Path) -> IndexInfo:
+    """Make an index in ``directory`` of the parts of ``folders``, in their order.
+
+    Their options may differ; additions to the merged index take those of the first.
+
+    Raises:
+        UsageError: when they do not belong together: other encoders, lengths or modalities, graphs beside ivfpq, pairs
+            kept and not; or when ``directory`` is one of them.
+        InputError: when a key is in two of them.
+        StorageError: when one is not whole, or the disk does not take the files.
+    """
+    started = time.perf_counter()
+    infos = [read_metadata(folder) for folder in folders]
+    _check_compatible(folders, infos, directory)
+    for modality in infos[0].modalities:
+        check_unique_keys(
+            [
+                keys
+                for folder, info in zip(folders, infos, strict=True)
+                for keys in open_part_keys(folder, info.parts_of(modality))
+            ]
+        )
+    prepare_folder(directory)
+    parts: list[PartInfo] = []
+    files: FileDigests = {}
+    for folder, info in zip(folders, infos, strict=True):
+        names = _new_names(info, parts, files)
+        parts += [replace(part, name=names[part.name]) for part in info.parts]
+        for name, file in info.files.items():
+            head, _, rest = name.partition("/")
+            target = names.get(name) or (f"{names[head]}/{rest}" if rest else name)
+            if target not in files:
+                _link_or_copy(folder / name, directory / target)
+                files[target] = file
+    merged = replace(
+        infos[0],
+        parts=tuple(sorted(parts, key=lambda part: (infos[0].modalities.index(part.modality), part.name))),
+        pairs=sum(info.pairs for info in infos),
+        rejected=dict(sorted(sum((Counter(info.rejected) for info in infos), Counter()).items())),
+        why=f"parts of {len(infos)} indexes, stored as they were",
+        files=files,
+        versions={"faiss": ", ".join(sorted({info.versions["faiss"] for info in infos}))},
+    )
+    write_metadata(directory, merged)
+    return with_seconds(merged, time.perf_counter() - started)
+
+
+def _new_names(info: IndexInfo, parts: Sequence[PartInfo], files: FileDigests) -> dict[str, str]:
+    """Return the new names of the parts and pairs files of an index, after those that are there already."""
+    names: dict[str, str] = {}
+    for modality in info.modalities:
+        there = sum(part.modality == modality for part in parts)
+        names |= {part.name: part_name(modality, there + n) for n, part in enumerate(info.parts_of(modality))}
+    there = sum(name.startswith(f"{PAIRS_FOLDER}/") for name in files)
+    return names | {name: f"{PAIRS_FOLDER}/{there + n:05d}.parquet" for n, name in enumerate(info.pairs_files)}
+
+
+def _check_compatible(folders: Sequence[Path], infos: Sequence[IndexInfo], directory: Path) -> None:
+    if not infos:
+        raise UsageError("no index to merge.")
+    if directory.resolve() in [folder.resolve() for folder in folders]:
+        raise UsageError(f"{directory}: one of the indexes to merge. Name a new folder.")
+    first = infos[0]
+    for folder, info in zip(folders[1:], infos[1:], strict=True):
+        for what, mine, other in (
+            ("encoder", first.encoder, info.encoder),
+            ("length of vectors", first.dim, info.dim),
+            ("modalities", first.modalities, info.modalities),
+            ("keeping of pairs", bool(first.pairs_files), bool(info.pairs_files)),
+        ):
+            if mine != other:
+                raise UsageError(
+                    f"{folder}: its {what} is not that of {folders[0]}. Build it with --encoder-from {folders[0]} and the same options."
+                )
+    kinds = {part.kind for info in infos for part in info.parts} - {"flat"}
+    if len(kinds) > 1:
+        raise UsageError(
+            "graphs and ivfpq do not go together: their search efforts mean other things. Build with one storage."
+        )
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or one without links
+        try:
+            shutil.copyfile(source, target)
+        except OSError as error:
+            raise StorageError(f"{target}: not written ({error.strerror}). Is the disk full?") from None

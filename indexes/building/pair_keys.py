@@ -1,0 +1,115 @@
+"""Pair keys as 16 bytes each, and looking for keys that come twice with bounded memory."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairwright.datasets.errors import InputError
+
+KeyArray = NDArray[np.uint8]
+
+_MAX_SORTED_KEYS = 2**24  # keys that are sorted at a time: 0.6 GB with what sorting takes
+_CHUNK = 2**20  # keys that are read at a time
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio's bits
+
+
+@dataclass(frozen=True)
+class PartKeys:
+    """The keys of a part's pairs.
+
+    Attributes:
+        where: the folder, for messages.
+        keys: of the entries, uint8 (n, 16), mapped.
+        captions: which caption each entry is, uint16 (n,), mapped; None when a pair has one entry.
+    """
+
+    where: Path
+    keys: KeyArray
+    captions: NDArray[np.uint16] | None = None
+
+    def chunks(self) -> Iterator[KeyArray]:
+        """Yield the keys of the pairs, each pair once: that of its own caption or image."""
+        for start in range(0, len(self.keys), _CHUNK):
+            some = slice(start, start + _CHUNK)
+            yield self.keys[some] if self.captions is None else self.keys[some][self.captions[some] == 0]
+
+
+def encode_keys(keys: Sequence[str]) -> KeyArray:
+    """Return hex keys as bytes, uint8 (n, 16).
+
+    Raises:
+        InputError: when one is not 32 hex digits.
+    """
+    try:
+        data = b"".join(map(bytes.fromhex, keys))
+    except ValueError:
+        data = b""
+    if len(data) != 16 * len(keys) or any(len(key) != 32 for key in keys):
+        wrong = next(key for key in keys if not _is_key(key))
+        raise InputError(f"{wrong!r} is not a pair key", where="index", mend="Keys are 32 hex digits.")
+    return np.frombuffer(data, np.uint8).reshape(-1, 16)
+
+
+def check_unique_keys(parts: Sequence[PartKeys]) -> None:
+    """See that no key comes twice in ``parts``, which are of one modality.
+
+    Keys are spread over as many rounds as keep memory bounded; each round reads them all.
+
+    Raises:
+        InputError: naming a key and the parts that hold it.
+    """
+    rounds = max(1, -(-sum(len(part.keys) for part in parts) // _MAX_SORTED_KEYS))
+    for number in range(rounds):
+        found = [(which, piece) for which, part in enumerate(parts) for piece in _keys_of_round(part, number, rounds)]
+        words = np.concatenate([piece for _, piece in found])
+        owners = np.repeat(np.array([which for which, _ in found]), [len(piece) for _, piece in found])
+        order = np.lexsort((words[:, 1], words[:, 0]))
+        same = np.flatnonzero((words[order[1:]] == words[order[:-1]]).all(axis=1))
+        if len(same):
+            first, second = sorted(int(owners[order[same[0] + step]]) for step in (0, 1))
+            _raise_duplicate(words[order[same[0]]], parts[first].where, parts[second].where)
+
+
+def find_known_keys(parts: Sequence[PartKeys], keys: KeyArray) -> NDArray[np.bool_]:
+    """Return which of ``keys``, uint8 (n, 16), are in ``parts``, which are read in chunks."""
+    wanted = np.ascontiguousarray(keys).view("S16")[:, 0]
+    ordered, places_of = np.unique(wanted, return_inverse=True)
+    found = np.zeros(len(ordered), np.bool_)
+    for part in parts:
+        for chunk in part.chunks():
+            known = np.ascontiguousarray(chunk).view("S16")[:, 0]
+            places = np.minimum(np.searchsorted(ordered, known), len(ordered) - 1)
+            found[places[ordered[places] == known]] = True
+    return found[places_of]
+
+
+def _keys_of_round(part: PartKeys, number: int, rounds: int) -> Iterator[NDArray[np.uint64]]:
+    for chunk in part.chunks():
+        words = _key_words(chunk)
+        if rounds > 1:  # keys are hashes as a rule, but need not be
+            words = words[((words[:, 0] * _MIX) ^ words[:, 1]) % np.uint64(rounds) == number]
+        yield words
+
+
+def _key_words(keys: KeyArray) -> NDArray[np.uint64]:
+    """Return keys as two numbers each, (n, 2), ordered as their hex is."""
+    return np.ascontiguousarray(keys).view(">u8").astype(np.uint64)
+
+
+def _is_key(key: str) -> bool:
+    try:
+        return len(key) == 32 and len(bytes.fromhex(key)) == 16
+    except ValueError:
+        return False
+
+
+def _raise_duplicate(words: NDArray[np.uint64], first: Path, second: Path) -> None:
+    key = "".join(f"{int(word):016x}" for word in words)
+    if first == second:
+        raise InputError("a pair key comes twice", where=f"pair {key}", mend="Drop the duplicate pairs first.")
+    raise InputError(
+        f"in {first} and in {second}", where=f"pair {key}", mend="Drop it from one of the inputs, and build that again."
+    )

@@ -1,0 +1,144 @@
+"""What a CLIP checkpoint consists of once it is read, whichever format it has; and the Hugging Face format.
+
+A folder in Hugging Face's format holds ``config.json`` (``model_type`` is ``clip``), the weights, the tokenizer and
+``preprocessor_config.json``. OpenCLIP's own format is read by `openclip.py` into the same parts.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairwright.datasets.errors import InputError
+from pairwright.indexes.encoders.checkpoints import find_weights_file, translate_load_errors
+from pairwright.indexes.encoders.image_preprocessing import ImagePreprocessing, preprocessing_from_transformers
+from pairwright.indexes.encoders.transformers_logging import quiet_transformers
+
+if TYPE_CHECKING:
+    import torch
+
+CONFIG_FILE = "config.json"
+
+_WEIGHT_FILES = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ClipTokenizer:
+    """What splits texts.
+
+    Attributes:
+        ids: tokens of texts, whole, with the marks of start and end.
+        vocabulary: token to number.
+    """
+
+    ids: Callable[[list[str]], list[list[int]]]
+    vocabulary: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class ClipCheckpoint:
+    """The parts of a CLIP checkpoint.
+
+    Attributes:
+        network: transformers' CLIPModel, float32 on the CPU. Its types say different things from version to version.
+        tokens: what splits texts.
+        pixels: what to do with an image.
+    """
+
+    network: Any
+    tokens: ClipTokenizer
+    pixels: ImagePreprocessing
+
+
+def read_transformers_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
+    """Read a folder in Hugging Face's format.
+
+    Args:
+        model: as the user named it.
+        folder: where its files are.
+
+    Raises:
+        InputError: when a file is missing or torn, or the model is of another kind.
+    """
+    transformers: Any = import_module("transformers")
+    where = f"checkpoint {model}"
+    kind = read_json(folder / CONFIG_FILE).get("model_type")
+    if kind != "clip":
+        raise InputError(
+            f"a model of kind {kind!r}, not clip",
+            where=where,
+            mend="Name a CLIP checkpoint (not SigLIP, CoCa or another).",
+        )
+    find_weights_file(model, folder, _WEIGHT_FILES)
+    settings = read_json(folder / "preprocessor_config.json")
+    with quiet_transformers(), translate_load_errors(where):
+        config = transformers.CLIPConfig.from_pretrained(folder, local_files_only=True)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+        network = load_network(where, config, folder=folder)
+    pixels = preprocessing_from_transformers(
+        settings, config.vision_config.image_size, str(folder / "preprocessor_config.json")
+    )
+    return ClipCheckpoint(network, wrap_tokenizer(tokenizer), pixels)
+
+
+def load_network(
+    where: str, config: Any, *, folder: Path | None = None, weights: "Mapping[str, torch.Tensor] | None" = None
+) -> Any:
+    """Return the network with the weights of ``folder``, or with these; float32.
+
+    Raises:
+        InputError: when a weight is missing or of another shape. What is not a weight of the model is left out.
+    """
+    import torch
+
+    model: Any = import_module("transformers").CLIPModel
+    with quiet_transformers():
+        network, report = model.from_pretrained(
+            folder,
+            config=config,
+            state_dict=weights,
+            local_files_only=True,
+            output_loading_info=True,
+            dtype=torch.float32,
+        )
+    lost = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
+    if lost:
+        raise InputError(
+            f"{len(lost)} weights are missing or of another shape, such as {lost[0]}",
+            where=where,
+            mend="Fetch it again.",
+        )
+    return network
+
+
+def wrap_tokenizer(tokenizer: Any) -> ClipTokenizer:
+    """Return a transformers tokenizer that cuts nothing off and pads nothing."""
+
+    def ids(texts: list[str]) -> list[list[int]]:
+        # verbose=False: texts over the limit are counted by the encoder, not warned of here.
+        found: list[list[int]] = tokenizer(texts, truncation=False, padding=False, verbose=False)["input_ids"]
+        return found
+
+    return ClipTokenizer(ids, tokenizer.get_vocab())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Return a settings file of a checkpoint.
+
+    Raises:
+        InputError: when it is missing or torn.
+    """
+    try:
+        content: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(
+            f"cannot be read ({error})", where=str(path), mend="Name a folder with a whole checkpoint."
+        ) from None
+    return content

@@ -1,0 +1,112 @@
+"""Text as hashed features: words, pairs of neighbouring words, and the character n-grams of each word.
+
+A text is normalised (NFKC, case folded) and cut into words, runs of at most 32 letters, digits or underscores. Of each
+word come its 3- to 5-grams over ``<word>``, so that "surfboards" shares most of its features with "surfboard". A text
+without any word ("!!!", an emoji, the empty text) has one feature: itself, stripped.
+
+Every feature is a 52-bit BLAKE2b hash, so there is no vocabulary to keep and any text of any language has features. A
+feature's *kind* (word, pair, n-gram) stays beside it, since the kinds are weighed apart.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORD, PAIR, NGRAM = 0, 1, 2
+KINDS = 3
+MAX_TEXTS = 1024  # texts of one `hash_features` call: their number has to fit the ROW_BITS below
+
+_HASH_BITS, _KIND_BITS = 52, 2
+_HASH_MASK = np.uint64((1 << _HASH_BITS) - 1)
+_KIND_MASK = np.uint64((1 << _KIND_BITS) - 1)
+_WORD_PATTERN = re.compile(r"\w{1,32}")
+_NGRAM_LENGTHS = (3, 4, 5)
+_WORD_CACHE_SIZE = 1 << 17
+
+_word_cache: dict[str, NDArray[np.uint64]] = {}
+
+
+@dataclass(frozen=True)
+class HashedFeatures:
+    """The features of a chunk of texts, each (text, kind, hash) once, in that order.
+
+    Attributes:
+        rows: number of the text, int64 (n,).
+        kinds: WORD, PAIR or NGRAM, int64 (n,).
+        hashes: in [0, 2**52), uint64 (n,).
+        counts: occurrences in the text, int64 (n,).
+    """
+
+    rows: NDArray[np.int64]
+    kinds: NDArray[np.int64]
+    hashes: NDArray[np.uint64]
+    counts: NDArray[np.int64]
+
+
+def normalise_text(text: str) -> str:
+    """Return the form in which two texts count as the same: NFKC, case folded, stripped."""
+    return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold().strip()
+
+
+def hash_features(texts: Sequence[str]) -> HashedFeatures:
+    """Return the features of at most `MAX_TEXTS` texts; every text has at least one."""
+    assert len(texts) <= MAX_TEXTS
+    parts = [_pack_features(normalise_text(text)) for text in texts]
+    rows = np.repeat(np.arange(len(parts), dtype=np.uint64), [len(part) for part in parts])
+    joined = np.concatenate(parts) if parts else np.empty(0, np.uint64)
+    # One 64-bit number a feature (10 bits of row, 2 of kind, 52 of hash), so that one sort counts them all.
+    packed, counts = np.unique(joined | (rows << np.uint64(_HASH_BITS + _KIND_BITS)), return_counts=True)
+    return HashedFeatures(
+        rows=(packed >> np.uint64(_HASH_BITS + _KIND_BITS)).astype(np.int64),
+        kinds=((packed >> np.uint64(_HASH_BITS)) & _KIND_MASK).astype(np.int64),
+        hashes=packed & _HASH_MASK,
+        counts=counts.astype(np.int64),
+    )
+
+
+def split_words(text: str) -> list[str]:
+    """Return the words of a text, normalised, in order."""
+    return _WORD_PATTERN.findall(normalise_text(text))
+
+
+def mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return well-mixed 64 bits of each value (the finaliser of SplitMix64, Steele et al. 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+def _pack_features(text: str) -> NDArray[np.uint64]:
+    """Return kind and hash of every occurrence in a normalised text, as ``kind << 52 | hash``."""
+    words = [_word_features(word) for word in _WORD_PATTERN.findall(text)]
+    if not words:
+        return np.array([_hash(text, "text")], np.uint64)  # kind WORD
+    heads = np.array([word[0] for word in words], np.uint64)
+    # Multiplying one side keeps "dog man" and "man dog" apart.
+    pairs = mix_bits(heads[:-1] * np.uint64(0x9E3779B97F4A7C15) + heads[1:]) & _HASH_MASK
+    return np.concatenate([*words, pairs | np.uint64(PAIR << _HASH_BITS)])
+
+
+def _word_features(word: str) -> NDArray[np.uint64]:
+    """Return the packed features of one word: itself first, then its n-grams."""
+    found = _word_cache.get(word)
+    if found is None:
+        marked = f"<{word}>"
+        ngrams = (marked[i : i + n] for n in _NGRAM_LENGTHS for i in range(len(marked) - n + 1))
+        found = np.array(
+            [_hash(word, "word"), *((NGRAM << _HASH_BITS) | _hash(ngram, "ngram") for ngram in ngrams)], np.uint64
+        )
+        if len(_word_cache) >= _WORD_CACHE_SIZE:
+            _word_cache.clear()
+        _word_cache[word] = found
+    return found
+
+
+def _hash(text: str, kind: str) -> int:
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, person=kind.encode()).digest()
+    return int.from_bytes(digest, "little") >> (64 - _HASH_BITS)

@@ -1,0 +1,195 @@
+"""The default encoder: TF-IDF of hashed features under a seeded random projection. It downloads nothing.
+
+Fitting streams over the captions and counts in how many of them each feature occurs (in 2**20 buckets, 4 MB whatever
+the size of the pool). Encoding weighs a text's features, (1 + log tf) x idf, brings words, word pairs and n-grams to
+lengths whose squares are 0.5, 0.1 and 0.4, adds for each feature its weight times a sparse vector of eight signs, and
+scales to length 1. Which coordinates and signs a feature has is computed from its hash and the seed (a sparse
+Johnson-Lindenstrauss transform, Kane and Nelson 2014): no matrix is kept, and no vocabulary.
+
+Dot products are those of the full TF-IDF vectors up to an error of about 1/sqrt(dim), 0.044 at the default 512. So two
+unrelated texts do not score exactly 0, and the best of 100,000 unrelated ones may reach 0.2;
+`benchmarks/caption_retrieval.py` measures what that costs. A feature that the pool never held counts as the rarest: a
+query about something unknown scores low instead of matching its template words alone.
+
+Rows are equal on every machine up to the last bits of float32, since sums of other builds of NumPy may differ there; on
+one machine the same state and text give the same bytes, in any batch.
+"""
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairwright.datasets.atomic import replacing
+from pairwright.datasets.chance import stream
+from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.indexes.encoders.hashed_features import KINDS, MAX_TEXTS, HashedFeatures, hash_features, mix_bits
+from pairwright.indexes.encoders.protocols import Vectors
+
+NAME = "lexical"
+VERSION = 1
+DEFAULT_DIM = 512
+
+_BUCKET_BITS = 20
+_SIGNS_PER_FEATURE = 8  # non-zero coordinates of a feature, one in each eighth of the vector
+_KIND_SHARES = np.array([0.5, 0.1, 0.4])  # of the squared length: words, word pairs, n-grams
+
+
+@dataclass(frozen=True, eq=False)
+class LexicalEncoder:
+    """A fitted lexical encoder; see the module for what it computes.
+
+    Attributes:
+        document_frequency: captions that hold each bucket's features, uint32 (2**20,).
+        captions: number of captions that were counted.
+        dim: length of a vector, a multiple of 8.
+        seed: of the projection.
+    """
+
+    document_frequency: NDArray[np.uint32]
+    captions: int
+    dim: int = DEFAULT_DIM
+    seed: int = 0
+
+    @classmethod
+    def fit(cls, captions: Iterable[str], *, dim: int = DEFAULT_DIM, seed: int = 0) -> "LexicalEncoder":
+        """Count document frequencies over ``captions``, streaming.
+
+        Args:
+            captions: the pool's captions, each once.
+            dim: length of the vectors, a multiple of 8 from 64 to 8,192; memory and search time grow with it.
+            seed: of the projection.
+
+        Raises:
+            UsageError: when ``dim`` is not possible.
+            InputError: when there is no caption.
+        """
+        if dim % _SIGNS_PER_FEATURE or not 64 <= dim <= 8192:
+            raise UsageError(f"dim {dim}: has to be a multiple of {_SIGNS_PER_FEATURE} from 64 to 8192.")
+        frequency = np.zeros(1 << _BUCKET_BITS, np.uint32)
+        total = 0
+        for chunk in _chunks(captions):
+            np.add.at(frequency, _buckets(hash_features(chunk)), np.uint32(1))
+            total += len(chunk)
+        if not total:
+            raise InputError("no captions", where="encoder", mend="Give at least one pair with a caption.")
+        return cls(frequency, total, dim, seed)
+
+    @property
+    def name(self) -> str:
+        """Always ``lexical``."""
+        return NAME
+
+    @property
+    def version(self) -> int:
+        """Of the method."""
+        return VERSION
+
+    @property
+    def truncated(self) -> int:
+        """Always 0: a text of any length is read whole."""
+        return 0
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hex digits over the version and the fitted state."""
+        head = json.dumps([NAME, VERSION, self.dim, self.seed, self.captions])
+        return hashlib.blake2b(head.encode() + self.document_frequency.tobytes(), digest_size=16).hexdigest()
+
+    def encode_texts(self, texts: Sequence[str]) -> Vectors:
+        """Return one unit row a text, float32 (len(texts), dim); a text without words is one feature, itself."""
+        rows = [self._encode(hash_features(chunk), len(chunk)) for chunk in _chunks(texts)]
+        return np.concatenate(rows) if rows else np.empty((0, self.dim), np.float32)
+
+    def save(self, path: Path) -> None:
+        """Write the fitted state to ``path`` (an .npz without pickle), whole or not at all."""
+        used = np.flatnonzero(self.document_frequency)
+        head = {"name": NAME, "version": VERSION, "dim": self.dim, "seed": self.seed, "captions": self.captions}
+        with replacing(path) as temporary, temporary.open("wb") as handle:
+            np.savez(
+                handle,
+                head=np.frombuffer(json.dumps({**head, "fingerprint": self.fingerprint}).encode(), np.uint8),
+                buckets=used.astype(np.uint32),
+                captions=self.document_frequency[used],
+            )
+
+    @classmethod
+    def load(cls, path: Path) -> "LexicalEncoder":
+        """Read what `save` wrote.
+
+        Raises:
+            StorageError: when the file is missing, torn, changed, or of another version.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                head = json.loads(stored["head"].tobytes())
+                frequency = np.zeros(1 << _BUCKET_BITS, np.uint32)
+                frequency[stored["buckets"]] = stored["captions"]
+                encoder = cls(frequency, int(head["captions"]), int(head["dim"]), int(head["seed"]))
+        except FileNotFoundError:
+            raise StorageError(f"{path}: no such file. Build the index that it belongs to.") from None
+        except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as error:
+            raise StorageError(f"{path}: not a whole encoder file ({error}). Build the index again.") from None
+        if head.get("name") != NAME or head.get("version") != VERSION:
+            raise StorageError(f"{path}: not of {NAME} version {VERSION}. Build the index again.")
+        if head.get("fingerprint") != encoder.fingerprint:
+            raise StorageError(f"{path}: the content does not fit its fingerprint. Build the index again.")
+        return encoder
+
+    @cached_property
+    def _idf(self) -> NDArray[np.float64]:
+        # Smoothed as if one more caption held every feature; rounded, so that another libm gives the same.
+        return np.round(np.log((1 + self.captions) / (1.0 + self.document_frequency)) + 1, 9)
+
+    @cached_property
+    def _seed_bits(self) -> np.uint64:
+        return np.uint64(stream(NAME, VERSION, self.seed).getrandbits(64))
+
+    def _encode(self, features: HashedFeatures, rows: int) -> Vectors:
+        weights = self._weights(features, rows)
+        block = self.dim // _SIGNS_PER_FEATURE
+        sums = np.zeros(rows * self.dim)
+        first, second = self._random_bits(features.hashes)
+        for part in range(_SIGNS_PER_FEATURE):
+            bits = ((first, second)[part // 4] >> np.uint64(16 * (part % 4))) & np.uint64(0xFFFF)
+            places = ((bits & np.uint64(0x7FFF)) * np.uint64(block) >> np.uint64(15)).astype(np.int64) + part * block
+            signed = np.where(bits >> np.uint64(15), weights, -weights)
+            sums += np.bincount(features.rows * self.dim + places, signed, rows * self.dim)
+        vectors = sums.reshape(rows, self.dim)
+        lengths = np.sqrt(np.square(vectors).sum(axis=1, keepdims=True))
+        # Signs may cancel to nothing in principle; then the first axis stands in, so that every row has length 1.
+        vectors[lengths[:, 0] == 0, 0] = 1
+        return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+
+    def _weights(self, features: HashedFeatures, rows: int) -> NDArray[np.float64]:
+        """Return the weight of each feature: TF-IDF, scaled so that each kind has its share of the length."""
+        weights = np.round(1 + np.log(features.counts), 9) * self._idf[_buckets(features)]
+        groups = features.rows * KINDS + features.kinds
+        squares = np.bincount(groups, np.square(weights), rows * KINDS)
+        scaled: NDArray[np.float64] = weights * np.sqrt(_KIND_SHARES[features.kinds] / squares[groups])
+        return scaled
+
+    def _random_bits(self, hashes: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+        first = mix_bits(hashes ^ self._seed_bits)
+        return first, mix_bits(first + np.uint64(0x9E3779B97F4A7C15))
+
+
+def _buckets(features: HashedFeatures) -> NDArray[np.int64]:
+    return (features.hashes & np.uint64((1 << _BUCKET_BITS) - 1)).astype(np.int64)
+
+
+def _chunks(texts: Iterable[str]) -> Iterable[list[str]]:
+    chunk: list[str] = []
+    for text in texts:
+        chunk.append(text)
+        if len(chunk) == MAX_TEXTS:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

@@ -1,0 +1,282 @@
+"""OpenCLIP's own checkpoints, read into transformers' CLIPModel so that one code path encodes.
+
+Two ways to name one:
+
+- a folder or hub repository with ``open_clip_config.json``, the weights ``open_clip_model.safetensors`` or
+  ``open_clip_pytorch_model.bin``, and the tokenizer's files; OpenCLIP itself is not needed;
+- ``ARCH::pretrained`` (as ``ViT-B-32::laion2b_s34b_b79k``) where the package open_clip_torch is installed: it finds and
+  reads the weights. A path to a weights file stands for ``pretrained``, too.
+
+Both towers have to be the plain transformers of CLIP: a ViT with class token and learnt positions, a causal text model
+that is read at the end mark; QuickGELU or GELU. That is every ViT-S/M/B/L/H/g/bigG/e of OpenCLIP trained on LAION, DataComp,
+CommonPool, DFN or MetaCLIP. Others (ResNets, timm, SigLIP, CoCa, CLIPA, Hugging Face text models) are refused by the
+setting that makes them so. OpenCLIP cleans texts (mojibake, HTML entities) before it splits them; only the second way
+does so here.
+"""
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairwright.datasets.errors import InputError, MissingResource
+from pairwright.indexes.encoders.checkpoints import find_weights_file, translate_load_errors
+from pairwright.indexes.encoders.clip_checkpoint import (
+    ClipCheckpoint,
+    ClipTokenizer,
+    load_network,
+    read_json,
+    wrap_tokenizer,
+)
+from pairwright.indexes.encoders.image_preprocessing import preprocessing_from_openclip
+from pairwright.indexes.encoders.transformers_logging import quiet_transformers
+
+if TYPE_CHECKING:
+    import torch
+
+CONFIG_FILE = "open_clip_config.json"
+SEPARATOR = "::"
+
+_WEIGHT_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
+
+# Settings that a plain CLIP has; any other has to be absent or off (None, False, 0, {}), or as below.
+_PLAIN_CLIP_KEYS = {
+    "": {"embed_dim", "vision_cfg", "text_cfg", "quick_gelu", "init_logit_scale"},
+    "vision_cfg": {"layers", "width", "head_width", "mlp_ratio", "patch_size", "image_size", "patch_dropout"},
+    "text_cfg": {"context_length", "vocab_size", "width", "heads", "layers", "mlp_ratio", "pad_id", "eos_id"},
+}
+_HARMLESS_VALUES = {
+    "pool_type": ("tok", "argmax"),
+    "pos_embed_type": ("learnable",),
+    "proj_type": ("linear",),
+    "block_type": ("default",),
+    "hf_model_pretrained": (True,),
+    "hf_proj_type": ("mlp",),
+    "hf_pooler_type": ("mean_pooler",),
+    "attn_pooler_queries": (256,),
+    "attn_pooler_heads": (8,),
+    "n_queries": (256,),
+    "timm_pool": ("avg",),
+    "timm_proj": ("linear",),
+    "tokenizer_mode": ("clip",),
+}
+
+_WEIGHT_NAMES = {
+    "visual.class_embedding": "vision_model.embeddings.class_embedding",
+    "visual.conv1.weight": "vision_model.embeddings.patch_embedding.weight",
+    "visual.positional_embedding": "vision_model.embeddings.position_embedding.weight",
+    "visual.ln_pre": "vision_model.pre_layrnorm",
+    "visual.ln_post": "vision_model.post_layernorm",
+    "token_embedding.weight": "text_model.embeddings.token_embedding.weight",
+    "positional_embedding": "text_model.embeddings.position_embedding.weight",
+    "ln_final": "text_model.final_layer_norm",
+    "logit_scale": "logit_scale",
+}
+_BLOCK_WEIGHT_NAMES = {
+    "ln_1": "layer_norm1",
+    "ln_2": "layer_norm2",
+    "attn.out_proj": "self_attn.out_proj",
+    "mlp.c_fc": "mlp.fc1",
+    "mlp.c_proj": "mlp.fc2",
+}
+_TOWERS = {"visual.transformer.resblocks.": "vision_model", "transformer.resblocks.": "text_model"}
+_NON_WEIGHT_BUFFERS = ("attn_mask",)  # a buffer that old checkpoints hold
+
+
+def read_openclip_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
+    """Read a folder in OpenCLIP's own format.
+
+    Args:
+        model: as the user named it.
+        folder: where its files are.
+
+    Raises:
+        InputError: when a file is missing or torn, or the architecture is not a plain CLIP.
+    """
+    where = f"checkpoint {model}"
+    settings = read_json(folder / CONFIG_FILE)
+    architecture = settings.get("model_cfg", settings)
+    check_plain_clip(architecture, where)
+    weights = _read_weights(find_weights_file(model, folder, _WEIGHT_FILES), where)
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
+        raise InputError(
+            "no tokenizer", where=where, mend="Put tokenizer.json of openai/clip-vit-base-patch32 into the folder."
+        )
+    with quiet_transformers(), translate_load_errors(where):
+        tokenizer = import_module("transformers").CLIPTokenizerFast.from_pretrained(folder, local_files_only=True)
+    preprocessing = settings.get("preprocess_cfg", {})
+    return _make_checkpoint(where, architecture, weights, preprocessing, wrap_tokenizer(tokenizer))
+
+
+def read_with_open_clip(model: str) -> ClipCheckpoint:
+    """Read ``ARCH::pretrained`` through the package open_clip_torch.
+
+    Raises:
+        MissingResource: when the package is not installed.
+        InputError: when it knows no such model, or the architecture is not a plain CLIP.
+    """
+    if importlib.util.find_spec("open_clip") is None:
+        raise MissingResource(
+            f"checkpoint {model}: names of OpenCLIP need its package. pip install open_clip_torch, "
+            "or name a folder or hub repository with open_clip_config.json."
+        )
+    open_clip: Any = import_module("open_clip")
+    where = f"checkpoint {model}"
+    name, _, pretrained = model.partition(SEPARATOR)
+    architecture = open_clip.get_model_config(name)
+    if architecture is None:
+        raise InputError("OpenCLIP knows no such architecture", where=where, mend="See open_clip.list_models().")
+    check_plain_clip(architecture, where)
+    with translate_load_errors(where):
+        network = open_clip.create_model(name, pretrained=pretrained, require_pretrained=True)
+    # A pretrained tag may bring its own activation, so it is the network that is asked, not the configuration.
+    quick = type(network.transformer.resblocks[0].mlp.gelu).__name__ == "QuickGELU"
+    tokenizer = open_clip.get_tokenizer(name)
+    preprocessing = open_clip.get_model_preprocess_cfg(network)
+    architecture = {**architecture, "quick_gelu": quick}
+    return _make_checkpoint(
+        where, architecture, network.state_dict(), preprocessing, _wrap_open_clip_tokenizer(tokenizer)
+    )
+
+
+def check_plain_clip(architecture: Mapping[str, Any], where: str) -> None:
+    """Raise InputError when the configuration asks for anything but two plain towers."""
+    vision = architecture.get("vision_cfg") or {}
+    if isinstance(vision.get("layers"), list):
+        raise _unsupported_architecture("layers is a list: a ResNet", where)
+    for section, known in _PLAIN_CLIP_KEYS.items():
+        settings = (architecture.get(section) or {}) if section else architecture
+        for key, value in settings.items():
+            if key not in known and value and value not in _HARMLESS_VALUES.get(key, ()):
+                raise _unsupported_architecture(f"{section}{'.' if section else ''}{key} is {value!r}", where)
+
+
+def map_weights(weights: "Mapping[str, torch.Tensor]", where: str) -> "dict[str, torch.Tensor]":
+    """Return an OpenCLIP state dict under the names of transformers' CLIPModel.
+
+    Query, key and value lie stacked in one matrix there and apart here; the two projections are transposed.
+
+    Raises:
+        InputError: when a name is not one of a plain CLIP.
+    """
+    found: dict[str, torch.Tensor] = {}
+    for key, tensor in weights.items():
+        if key not in _NON_WEIGHT_BUFFERS:
+            found.update(_map_weight(key.removeprefix("module."), tensor, where))
+    return found
+
+
+def _map_weight(key: str, tensor: "torch.Tensor", where: str) -> "Iterator[tuple[str, torch.Tensor]]":
+    if key == "visual.proj":
+        yield "visual_projection.weight", tensor.T.contiguous()
+    elif key == "text_projection":
+        yield "text_projection.weight", tensor.T.contiguous()
+    elif key in _WEIGHT_NAMES:
+        yield _WEIGHT_NAMES[key], tensor
+    elif (stem := key.rpartition(".")[0]) in _WEIGHT_NAMES:
+        yield f"{_WEIGHT_NAMES[stem]}.{key.rpartition('.')[2]}", tensor
+    else:
+        yield from _map_block_weight(key, tensor, where)
+
+
+def _map_block_weight(key: str, tensor: "torch.Tensor", where: str) -> "Iterator[tuple[str, torch.Tensor]]":
+    for prefix, tower in _TOWERS.items():
+        if key.startswith(prefix):
+            number, _, rest = key.removeprefix(prefix).partition(".")
+            layer = f"{tower}.encoder.layers.{number}"
+            stem, _, kind = rest.rpartition(".")
+            if rest.startswith("attn.in_proj_"):
+                for name, part in zip("qkv", tensor.chunk(3), strict=True):
+                    yield f"{layer}.self_attn.{name}_proj.{rest.removeprefix('attn.in_proj_')}", part.contiguous()
+                return
+            if stem in _BLOCK_WEIGHT_NAMES:
+                yield f"{layer}.{_BLOCK_WEIGHT_NAMES[stem]}.{kind}", tensor
+                return
+    raise InputError(f"weight {key!r} is not one of a plain CLIP", where=where, mend=_HINT)
+
+
+def _make_checkpoint(
+    where: str,
+    architecture: Mapping[str, Any],
+    weights: "Mapping[str, torch.Tensor]",
+    preprocessing: dict[str, Any],
+    tokens: ClipTokenizer,
+) -> ClipCheckpoint:
+    with translate_load_errors(where):
+        start, end = tokens.ids([""])[0]
+        config = _make_config(architecture, start, end)
+        network = load_network(where, config, weights=map_weights(weights, where))
+        pixels = preprocessing_from_openclip(preprocessing, config.vision_config.image_size, where)
+    return ClipCheckpoint(network, tokens, pixels)
+
+
+def _make_config(architecture: Mapping[str, Any], start: int, end: int) -> Any:
+    vision, text = {**_VISION_DEFAULTS, **architecture["vision_cfg"]}, {**_TEXT_DEFAULTS, **architecture["text_cfg"]}
+    shared = {
+        "hidden_act": "quick_gelu" if architecture.get("quick_gelu") else "gelu",
+        "projection_dim": architecture["embed_dim"],
+    }
+    size = vision["image_size"]
+    if isinstance(size, list | tuple):
+        if len(set(size)) != 1:
+            raise ValueError(f"images of {size} are not square")
+        size = size[0]
+    return import_module("transformers").CLIPConfig(
+        projection_dim=architecture["embed_dim"],
+        vision_config={
+            **shared,
+            "hidden_size": vision["width"],
+            "intermediate_size": int(vision["width"] * vision["mlp_ratio"]),
+            "num_hidden_layers": vision["layers"],
+            "num_attention_heads": vision["width"] // vision["head_width"],
+            "image_size": size,
+            "patch_size": vision["patch_size"],
+        },
+        text_config={
+            **shared,
+            "vocab_size": text["vocab_size"],
+            "max_position_embeddings": text["context_length"],
+            "hidden_size": text["width"],
+            "intermediate_size": int(text["width"] * text["mlp_ratio"]),
+            "num_hidden_layers": text["layers"],
+            "num_attention_heads": text["heads"],
+            "bos_token_id": start,
+            "eos_token_id": end,
+        },
+    )
+
+
+# OpenCLIP's own defaults, for what a configuration leaves out.
+_VISION_DEFAULTS = {"layers": 12, "width": 768, "head_width": 64, "mlp_ratio": 4.0, "patch_size": 16, "image_size": 224}
+_TEXT_DEFAULTS = {"context_length": 77, "vocab_size": 49408, "width": 512, "heads": 8, "layers": 12, "mlp_ratio": 4.0}
+
+_HINT = (
+    "Name a checkpoint whose towers are plain transformers, as ViT-B-32 (not SigLIP, timm, CoCa, CLIPA or a ResNet)."
+)
+
+
+def _unsupported_architecture(what: str, where: str) -> InputError:
+    return InputError(f"an OpenCLIP architecture that is not read here ({what})", where=where, mend=_HINT)
+
+
+def _read_weights(path: Path, where: str) -> "Mapping[str, torch.Tensor]":
+    import torch
+    from safetensors.torch import load_file
+
+    with translate_load_errors(where):
+        if path.suffix == ".safetensors":
+            return load_file(path)
+        content: Any = torch.load(path, map_location="cpu", weights_only=True)
+        weights: Mapping[str, torch.Tensor] = content.get("state_dict", content)
+    return weights
+
+
+def _wrap_open_clip_tokenizer(tokenizer: Any) -> ClipTokenizer:
+    """Return what OpenCLIP's tokenizer does with texts, with the marks that it adds itself only when it pads."""
+    start, end = tokenizer.sot_token_id, tokenizer.eot_token_id
+
+    def ids(texts: list[str]) -> list[list[int]]:
+        return [[start, *tokenizer.encode(text), end] for text in texts]
+
+    return ClipTokenizer(ids, tokenizer.encoder)

@@ -1,0 +1,93 @@
+"""Pairs and outcomes joined by URL: each pair is fetched, or rejected with one reason.
+
+A fetched pair is the pair as it came, its key unchanged, with ``image`` naming the local copy (relative to the folder
+of the table, so that the folder may be moved), ``width`` and ``height`` those of the copy, and in `meta` the URL as ``url`` and
+the ``sha256`` of the file as the server sent it, which evaluation sets are compared by (`exclusion.py`). Both tables are in the order of the input.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from pairwright.datasets.records import compact_json
+from pairwright.datasets.rejects import Refused, Reject, reject
+from pairwright.datasets.tables import PAIRS
+from pairwright.indexes.fetching.url_safety import clean_url
+
+
+@dataclass(frozen=True)
+class RequestedImages:
+    """The pairs, and for each the URL to fetch (``urls``, empty where there is none) or what is wrong with it."""
+
+    pairs: pl.DataFrame
+    urls: list[str]
+    flaws: dict[int, Refused]
+
+    @cached_property
+    def distinct(self) -> list[str]:
+        """The URLs, each once, in order."""
+        return list(dict.fromkeys(filter(None, self.urls)))
+
+
+def collect_urls(pairs: pl.DataFrame) -> RequestedImages:
+    """Return what there is to fetch.
+
+    Args:
+        pairs: frame of `PAIRS`.
+    """
+    cleaned: dict[str, str | Refused] = {}
+    for written in pairs["image"].unique(maintain_order=True):
+        try:
+            cleaned[written] = clean_url(written)
+        except Refused as flaw:
+            cleaned[written] = flaw
+    each = [cleaned[written] for written in pairs["image"]]
+    flaws = {row: found for row, found in enumerate(each) if isinstance(found, Refused)}
+    return RequestedImages(pairs, ["" if isinstance(found, Refused) else found for found in each], flaws)
+
+
+def join_outcomes(
+    asked: RequestedImages, outcomes: pl.DataFrame, refused: Mapping[str, Refused]
+) -> tuple[pl.DataFrame, list[Reject]]:
+    """Return the fetched pairs as a frame of `PAIRS`, and a `Reject` for each other pair; place is its key.
+
+    Args:
+        asked: the pairs.
+        outcomes: one row a URL, as `FetchFolder.outcomes` gives them.
+        refused: URLs that were not asked for, and why.
+    """
+    table = asked.pairs.with_columns(pl.Series("url", asked.urls, dtype=pl.String)).join(
+        outcomes.select("url", "state", "reason", "detail", "sha256", copy="image", w="width", h="height"),
+        on="url",
+        how="left",
+        maintain_order="left",
+    )
+    taken = (pl.col("state") == "fetched") & ~pl.col("url").is_in(list(refused))
+    fetched = table.filter(taken.fill_null(value=False)).with_columns(
+        pl.struct("meta", "image", "sha256").map_elements(_add_fetch_metadata, return_dtype=pl.String).alias("meta"),
+        pl.col("copy").alias("image"),
+        pl.col("w").alias("width"),
+        pl.col("h").alias("height"),
+    )
+    rest = table.with_row_index("row").filter(~taken.fill_null(value=False))
+    rejects = [
+        reject(key, *_reject_reason(asked.flaws.get(row) or refused.get(url), reason, detail), image)
+        for row, key, image, url, reason, detail in rest.select(
+            "row", "key", "image", "url", "reason", "detail"
+        ).iter_rows()
+    ]
+    return fetched.select(PAIRS.schema.names()), rejects
+
+
+def _add_fetch_metadata(row: Mapping[str, str]) -> str:
+    hashed = {"sha256": row["sha256"]} if row["sha256"] else {}
+    return compact_json({**json.loads(row["meta"]), "url": row["image"], **hashed})
+
+
+def _reject_reason(flaw: Refused | None, reason: str | None, detail: str | None) -> tuple[str, str]:
+    if flaw is not None:
+        return flaw.reason, flaw.detail
+    return reason or "download_failed", detail or "not asked for"

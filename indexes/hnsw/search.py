@@ -1,0 +1,345 @@
+"""Searching an index folder, which is opened by memory map: at once, whatever its size, and shared by processes.
+
+Every part of a modality is searched and the answers are merged exactly: what the parts give is put in order of score
+(ties: the earlier part, then the earlier vector) and cut. K counts pairs. An entry's aliases (captions or images that
+share its vector) follow it at the same score, in the order of the input. A pair with several captions counts once, at
+its best caption; the search goes deeper until K distinct pairs are found. A query gets fewer only when the pool is
+smaller, or a search of little effort reached fewer.
+
+Effort is ``ef_search``, how many candidates a graph's search keeps, or for ivfpq ``nprobe``, how many lists are looked
+into: more find more of the true nearest and take longer. A part's default was chosen on sample queries when it was
+built; `Index.tune` chooses on any others.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.indexes.encoders.protocols import Vectors
+from pairwright.indexes.hnsw.graph import SearchResult
+from pairwright.indexes.hnsw.metadata import (
+    ALIASES_FILE,
+    CAPTIONS_FILE,
+    KEYS_FILE,
+    IndexInfo,
+    Modality,
+    PartInfo,
+    read_metadata,
+)
+from pairwright.indexes.hnsw.numpy_files import map_array
+from pairwright.indexes.hnsw.storage import VectorStore, open_store
+from pairwright.indexes.hnsw.top_k import TopK
+
+_DEPTH_FACTOR = 2  # times as deep the next search goes, where several captions of a pair took places
+_TIE_TOLERANCE = 1e-6  # scores nearer than this are the same: a sum in another order
+
+NearestFunction = Callable[[Vectors, int], SearchResult]
+"""Returns scores and numbers of the nearest stored vectors of some queries, at most so many of each."""
+
+
+@dataclass(frozen=True)
+class Hits:
+    """What searches found, by query and then by rank; a pair occurs once a query.
+
+    Attributes:
+        queries: row of the query, int64 (h,).
+        ranks: from 1, int32 (h,).
+        keys: of the pairs, 16 bytes each, uint8 (h, 16).
+        captions: which caption of the pair was found, uint16 (h,): 0 its own, n the n-th other one; 0 for images.
+        numbers: of the stored vectors in their pool, int64 (h,).
+        scores: cosine in [-1, 1], float32 (h,), descending within a query.
+    """
+
+    queries: NDArray[np.int64]
+    ranks: NDArray[np.int32]
+    keys: NDArray[np.uint8]
+    captions: NDArray[np.uint16]
+    numbers: NDArray[np.int64]
+    scores: NDArray[np.float32]
+
+    def frame(self) -> pl.DataFrame:
+        """Return columns query, rank, key (32 hex digits), caption_index and score."""
+        raw = self.keys.tobytes()
+        keys = pl.Series([raw[i : i + 16] for i in range(0, len(raw), 16)], dtype=pl.Binary).bin.encode("hex")
+        columns = {"query": self.queries, "rank": self.ranks, "key": keys, "caption_index": self.captions}
+        return pl.DataFrame({**columns, "score": self.scores})
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What an effort gains and costs on sample queries.
+
+    Attributes:
+        ef_search: the smallest effort that reaches the recall that was wanted, or the greatest; nprobe for ivfpq, 0 when
+            every search is exact.
+        recall: at that effort, 0 to 1.
+        ladder: (effort, recall, queries a second) of each step that was tried, ascending.
+    """
+
+    ef_search: int
+    recall: float
+    ladder: list[tuple[int, float, float]]
+
+
+@dataclass(frozen=True)
+class OpenPart:
+    """An open part; ``captions`` is None when every pair has one entry."""
+
+    info: PartInfo
+    folder: Path
+    stored: VectorStore
+    keys: NDArray[np.uint8]
+    alias_of: NDArray[np.uint32]
+    captions: NDArray[np.uint16] | None
+
+
+@dataclass(frozen=True)
+class PartPool:
+    """Open parts of one modality, searched as one; their vectors are numbered through."""
+
+    parts: tuple[OpenPart, ...]
+
+    @cached_property
+    def firsts(self) -> NDArray[np.int64]:
+        """Number of the first vector of each part, and of the end."""
+        return np.cumsum([0, *(part.info.vectors for part in self.parts)])
+
+    @property
+    def vectors(self) -> int:
+        """Stored vectors together."""
+        return int(self.firsts[-1])
+
+    @property
+    def efforts(self) -> tuple[int, ...]:
+        """Steps to tune on, ascending; empty when every search is exact."""
+        return tuple(sorted({effort for part in self.parts for effort in part.stored.efforts}))
+
+    def stored(self, numbers: NDArray[np.int64]) -> Vectors:
+        """Return stored vectors as they are read back, float32 (n, dim)."""
+        owners = np.searchsorted(self.firsts, numbers, side="right") - 1
+        rows = np.empty((len(numbers), self.parts[0].info.dim), np.float32)
+        for owner in np.unique(owners):
+            mine = owners == owner
+            rows[mine] = self.parts[owner].stored.stored(numbers[mine] - self.firsts[owner])
+        return rows
+
+    def search(self, vectors: Vectors, k: int, effort: int = 0) -> SearchResult:
+        """Return scores and numbers (n, k), -1 for none; effort 0 stands for each part's own."""
+        best = TopK(len(vectors), k)
+        for part, first in zip(self.parts, self.firsts[:-1], strict=True):
+            found = part.stored.search(vectors, min(k, part.info.vectors), effort or part.info.effort)
+            _add_candidates(best, found, int(first))
+        return best.scores, best.numbers
+
+    def exact(self, vectors: Vectors, k: int) -> SearchResult:
+        """Return the same by comparing with every stored vector."""
+        best = TopK(len(vectors), k)
+        for part, first in zip(self.parts, self.firsts[:-1], strict=True):
+            _add_candidates(best, part.stored.exact(vectors, min(k, part.info.vectors)), int(first))
+        return best.scores, best.numbers
+
+    def nearest(self, vectors: Vectors, k: int, find: NearestFunction) -> Hits:
+        """Return the ``k`` best pairs of each vector among what ``find`` finds, as deep as that takes."""
+        several = any(part.captions is not None for part in self.parts)
+        depth = min(_DEPTH_FACTOR * k if several else k, self.vectors)
+        found = [self.hits(find(vectors, depth), k)]
+        lacking = np.arange(len(vectors))
+        while several and depth < self.vectors:
+            counts = np.bincount(found[-1].queries, minlength=len(lacking))
+            short = counts < k
+            found[-1] = _select_hits(found[-1], lacking, ~short[found[-1].queries])
+            lacking = lacking[short]
+            if not len(lacking):
+                return _concatenate_hits(found)
+            depth = min(_DEPTH_FACTOR * depth, self.vectors)
+            found.append(self.hits(find(vectors[lacking], depth), k))
+        found[-1] = _select_hits(found[-1], lacking, np.ones(len(found[-1].queries), np.bool_))
+        return _concatenate_hits(found)
+
+    def hits(self, found: SearchResult, k: int) -> Hits:
+        """Return the pairs of what was found, aliases included, each at its best, cut at ``k`` a query."""
+        scores, numbers = found
+        rows, columns = np.nonzero(numbers >= 0)
+        numbers, scores = numbers[rows, columns], scores[rows, columns]
+        owners = np.searchsorted(self.firsts, numbers, side="right") - 1
+        local = numbers - self.firsts[owners]
+        starts, ends = np.zeros_like(local), np.zeros_like(local)  # of each vector's aliases, within its part
+        for owner in np.unique(owners):
+            mine, alias_of = owners == owner, self.parts[owner].alias_of
+            starts[mine] = np.searchsorted(alias_of, local[mine].astype(np.uint32), side="left")
+            ends[mine] = np.searchsorted(alias_of, local[mine].astype(np.uint32), side="right")
+        # Each vector becomes the entry that it was stored for and its aliases; `offset` counts within that group.
+        sizes = 1 + ends - starts
+        first = np.cumsum(sizes) - sizes
+        source = np.repeat(np.arange(len(rows)), sizes)
+        offset = np.arange(len(source)) - first[source]
+        vectors = np.array([part.info.vectors for part in self.parts])
+        places = np.where(offset == 0, local[source], vectors[owners[source]] + starts[source] + offset - 1)
+        keys, captions = np.empty((len(source), 16), np.uint8), np.zeros(len(source), np.uint16)
+        for owner in np.unique(owners):
+            mine, part = owners[source] == owner, self.parts[owner]
+            keys[mine] = part.keys[places[mine]]
+            if part.captions is not None:
+                captions[mine] = part.captions[places[mine]]
+        first = _first_of_each_key(rows[source], keys)
+        source, keys, captions = source[first], keys[first], captions[first]
+        rank = np.arange(1, len(source) + 1) - np.searchsorted(rows[source], rows[source])
+        kept = rank <= k
+        source, rank = source[kept], rank[kept].astype(np.int32)
+        return Hits(rows[source], rank, keys[kept], captions[kept], numbers[source], scores[source])
+
+
+@dataclass(frozen=True)
+class Index:
+    """An open index; see `open_index`."""
+
+    directory: Path
+    info: IndexInfo
+    parts: tuple[OpenPart, ...]
+
+    def search(self, vectors: Vectors, k: int, *, modality: Modality = "text", ef_search: int | None = None) -> Hits:
+        """Return the ``k`` best pairs of each vector.
+
+        Args:
+            vectors: unit rows, float32 (n, dim).
+            k: pairs a vector, at least 1.
+            modality: search captions (T2T) or images (T2I).
+            ef_search: effort (nprobe for ivfpq); None or 0 for what each part was tuned to.
+
+        Raises:
+            UsageError: when ``k``, the shape of the vectors or the modality is not possible.
+        """
+        pool = self.pool(modality)
+        self._check(vectors, k)
+        return pool.nearest(vectors, k, lambda rows, depth: pool.search(rows, depth, ef_search or 0))
+
+    def exact(self, vectors: Vectors, k: int, *, modality: Modality = "text") -> Hits:
+        """Return the same as `search` by comparing with every stored vector."""
+        pool = self.pool(modality)
+        self._check(vectors, k)
+        return pool.nearest(vectors, k, pool.exact)
+
+    def tune(self, vectors: Vectors, k: int, wanted: float, *, modality: Modality = "text") -> Tuning:
+        """Find the least effort that reaches recall@``k`` of ``wanted`` against exact search on ``vectors``.
+
+        ``k`` counts stored vectors here, aliases left out. Exact search reads the whole index: give a sample.
+
+        Args:
+            vectors: of the kind that will be asked, unit rows, float32 (n, dim), at least one.
+            k: neighbours that recall looks at.
+            wanted: above 0 to 1.
+            modality: as in `search`.
+        """
+        pool = self.pool(modality)
+        self._check(vectors, k)
+        if not len(vectors) or not 0 < wanted <= 1:
+            raise UsageError(f"{len(vectors)} queries, recall {wanted}: give one or more, and above 0 to 1.")
+        k = min(k, pool.vectors)
+        exact, _ = pool.exact(vectors, k)
+        ladder: list[tuple[int, float, float]] = []
+        graph = any(part.info.kind == "hnsw" for part in pool.parts)
+        # A graph keeps K candidates at least: the steps below would all be that one, and be told as less than it costs.
+        steps = sorted({max(effort, k) if graph else effort for effort in pool.efforts}) or [0]
+        for effort in steps:
+            started = time.perf_counter()
+            found, _ = pool.search(vectors, k, effort)
+            rate = len(vectors) / max(time.perf_counter() - started, 1e-9)
+            ladder.append((effort, score_recall(found, exact), round(rate, 1)))
+            if ladder[-1][1] >= wanted:
+                break
+        return Tuning(ladder[-1][0], ladder[-1][1], ladder)
+
+    def pool(self, modality: Modality) -> PartPool:
+        """Return the parts of a modality.
+
+        Raises:
+            UsageError: when there are none.
+        """
+        parts = tuple(part for part in self.parts if part.info.modality == modality)
+        if not parts:
+            there = " and ".join(self.info.modalities)
+            raise UsageError(
+                f"{self.directory}: no {modality} vectors in this index, only {there}. Build it with them."
+            )
+        return PartPool(parts)
+
+    def _check(self, vectors: Vectors, k: int) -> None:
+        if k < 1:
+            raise UsageError(f"k {k}: has to be at least 1.")
+        if vectors.ndim != 2 or vectors.shape[1] != self.info.dim:
+            raise UsageError(f"vectors of shape {vectors.shape}: the index holds vectors of length {self.info.dim}.")
+
+
+def open_index(directory: Path) -> Index:
+    """Open the index in ``directory`` by memory map.
+
+    Raises:
+        StorageError: when a file is missing, truncated, or does not fit the sidecar.
+    """
+    info = read_metadata(directory)
+    return Index(directory, info, tuple(_open_part(directory / part.name, part) for part in info.parts))
+
+
+def score_recall(found: NDArray[np.float32], exact: NDArray[np.float32]) -> float:
+    """Return the share of found scores (n, k) that reach the k-th exact one: ties count, whichever was named."""
+    return float((found >= exact[:, -1:] - _TIE_TOLERANCE).mean())
+
+
+def _open_part(folder: Path, info: PartInfo) -> OpenPart:
+    stored = open_store(folder, info.kind, info.storage)
+    keys, alias_of = map_array(folder / KEYS_FILE), map_array(folder / ALIASES_FILE)
+    captions = map_array(folder / CAPTIONS_FILE) if (folder / CAPTIONS_FILE).exists() else None
+    found = (
+        stored.vectors,
+        stored.dim,
+        keys.shape,
+        alias_of.shape,
+        keys.shape[:1] if captions is None else captions.shape,
+    )
+    if found != (info.vectors, info.dim, (info.entries, 16), (info.aliases,), (info.entries,)):
+        raise StorageError(f"{folder}: its files do not fit the sidecar or each other. Build the index again.")
+    return OpenPart(info, folder, stored, keys, alias_of, captions)
+
+
+def _first_of_each_key(queries: NDArray[np.int64], keys: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return the places of each query's first entry of each key, in order."""
+    words = np.ascontiguousarray(keys).view(np.uint64)
+    order = np.lexsort((words[:, 1], words[:, 0], queries))  # stable: of equals the first stays first
+    repeated = np.zeros(len(order), np.bool_)
+    same = (words[order[1:]] == words[order[:-1]]).all(axis=1) & (queries[order[1:]] == queries[order[:-1]])
+    repeated[order[1:][same]] = True
+    return np.flatnonzero(~repeated)
+
+
+def _select_hits(hits: Hits, queries: NDArray[np.int64], kept: NDArray[np.bool_]) -> Hits:
+    """Return the ``kept`` hits; row n of their queries becomes ``queries[n]``."""
+    return Hits(
+        queries[hits.queries[kept]],
+        hits.ranks[kept],
+        hits.keys[kept],
+        hits.captions[kept],
+        hits.numbers[kept],
+        hits.scores[kept],
+    )
+
+
+def _concatenate_hits(found: list[Hits]) -> Hits:
+    """Return hits of distinct queries as one, by query."""
+    if len(found) == 1:
+        return found[0]
+    queries = np.concatenate([hits.queries for hits in found])
+    order = np.argsort(queries, kind="stable")
+    names = ("ranks", "keys", "captions", "numbers", "scores")
+    return Hits(queries[order], *(np.concatenate([getattr(hits, name) for hits in found])[order] for name in names))
+
+
+def _add_candidates(best: TopK, found: SearchResult, first: int) -> None:
+    scores, numbers = found
+    best.offer(scores, np.where(numbers < 0, -1, numbers + first))

@@ -1,0 +1,254 @@
+"""Asking an index many vectors: K pairs each, none of which is excluded.
+
+When some of a query's K hits are excluded, it is asked again for twice as many, so that it still gets K where the pool
+has them; at most `MAX_DEPTH_FACTOR` times K, or `MIN_DEPTH_LIMIT` if that is more, past which it gets fewer (counted as ``short``). Queries are asked in batches, each
+batch for captions and images from one encoding.
+
+Scores of the two modes are never compared here: hits carry their mode and a rank of their own.
+
+Memory: 35 bytes a hit, a batch, and what `Guard` keeps of the pairs that were judged.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from pairwright.datasets.progress import track
+from pairwright.indexes.encoders.protocols import Vectors
+from pairwright.indexes.hnsw.graph import SearchResult
+from pairwright.indexes.hnsw.metadata import Modality
+from pairwright.indexes.hnsw.search import Hits, Index, PartPool
+from pairwright.indexes.retrieval.exclusion import ExclusionFilter
+
+Mode = Literal["t2t", "t2i"]
+MODALITY_OF: Mapping[Mode, Modality] = {"t2t": "text", "t2i": "image"}
+MODE_ENUM = pl.Enum(list(MODALITY_OF))
+MAX_DEPTH_FACTOR = 16
+MIN_DEPTH_LIMIT = 1024
+
+_QUERIES_PER_BATCH = 1024
+_EXACT_MARGIN = 8  # found beyond K by an exact search, for those whose scores differ in rounding only
+_RESCORED_QUERIES = 256  # queries whose hits are scored anew at a time
+_MAX_HITS_PER_BATCH = 2**20  # a batch at most: deep searches take fewer queries at a time
+
+
+@dataclass(frozen=True)
+class LazyVectors:
+    """Vectors to ask, made when they are wanted.
+
+    Attributes:
+        count: how many there are.
+        rows: gives those of some numbers, float32 unit rows in their order.
+    """
+
+    count: int
+    rows: Callable[[NDArray[np.int64]], Vectors]
+
+
+def wrap_vectors(vectors: Vectors) -> LazyVectors:
+    """Return vectors as they are."""
+    return LazyVectors(len(vectors), lambda numbers: vectors[numbers])
+
+
+@dataclass(frozen=True)
+class SearchEffort:
+    """How a mode is searched.
+
+    Attributes:
+        ef_search: effort; 0 for the index's own.
+        exact: compare with every vector instead.
+        min_score: cosine below which hits are left out.
+    """
+
+    ef_search: int = 0
+    exact: bool = False
+    min_score: float = -1.0
+
+
+def search_mode(index: Index, vectors: Vectors, k: int, mode: Mode, effort: SearchEffort) -> Hits:
+    """Search the vectors of ``mode`` with the given effort."""
+    if not effort.exact:
+        return index.search(vectors, k, modality=MODALITY_OF[mode], ef_search=effort.ef_search)
+    pool = index.pool(MODALITY_OF[mode])
+    return pool.nearest(vectors, k, lambda rows, depth: search_exact(pool, rows, depth))
+
+
+def search_exact(pool: PartPool, vectors: Vectors, k: int) -> SearchResult:
+    """Compare with every vector of ``pool``: scores and numbers (n, k), the same for any number of threads.
+
+    How a matrix product rounds depends on how it was split; so a few more than K are found by it, and these are scored
+    anew, one by one.
+    """
+    found = pool.exact(vectors, min(k + _EXACT_MARGIN, pool.vectors))[1]
+    scores = np.full(found.shape, -np.inf, np.float32)
+    for start in range(0, len(vectors), _RESCORED_QUERIES):
+        numbers, queries = found[start : start + _RESCORED_QUERIES], vectors[start : start + _RESCORED_QUERIES]
+        rows, places = np.nonzero(numbers >= 0)
+        stored = pool.stored(numbers[rows, places])
+        scores[start + rows, places] = np.clip(np.einsum("nd,nd->n", stored, queries[rows]), -1, 1)
+    order = np.lexsort((found, -scores), axis=1)[:, :k]
+    return np.take_along_axis(scores, order, axis=1), np.take_along_axis(found, order, axis=1)
+
+
+@dataclass(frozen=True)
+class FilteredHits:
+    """What came back.
+
+    Attributes:
+        hits: columns ask, mode, rank (from 1, without excluded pairs), high and low (halves of the key), caption_index
+            and number (of the stored vector that was found), score; by mode, ask and rank.
+        excluded: excluded pairs that stood before an ask's last hit: columns ask, mode, high, low.
+        below: hits by mode that were left out by their score.
+        short: asks by mode that got fewer than K although the pool may have more.
+    """
+
+    hits: pl.DataFrame
+    excluded: pl.DataFrame
+    below: dict[Mode, int]
+    short: dict[Mode, int]
+
+
+def search_with_exclusion(
+    index: Index, asks: LazyVectors, k: int, efforts: Mapping[Mode, SearchEffort], guard: ExclusionFilter | None = None
+) -> FilteredHits:
+    """Search ``index`` with every ask in every mode.
+
+    Args:
+        index: an open index.
+        asks: at least one.
+        k: pairs an ask and mode.
+        efforts: of the modes that are wanted.
+        guard: of excluded pairs.
+    """
+    searching = _DeepeningSearch(index, asks, k, efforts, guard)
+    pending = {mode: np.arange(asks.count) for mode in efforts}
+    done: dict[Mode, list[pl.DataFrame]] = {mode: [] for mode in efforts}
+    short: dict[Mode, int] = dict.fromkeys(efforts, 0)
+    depth, deepest = k, max(MAX_DEPTH_FACTOR * k, MIN_DEPTH_LIMIT)
+    while pending:
+        found, pending = searching.judged(searching.deep(pending, depth)), {}
+        for mode, frame in found.items():
+            lacking = _queries_short_of_hits(frame, k, efforts[mode].min_score)
+            if depth >= deepest:
+                short[mode] = len(lacking)
+            elif len(lacking):
+                pending[mode] = lacking
+            again = np.isin(frame["ask"].to_numpy(), pending.get(mode, []))
+            done[mode].append(frame.filter(~again))
+        depth = min(2 * depth, deepest)
+    return _collect_answers({mode: pl.concat(frames) for mode, frames in done.items()}, efforts, short)
+
+
+@dataclass(frozen=True)
+class _DeepeningSearch:
+    """One search of many asks, as deep as need be. Frames are by ask and descending score."""
+
+    index: Index
+    asks: LazyVectors
+    k: int
+    efforts: Mapping[Mode, SearchEffort]
+    guard: ExclusionFilter | None
+
+    def deep(self, pending: Mapping[Mode, NDArray[np.int64]], depth: int) -> dict[Mode, pl.DataFrame]:
+        """Search ``depth`` deep; of pairs that are not known to be excluded, K an ask are kept."""
+        frames: dict[Mode, list[pl.DataFrame]] = {mode: [] for mode in pending}
+        numbers = np.unique(np.concatenate(list(pending.values())))
+        size = max(1, min(_QUERIES_PER_BATCH, _MAX_HITS_PER_BATCH // depth))
+        for start in track(range(0, len(numbers), size), "searching", unit="batches of queries"):
+            batch = numbers[start : start + size]
+            vectors = self.asks.rows(batch)
+            for mode, wanted in pending.items():
+                chosen = np.isin(batch, wanted, assume_unique=True)
+                hits = search_mode(self.index, vectors[chosen], depth, mode, self.efforts[mode])
+                frames[mode].append(self._trimmed(_hits_frame(hits, batch[chosen], depth)))
+        return {mode: pl.concat(parts) for mode, parts in frames.items()}
+
+    def judged(self, found: dict[Mode, pl.DataFrame]) -> dict[Mode, pl.DataFrame]:
+        """Have the pairs judged that were not yet, and take out what is now known to be excluded."""
+        if self.guard is None:
+            return found
+        self.guard.learn(decode_keys(pl.concat([frame.select("high", "low") for frame in found.values()]).unique()))
+        return {mode: self._trimmed(frame) for mode, frame in found.items()}
+
+    def _trimmed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Mark excluded hits as bad; keep the first K others of each ask, and the bad ones before the last of them."""
+        if self.guard is None:
+            return frame
+        bad = _split_keys(self.guard.excluded["key"]).with_columns(found=pl.lit(value=True))
+        told = frame.join(bad, on=["high", "low"], how="left", maintain_order="left")
+        told = told.with_columns(bad=pl.col("found").fill_null(value=False)).drop("found")
+        asks, marks = told["ask"].to_numpy(), told["bad"].to_numpy()
+        good_so_far = _running_count(asks, ~marks)
+        kept = np.where(marks, good_so_far < self.k, good_so_far <= self.k)
+        more = told["more"].to_numpy() | np.isin(asks, asks[~kept])  # what is cut now may be wanted later
+        return told.with_columns(more=more).filter(kept)
+
+
+def decode_keys(halves: pl.DataFrame) -> pl.Series:
+    """Return keys, 32 hex digits each, from their halves: columns high and low."""
+    import pyarrow as pa
+
+    raw = np.stack([halves["high"].to_numpy(), halves["low"].to_numpy()], axis=1).astype(">u8").tobytes()
+    keys = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), halves.height, [None, pa.py_buffer(raw)])
+    return pl.Series("key", pl.from_arrow(keys.cast(pa.binary()))).bin.encode("hex")
+
+
+def _split_keys(keys: pl.Series) -> pl.DataFrame:
+    pairs = np.frombuffer(bytes.fromhex("".join(keys.to_list())), ">u8").astype(np.uint64).reshape(-1, 2)
+    return pl.DataFrame({"high": pairs[:, 0], "low": pairs[:, 1]})
+
+
+def _hits_frame(hits: Hits, numbers: NDArray[np.int64], depth: int) -> pl.DataFrame:
+    halves = np.ascontiguousarray(hits.keys).view(">u8").astype(np.uint64).reshape(-1, 2)
+    full = np.bincount(hits.queries, minlength=len(numbers)) >= depth
+    return pl.DataFrame(
+        {
+            "ask": numbers[hits.queries].astype(np.uint32),
+            "high": halves[:, 0],
+            "low": halves[:, 1],
+            "caption_index": hits.captions,
+            "number": hits.numbers.astype(np.uint32),
+            "score": hits.scores,
+            "bad": np.zeros(len(hits.scores), np.bool_),
+            "more": full[hits.queries],  # the pool may hold further hits of this ask
+        }
+    )
+
+
+def _queries_short_of_hits(frame: pl.DataFrame, k: int, min_score: float) -> NDArray[np.int64]:
+    """Return the asks that lost hits to the exclusion and may find others further down, above ``min_score``."""
+    told = frame.group_by("ask").agg(
+        good=(~pl.col("bad")).sum(), bad=pl.col("bad").any(), more=pl.col("more").any(), last=pl.col("score").min()
+    )
+    wanted = (pl.col("good") < k) & pl.col("bad") & pl.col("more") & (pl.col("last") >= min_score)
+    return told.filter(wanted)["ask"].sort().to_numpy().astype(np.int64)
+
+
+def _running_count(asks: NDArray[np.uint32], flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Return how many flags are set within each ask (rows side by side) up to and with each row."""
+    total = np.cumsum(flags)
+    first = np.flatnonzero(np.concatenate([[True], asks[1:] != asks[:-1]])) if len(asks) else np.empty(0, np.int64)
+    sizes = np.diff(np.append(first, len(asks)))
+    return total - np.repeat(total[first] - flags[first], sizes)
+
+
+def _collect_answers(
+    found: Mapping[Mode, pl.DataFrame], efforts: Mapping[Mode, SearchEffort], short: dict[Mode, int]
+) -> FilteredHits:
+    hits, excluded = list[pl.DataFrame](), list[pl.DataFrame]()
+    below: dict[Mode, int] = {}
+    for mode, frame in found.items():
+        named = frame.sort("ask", maintain_order=True).with_columns(mode=pl.lit(mode, MODE_ENUM))
+        good = named.filter(~pl.col("bad"))
+        rank = _running_count(good["ask"].to_numpy(), np.ones(good.height, np.bool_)).astype(np.uint32)
+        good = good.with_columns(rank=rank)
+        good = good.select("ask", "mode", "rank", "high", "low", "caption_index", "number", "score")
+        reached = pl.col("score") >= efforts[mode].min_score
+        hits.append(good.filter(reached))
+        below[mode] = good.height - hits[-1].height
+        excluded.append(named.filter(pl.col("bad") & reached).select("ask", "mode", "high", "low"))
+    return FilteredHits(pl.concat(hits), pl.concat(excluded), below, short)

@@ -1,0 +1,400 @@
+"""Pairs that must not be retrieved: those of an evaluation set, so that nothing of it leaks into training.
+
+A pair is known again by any of:
+
+key      the pair key (`records.pair_key`)
+id       the source id; only when asked for, since two datasets may count from 1
+url      the address of the image, written in any way: scheme, port, case of the host, percent-encoding and fragment
+         do not count
+caption  any caption of the image; case, punctuation, spaces and Unicode form do not count
+image    SHA-256 of the image file, read, or as img2dataset keeps it (``sha256`` among the row's fields: of the file as
+         it was downloaded, so that a resized copy is known, too)
+
+Limits: the same picture saved anew has another SHA-256 and is not known by it. An image that is not at hand (a URL)
+cannot be compared by content; such pairs are counted as ``uncompared``: ask again when they are fetched. The same short
+caption stands under many images ("a dog"): leaving all of them out costs some pairs and is the safe side.
+
+Memory: some 100 bytes an entry.
+"""
+
+import hashlib
+import posixpath
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import quote, unquote_to_bytes, urlsplit
+
+import polars as pl
+
+from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.folders import files_below
+from pairwright.datasets.images import SUFFIXES, is_url, open_image
+from pairwright.datasets.readers.text import read_whole
+from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import Reject, reject
+from pairwright.datasets.skipped import Skipped
+from pairwright.datasets.wording import AS_IT_IS
+
+MatchField = Literal["key", "id", "url", "caption", "image"]
+PairLookup = Callable[[Sequence[str]], pl.DataFrame]
+"""Gives the pairs of keys as a frame of `PAIRS` (or the columns of it that `MATCH_COLUMNS` names), in any order."""
+
+MATCH_FIELDS: tuple[MatchField, ...] = get_args(MatchField)
+DEFAULT_MATCH_FIELDS: tuple[MatchField, ...] = ("key", "url", "caption", "image")
+_JUDGEMENT_SCHEMA = pl.Schema({"key": pl.String(), "by": pl.String(), "uncompared": pl.Boolean()})
+NO_EXCLUDED_PAIRS = pl.DataFrame(schema={"key": pl.String, "by": pl.String})
+MATCH_COLUMNS = ("key", "source_id", "image", "caption", "captions", "meta")
+
+_PAIRS_PER_LOOKUP = 100_000  # pairs that are looked up at a time
+_HASH_THREADS = 8  # files that are hashed at a time
+_HASH, _KEY = re.compile(r"[0-9a-fA-F]{64}"), re.compile(r"[0-9a-f]{32}")
+_FIELD_DESCRIPTIONS: Mapping[str, str] = {
+    "key": "the pair itself",
+    "id": "its source id",
+    "url": "the address of its image",
+    "caption": "one of its captions",
+    "image": "its image file",
+}
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """What an evaluation set holds; see `read_exclusion` and the functions beside it.
+
+    Attributes:
+        entries: by what to its values, normalised.
+        unread: images that could not be read, and so were not hashed.
+        skipped: rows and captions that hold no pair, and so exclude nothing.
+    """
+
+    entries: Mapping[MatchField, frozenset[str]] = field(default_factory=dict)
+    unread: int = 0
+    skipped: Skipped = field(default_factory=Skipped)
+
+    def __or__(self, other: "Exclusion") -> "Exclusion":
+        """Return what is in either."""
+        kinds = [by for by in MATCH_FIELDS if by in self.entries or by in other.entries]
+        joined = {by: self.entries.get(by, frozenset()) | other.entries.get(by, frozenset()) for by in kinds}
+        return Exclusion(joined, self.unread + other.unread, self.skipped + other.skipped)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many values there are, by what."""
+        return {by: len(values) for by, values in self.entries.items() if values}
+
+    def judge(self, pairs: pl.DataFrame) -> pl.DataFrame:
+        """Say of each pair whether it is excluded.
+
+        Args:
+            pairs: with `MATCH_COLUMNS`; each pair once.
+
+        Returns:
+            Columns key, by (the first of `MATCH_FIELDS` that it is known by; empty when it may be taken) and uncompared (its
+            image could not be compared by content), in the order of ``pairs``.
+        """
+        by = [""] * pairs.height
+        uncompared = [False] * pairs.height
+        wanted = self.entries.get("image")
+        reading: list[tuple[int, str]] = []
+        for row, pair in enumerate(pairs.select(MATCH_COLUMNS).iter_rows(named=True)):
+            by[row] = self._known(pair)
+            if not by[row] and wanted and not _meta_hashes(pair["meta"]):
+                reading.append((row, pair["image"]))
+        with ThreadPoolExecutor(_HASH_THREADS) as threads:
+            hashes = threads.map(_hash_image, [image for _, image in reading])
+            for (row, image), digest in zip(reading, hashes, strict=True):
+                uncompared[row] = bool(image) and not digest
+                if wanted and digest in wanted:
+                    by[row] = "image"
+        # Of no pairs the types have to be told.
+        return pl.DataFrame({"key": pairs["key"], "by": by, "uncompared": uncompared}, schema=_JUDGEMENT_SCHEMA)
+
+    def _known(self, pair: Mapping[str, Any]) -> str:
+        """Return by what a pair is known, its file unread."""
+        for by in MATCH_FIELDS:
+            values = self.entries.get(by)
+            if values and not values.isdisjoint(_match_values(by, pair)):
+                return by
+        return ""
+
+
+def _match_values(by: MatchField, pair: Mapping[str, Any]) -> Iterable[str]:
+    """Return the values of a row of `PAIRS` that could be in an exclusion."""
+    match by:
+        case "key":
+            return [pair["key"]]
+        case "id":
+            return [pair["source_id"]] if pair["source_id"] else []
+        case "url":
+            found = [pair["image"], *_meta_values("url", pair["meta"])]
+            return [normalise_url(url) for url in found if is_url(url)]
+        case "caption":
+            return map(normalise_caption, [pair["caption"], *pair["captions"]])
+        case "image":
+            return _meta_hashes(pair["meta"])
+
+
+def normalise_caption(text: str) -> str:
+    """Return a caption without what does not count: case, punctuation, spaces, Unicode form (NFKC, casefolded)."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(folded.translate(_PUNCTUATION).split()) or " ".join(folded.split())
+
+
+class _PunctuationTable(dict[int, str | int]):
+    """What becomes of a code point in a caption: punctuation parts words, marks that nobody sees go."""
+
+    def __missing__(self, point: int) -> str | int:
+        category = unicodedata.category(chr(point))
+        kept = "" if category == "Cf" else " " if category[0] in "PZC" or category == "Sk" else point
+        self[point] = kept
+        return kept
+
+
+_PUNCTUATION = _PunctuationTable()
+
+
+def normalise_url(url: str) -> str:
+    """Return a URL such that the ways to write one address are equal; a URL that cannot be parsed stays as it is."""
+    try:
+        parts = urlsplit(url.strip())
+        host = (parts.hostname or "").rstrip(".").encode("idna").decode() if parts.hostname else ""
+        port = parts.port
+    except ValueError:  # UnicodeError of a host is one, too
+        return url.strip()
+    scheme = "http" if parts.scheme == "https" else parts.scheme
+    at = "" if port in (None, 80, 443) and scheme == "http" else f":{port}"
+    path = _percent_encode(parts.path) or "/"
+    if "/." in path:
+        path = posixpath.normpath(path) + ("/" if path.endswith(("/", "/.", "/..")) else "")
+    query = f"?{_percent_encode(parts.query)}" if parts.query else ""
+    return f"{scheme}://{host}{at}{path}{query}"
+
+
+def _percent_encode(part: str) -> str:
+    return quote(unquote_to_bytes(part), safe="/?&=+;:@,!$'()*~")
+
+
+def read_exclusion(
+    path: str, *, by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS, options: ReadOptions | None = None
+) -> Exclusion:
+    """Read an evaluation set: a ``.txt`` of lines, a folder of images, or any input of pairs.
+
+    Args:
+        path: of the input. A ``.txt`` is read by `exclusion_from_lines`. Of a folder of images every image counts, with
+            or without a caption.
+        by: what pairs shall be known by.
+        options: how to read pairs; ``input`` is set to ``path``. By default images are not checked and rows that
+            hold no pair are passed over and counted.
+
+    Raises:
+        UsageError: when ``by`` holds another word.
+        InputError: when there is no such file, it cannot be read, or it holds nothing to identify a pair by.
+    """
+    chosen = _check_fields(by)
+    place = Path(path)
+    if place.suffix.lower() == ".txt":
+        found = exclusion_from_lines(_read_lines(place), by=chosen)
+    else:
+        reading = replace(
+            options or ReadOptions(path, verify_images="off", on_error="skip", wording=AS_IT_IS), input=path
+        )
+        found = Exclusion()
+        pictures = list(_list_images(place)) if place.is_dir() else []
+        if pictures and "image" in chosen:
+            found = exclusion_from_images(pictures)
+        try:
+            skipped = Skipped()
+            found |= exclusion_from_pairs(_read_pair_batches(reading, skipped), by=chosen, hashing=not pictures)
+            found = replace(found, skipped=skipped)
+        except InputError:
+            if not pictures:  # images without captions hold no pairs
+                raise
+    if not found.sizes:
+        raise InputError("nothing to exclude by", where=path, mend=f"It has no value for any of: {', '.join(chosen)}.")
+    return found
+
+
+def read_exclusions(paths: Sequence[str], by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS) -> Exclusion | None:
+    """Return what several evaluation sets hold together, each as `read_exclusion` reads it; None without any."""
+    chosen = _check_fields(by)
+    return reduce(or_, (read_exclusion(path, by=chosen) for path in paths)) if paths else None
+
+
+def exclusion_from_pairs(
+    batches: Iterable[Sequence[Pair]], *, by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS, hashing: bool = True
+) -> Exclusion:
+    """Return what pairs hold.
+
+    Args:
+        batches: of pairs.
+        by: what pairs shall be known by.
+        hashing: hash the images that are at hand, and count the others as ``unread``; without it only the hashes that
+            the rows name count.
+    """
+    chosen = _check_fields(by)
+    entries: dict[MatchField, set[str]] = {kind: set() for kind in chosen}
+    unread = 0
+    for batch in batches:
+        for pair in batch:
+            row = {name: getattr(pair, name) for name in MATCH_COLUMNS}
+            for kind in chosen:
+                entries[kind].update(_match_values(kind, row))
+        if hashing and "image" in entries:
+            named = list(dict.fromkeys(pair.image for pair in batch if pair.image and not _meta_hashes(pair.meta)))
+            with ThreadPoolExecutor(_HASH_THREADS) as threads:
+                hashes = list(threads.map(_hash_image, named))
+            entries["image"].update(filter(None, hashes))
+            unread += sum(not digest for digest in hashes)
+    return Exclusion({kind: frozenset(values) for kind, values in entries.items()}, unread)
+
+
+def exclusion_from_lines(lines: Iterable[str], *, by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS) -> Exclusion:
+    """Return what plain lines hold: a URL, a SHA-256 (64 hex digits), a pair key (32), or else a caption.
+
+    With ``id`` in ``by`` and not ``caption``, what is none of the first three is a source id. A line of a kind that
+    ``by`` leaves out is passed over.
+    """
+    chosen = _check_fields(by)
+    other: MatchField = "id" if "id" in chosen and "caption" not in chosen else "caption"
+    entries: dict[MatchField, set[str]] = {kind: set() for kind in chosen}
+    for line in filter(None, map(str.strip, lines)):
+        kind, value = other, normalise_caption(line) if other == "caption" else line
+        if is_url(line):
+            kind, value = "url", normalise_url(line)
+        elif _HASH.fullmatch(line):
+            kind, value = "image", line.lower()
+        elif _KEY.fullmatch(line):
+            kind, value = "key", line
+        if kind in entries:
+            entries[kind].add(value)
+    return Exclusion({kind: frozenset(values) for kind, values in entries.items()})
+
+
+def exclusion_from_images(paths: Iterable[Path]) -> Exclusion:
+    """Return the hashes of image files; those that cannot be read are counted as ``unread``."""
+    with ThreadPoolExecutor(_HASH_THREADS) as threads:
+        hashes = list(threads.map(_hash_image, map(str, paths)))
+    return Exclusion({"image": frozenset(filter(None, hashes))}, sum(not digest for digest in hashes))
+
+
+@dataclass
+class ExclusionFilter:
+    """Judges the pairs that searches come upon, each once.
+
+    Attributes:
+        exclusion: what is not to be retrieved.
+        pairs: gives the pairs of keys.
+        judged: columns key, by, uncompared, as `Exclusion.judge` gives them.
+    """
+
+    exclusion: Exclusion
+    pairs: PairLookup
+    judged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_JUDGEMENT_SCHEMA))
+
+    def learn(self, keys: pl.Series) -> None:
+        """Judge those of ``keys`` (distinct) that were not judged before.
+
+        Raises:
+            StorageError: when the lookup does not know all of them.
+        """
+        new = keys.to_frame("key").join(self.judged, on="key", how="anti", maintain_order="left")["key"]
+        for start in range(0, len(new), _PAIRS_PER_LOOKUP):
+            asked = new.slice(start, _PAIRS_PER_LOOKUP)
+            found = self.pairs(asked.to_list())
+            told = asked.to_frame().join(found.select(MATCH_COLUMNS).unique("key"), on="key", maintain_order="left")
+            if told.height < len(asked):
+                raise StorageError(
+                    f"{len(asked) - told.height} of the pairs that were found are not among the stored pairs, so it "
+                    "cannot be seen whether they are excluded. Build the index again, with its pairs kept."
+                )
+            self.judged = self.judged.vstack(self.exclusion.judge(told))
+
+    @property
+    def excluded(self) -> pl.DataFrame:
+        """The excluded pairs: columns key and by, by key."""
+        return self.judged.filter(pl.col("by") != "").select("key", "by").sort("key")
+
+    @property
+    def uncompared(self) -> int:
+        """Pairs that may be taken whose images could not be compared by content."""
+        return int(self.judged.filter(pl.col("by") == "")["uncompared"].sum())
+
+
+def make_exclusion_rejects(excluded: pl.DataFrame, pairs: PairLookup) -> list[Reject]:
+    """Return a rejected row for each excluded pair.
+
+    Args:
+        excluded: columns key and by.
+        pairs: gives their captions.
+    """
+    found = pairs(excluded["key"].to_list()).select("key", "caption")
+    rows = (
+        excluded.select("key", "by").join(found, on="key", how="left", maintain_order="left").fill_null("").iter_rows()
+    )
+    return [
+        reject(f"pair {key}", "excluded", f"the evaluation set holds {_FIELD_DESCRIPTIONS[by]}", caption)
+        for key, by, caption in rows
+    ]
+
+
+def count_by_field(excluded: pl.DataFrame) -> dict[str, int]:
+    """Return how many of the excluded pairs are known by what."""
+    counts = Counter(excluded["by"].to_list())
+    return {by: counts[by] for by in MATCH_FIELDS if counts[by]}
+
+
+def _check_fields(by: Iterable[MatchField]) -> tuple[MatchField, ...]:
+    asked = set(by)
+    refuse_unknown("cannot exclude by", asked or ["nothing"], MATCH_FIELDS)
+    return tuple(kind for kind in MATCH_FIELDS if kind in asked)
+
+
+def _read_pair_batches(reading: ReadOptions, skipped: Skipped) -> Iterator[Sequence[Pair]]:
+    """Yield the pairs of an input, and count what is none of them."""
+    for batch in read_pairs(reading):
+        skipped.add(batch.rejects)
+        yield batch.pairs
+
+
+def _read_lines(path: Path) -> Iterable[str]:
+    if not path.is_file():
+        raise InputError("no such file", where=str(path), mend="Check the path.")
+    try:
+        return read_whole(path).decode().splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"byte {error.start} is not UTF-8", where=str(path), mend="Save the file as UTF-8.") from None
+
+
+def _list_images(folder: Path) -> Iterable[Path]:
+    return (path for path in files_below(folder) if path.suffix.lower() in SUFFIXES and path.name[0] != ".")
+
+
+def _hash_image(locator: str) -> str:
+    """Return the SHA-256 of an image that is at hand, else an empty text."""
+    if not locator or is_url(locator):
+        return ""
+    try:
+        return hashlib.sha256(open_image(locator)).hexdigest()
+    except InputError:
+        return ""
+
+
+_META_PATTERNS = {name: re.compile(rf'"{name}":"((?:[^"\\]|\\.)*)"') for name in ("sha256", "url")}
+
+
+def _meta_values(name: str, meta: str) -> list[str]:
+    """Return what a row's other fields say under ``name`` (a pattern: most rows have none, and parsing takes time)."""
+    return [match.replace("\\/", "/") for match in _META_PATTERNS[name].findall(meta)]
+
+
+def _meta_hashes(meta: str) -> list[str]:
+    return [value.lower() for value in _meta_values("sha256", meta) if _HASH.fullmatch(value)]

@@ -1,0 +1,96 @@
+"""From hits to pairs: what a concept keeps, and one row a pair with all that found it.
+
+Within a concept and mode, pairs are ordered by their best score over the concept's queries (then by best rank, then by
+key); their *place* counts from 1. Scores of captions and of images are not comparable (CLIP's cosines between texts lie
+far above those between texts and images), so lists of different modes or concepts are never ordered by score together,
+but by best place, then by the sum of reciprocal places, then by key: the lists are dealt out in turn, and what stands in
+several comes first among equals.
+
+Frames here hold codes: ``pair`` (position of its key in the sorted keys) and ``concept`` (in order of the queries).
+"""
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+_RECIPROCAL_SCALE = 2**32  # reciprocal places are integers over this, so that sums do not depend on their order
+
+
+def rank_pairs(hits: pl.DataFrame) -> pl.DataFrame:
+    """Order each concept's pairs by mode.
+
+    Args:
+        hits: columns concept, mode, pair, rank, score.
+
+    Returns:
+        Columns concept, mode, pair, score (best), rank (best) and place; one row each concept, mode and pair.
+    """
+    best = hits.group_by("concept", "mode", "pair").agg(pl.col("score").max(), pl.col("rank").min())
+    best = best.sort("concept", "mode", "score", "rank", "pair", descending=[False, False, True, False, False])
+    return best.with_columns(place=pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("concept", "mode"))
+
+
+def limit_pairs(places: pl.DataFrame, k: int | None, cap: int | None) -> pl.DataFrame:
+    """Keep a concept's ``k`` best pairs of each mode, and of those its ``cap`` best of all modes."""
+    if k is not None:
+        places = places.filter(pl.col("place") <= k)
+    if cap is not None:
+        order = _best_places(places, "concept", "pair").sort(
+            "concept", "place", "reciprocal", "pair", descending=[False, False, True, False]
+        )
+        first = order.filter(pl.int_range(pl.len()).over("concept") < cap)
+        places = places.join(first, on=["concept", "pair"], how="semi", maintain_order="left")
+    return places
+
+
+def merge_hits(hits: pl.DataFrame, places: pl.DataFrame, keys: pl.Series, asked: pl.DataFrame) -> pl.DataFrame:
+    """Return one row a pair, best first.
+
+    Args:
+        hits: columns query, concept, mode, pair, rank, caption_index, score.
+        places: of the same hits, as `placed` gives them.
+        keys: of the pairs, by code.
+        asked: columns concept and template, by query.
+
+    Returns:
+        The columns of `retrieval.Retrieval.pairs`.
+    """
+    best = (
+        _best_places(places, "pair")
+        .join(places.group_by("pair").agg(pl.col("rank").min(), _best_score("t2t"), _best_score("t2i")), on="pair")
+        .sort("place", "reciprocal", "pair", descending=[False, True, False])
+    )
+    order = best.select("pair").with_row_index("row")
+    rows = hits.join(order, on="pair").sort("row", "mode", "query")
+    ends = np.cumsum(np.bincount(rows["row"].to_numpy(), minlength=best.height), dtype=np.int64)
+    told = asked[rows["query"].to_numpy()]
+    return pl.DataFrame(
+        [
+            keys.gather(best["pair"]).alias("key"),
+            *best.select("place", "rank", "score_t2t", "score_t2i").get_columns(),
+            _list_column("queries", rows["query"], ends),
+            _list_column("concepts", told["concept"], ends),
+            _list_column("templates", told["template"], ends),
+            _list_column("modes", rows["mode"].cast(pl.String), ends),
+            _list_column("ranks", rows["rank"], ends),
+            _list_column("caption_indexes", rows["caption_index"], ends),
+            _list_column("scores", rows["score"], ends),
+        ]
+    )
+
+
+def _best_places(places: pl.DataFrame, *by: str) -> pl.DataFrame:
+    reciprocal = (_RECIPROCAL_SCALE // pl.col("place").cast(pl.UInt64)).sum().alias("reciprocal")
+    return places.group_by(*by).agg(pl.col("place").min(), reciprocal)
+
+
+def _best_score(mode: str) -> pl.Expr:
+    return pl.col("score").filter(pl.col("mode") == mode).max().alias(f"score_{mode}")
+
+
+def _list_column(name: str, values: pl.Series, ends: NDArray[np.int64]) -> pl.Series:
+    """Return consecutive values as one list a row; row n ends before ``ends[n]``."""
+    import pyarrow as pa
+
+    offsets = pa.array(np.concatenate([np.zeros(1, np.int64), ends]))
+    return pl.Series(name, pl.from_arrow(pa.LargeListArray.from_arrays(offsets, values.to_arrow())))

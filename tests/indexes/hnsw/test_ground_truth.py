@@ -1,0 +1,75 @@
+"""The truth about sample queries: the same from a stream in any pieces and from several parts, and what recall makes of it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
+
+from pairwright.datasets.errors import StorageError
+from pairwright.indexes.encoders.protocols import Vectors
+from pairwright.indexes.hnsw.ground_truth import (
+    TRUE_NEIGHBOURS,
+    GroundTruth,
+    GroundTruthSearch,
+    merge_ground_truths,
+    read_ground_truth,
+    write_ground_truth,
+)
+from tests.indexes.corpus import mixture
+
+QUERIES = mixture(6, 32, 40, "queries")
+ROWS = mixture(400)
+
+
+def truth_of(rows: Vectors, piece: int = 1000) -> GroundTruth:
+    seeker = GroundTruthSearch(QUERIES)
+    for start in range(0, len(rows), piece):
+        seeker.see(rows[start : start + piece], start)
+    return seeker.truth
+
+
+def test_the_number_of_threads_changes_no_bit_of_the_truth() -> None:
+    rows = np.random.default_rng(3).standard_normal((300, 256), np.float32)  # enough for BLAS to share out
+    found = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            seeker = GroundTruthSearch(rows)
+            seeker.see(rows, 0)
+        found.append(seeker.truth.scores.tobytes())
+    assert found[0] == found[1]
+
+
+@given(st.integers(1, 300), st.integers(0, 400))
+def test_pieces_and_parts_give_the_truth_of_all(piece: int, cut: int) -> None:
+    order = np.argsort(-(QUERIES @ ROWS.T), axis=1)[:, :TRUE_NEIGHBOURS]
+    assert (truth_of(ROWS, piece).numbers == order).all()
+    parts = [(truth_of(ROWS[:cut]), 0), (truth_of(ROWS[cut:]), cut)]
+    assert (merge_ground_truths(parts).numbers == order).all()
+
+
+def test_a_truth_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    write_ground_truth(tmp_path / "probes.npz", truth_of(ROWS[:150]))
+    begun = read_ground_truth(tmp_path / "probes.npz")
+    seeker = GroundTruthSearch(begun.queries, begun)
+    seeker.see(ROWS[150:], 150)
+    assert (seeker.truth.numbers == truth_of(ROWS).numbers).all()
+
+
+def test_recall_counts_ties_whichever_is_named_and_nothing_that_is_missing() -> None:
+    rows = ROWS[[0, 1, 1, 2, 3]]
+    seeker = GroundTruthSearch(ROWS[1:2])
+    seeker.see(rows, 0)
+    truth = seeker.truth
+    assert truth.numbers[0, :2].tolist() == [1, 2]
+    assert [truth.recall(np.array([[number]])) for number in (1, 2, 0, -1)] == [1, 1, 0, 0]
+    assert truth.recall(np.array([[2, 1]])) == 1
+    assert truth.recall(np.array([[2, -1]])) == 0.5
+
+
+def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / "probes.npz").write_bytes(b"PK no zip")
+    with pytest.raises(StorageError, match="damaged"):
+        read_ground_truth(tmp_path / "probes.npz")
