@@ -38,7 +38,7 @@ _COMPILED_PATTERNS = tuple(
 _TRANSIENT_REASONS = frozenset({"server_busy", "timed_out", "unknown_host", "download_failed"})
 
 
-class DownloadError(OSError):  # noqa: N818 - reads as what it is; it is an error by its base
+class DownloadError(OSError):
     """A download that our opener ends; its text says the reason in front, in brackets."""
 
     def __init__(self, reason: str, detail: str) -> None:
