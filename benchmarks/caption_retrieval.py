@@ -28,10 +28,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import PairwrightError
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
 from pairwright.indexes.encoders.registry import EncoderOptions
 from pairwright.indexes.hnsw.search import Hits
@@ -85,14 +85,14 @@ def read_task(source: str, images: int, queries: int, half: str) -> Task:
     read = read_pairs(ReadOptions(source, explode=True, verify_images="off"))
     pairs = [pair for batch in read for pair in batch.pairs]
     _, numbers = np.unique([pair.source_id for pair in pairs], return_inverse=True)
-    order = array_stream("caption_retrieval", "images").permutation(numbers.max() + 1)
+    order = make_numpy_rng("caption_retrieval", "images").permutation(numbers.max() + 1)
     inside = np.isin(numbers, order[:images])
     pairs, numbers = [pair for pair, wanted in zip(pairs, inside, strict=True) if wanted], numbers[inside]
-    shuffled = array_stream("caption_retrieval", "queries").permutation(len(pairs))
+    shuffled = make_numpy_rng("caption_retrieval", "queries").permutation(len(pairs))
     _, first = np.unique(numbers[shuffled], return_index=True)  # one caption of each image
     able = shuffled[first]
     able = able[np.bincount(numbers)[numbers[able]] > 1]
-    able = able[array_stream("caption_retrieval", "order").permutation(len(able))]
+    able = able[make_numpy_rng("caption_retrieval", "order").permutation(len(able))]
     middle = len(able) // 2
     able = {"all": able, "first": able[:middle], "second": able[middle:]}[half]
     return Task(pairs, numbers, np.sort(able[:queries]))
@@ -207,7 +207,7 @@ def in_blocks(score: Callable[[NDArray[np.int64]], NDArray[np.float32]]) -> Answ
 
 def interval(difference: Recalls) -> tuple[float, float]:
     """Return the 95% bootstrap interval of the mean of paired differences."""
-    stream = array_stream("caption_retrieval", "bootstrap")
+    stream = make_numpy_rng("caption_retrieval", "bootstrap")
     means = [difference[stream.integers(0, len(difference), len(difference))].mean() for _ in range(2000)]
     low, high = np.quantile(means, [0.025, 0.975])
     return float(low), float(high)

@@ -39,8 +39,8 @@ from typing import Any
 
 import yaml
 
-from pairwright.datasets.colorshape.corpus import CorpusSpec, vocabulary, write_corpus
-from pairwright.datasets.verify import verify
+from pairwright.datasets.colorshape.corpus import CorpusSpec, list_box_labels, write_corpus
+from pairwright.datasets.verification.checks import verify
 from pairwright.generators.llm.server.app import App
 from pairwright.generators.llm.server.script import Script
 from pairwright.generators.llm.server.serving import Server, in_thread
@@ -290,7 +290,7 @@ def main() -> int:
         state.port = server.port
         if not (folder / "build.yaml").exists():
             write_corpus(folder, CorpusSpec(pairs=chosen.pairs, images=False))
-            (folder / "queries.txt").write_text("\n".join(f"a {word}" for word in vocabulary()))
+            (folder / "queries.txt").write_text("\n".join(f"a {word}" for word in list_box_labels()))
             (folder / "build.yaml").write_text(yaml.safe_dump(config(folder, chosen.workers)))
         return _all(folder, server, chosen, state)
 

@@ -48,10 +48,10 @@ from claims_data import (
 from claims_trials import Trials
 from transformers.utils import logging
 
-from pairwright.datasets.atomic import write_text
-from pairwright.datasets.chance import stream
+from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.records import compact_json
-from pairwright.datasets.samples import Sample
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.samples import Sample
 from pairwright.filters.candidates import candidate_frame, refine_candidates
 from pairwright.filters.general import GeneralOptions
 
@@ -179,7 +179,7 @@ def refined(begun: Begun) -> Found:
     hacked = planted(clean, PLANTED, trials.seed)
     ids = sorted(row.id for one in hacked for row in one.annotations if row.kind == "hard_negative")
     kept = refine(hacked)
-    chosen = set(stream(trials.seed, "claims", "as many").sample(ids, len(kept)))
+    chosen = set(make_rng(trials.seed, "claims", "as many").sample(ids, len(kept)))
     sets = {
         "nothing planted": clean,
         "unrefined": hacked,

@@ -23,11 +23,10 @@ from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.atomic import write_text
-from pairwright.datasets.chance import stream
-from pairwright.datasets.colorshape.corpus import CorpusSample, sample_pair, scene_of
-from pairwright.datasets.colorshape.oracle import Verdict, judge
-from pairwright.datasets.colorshape.render import jpeg_bytes
+from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.colorshape.corpus import ColorShapeSample, read_scene, sample_to_pair
+from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge
+from pairwright.datasets.colorshape.rendering import encode_jpeg
 from pairwright.datasets.colorshape.scenes import (
     BACKGROUNDS,
     COLOURS,
@@ -36,15 +35,16 @@ from pairwright.datasets.colorshape.scenes import (
     Scene,
     SceneObject,
     Shape,
-    jittered,
-    pick,
-    size_of,
+    jitter_colour,
+    pick_option,
+    size_word,
 )
-from pairwright.datasets.colorshape.toy import toy_set
+from pairwright.datasets.colorshape.toy_set import generate_toy_set
 from pairwright.datasets.exports.rationales import StudentRows
 from pairwright.datasets.records import Annotation, Example, Origin, Pair, Turn, annotation_id, compact_json
-from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import write_shards
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.webdataset import write_shards
 from pairwright.generators.language.pool import count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
@@ -66,7 +66,7 @@ KINDS: list[Kind] = [
     for colours in permutations(COLOURS, 3)
 ]
 QUESTIONS = {"colour": "what colour is it ?", "shape": "what shape is it ?"}
-_RIGHT = {"hard_negative": Verdict.FALSE, "hard_positive": Verdict.TRUE}
+_RIGHT = {"hard_negative": OracleVerdict.FALSE, "hard_positive": OracleVerdict.TRUE}
 FACT_COLOURS = tuple(COLOURS)[:4]
 CONTEXT = 40
 SIZES = ClipSizes(image=PIXELS, patch=8, width=64, layers=2, heads=4, dim=32, context=CONTEXT)
@@ -91,7 +91,7 @@ class Written:
 
 def three_things(seed: int, number: int, *, one_way: bool = False) -> list[Sample]:
     """Return pictures of three things with their captions; the kinds take turns, so that any prefix is varied."""
-    order = stream(seed, "claims", "kinds").sample(KINDS, len(KINDS))
+    order = make_rng(seed, "claims", "kinds").sample(KINDS, len(KINDS))
     if one_way:
         shown: dict[tuple[str, ...], Kind] = {}
         for kind in order:
@@ -101,20 +101,20 @@ def three_things(seed: int, number: int, *, one_way: bool = False) -> list[Sampl
 
 
 def _three(seed: int, place: int, kind: Kind) -> Sample:
-    chance = stream(seed, "claims", "scene", place)
+    chance = make_rng(seed, "claims", "scene", place)
     quarters = chance.sample([(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.5, 0.5)], len(kind))
     things = tuple(_thing(*what, corner, chance) for what, corner in zip(kind, quarters, strict=True))
-    scene = Scene(things, PIXELS, PIXELS, pick(BACKGROUNDS, chance))
+    scene = Scene(things, PIXELS, PIXELS, pick_option(BACKGROUNDS, chance))
     first, second, third = (f"{_article(colour)} {colour} {shape}" for colour, shape in kind)
-    pair = sample_pair(CorpusSample(f"{place:09d}", scene, f"{first}, {second} and {third}"))
-    return Sample(pair, image=jpeg_bytes(scene), image_ext="jpg")
+    pair = sample_to_pair(ColorShapeSample(f"{place:09d}", scene, f"{first}, {second} and {third}"))
+    return Sample(pair, image=encode_jpeg(scene), image_ext="jpg")
 
 
 def _thing(colour: str, shape: Shape, corner: tuple[float, float], chance: random.Random) -> SceneObject:
     side = _SIDES[0] + (_SIDES[1] - _SIDES[0]) * chance.random()
     x, y = (start + 0.01 + _SLACK * chance.random() for start in corner)
     box: Corners = (round(x, 4), round(y, 4), round(x + side, 4), round(y + side, 4))
-    return SceneObject(colour, shape, size_of(side), jittered(COLOURS[colour], chance), box)
+    return SceneObject(colour, shape, size_word(side), jitter_colour(COLOURS[colour], chance), box)
 
 
 def _article(word: str) -> str:
@@ -134,10 +134,10 @@ def with_edits(samples: Sequence[Sample], seed: int) -> Written:
         found = [
             row
             for maker in makers
-            for row in maker.annotate(sample.pair, words, stream(seed, maker.name, sample.pair.key))
+            for row in maker.annotate(sample.pair, words, make_rng(seed, maker.name, sample.pair.key))
             if row.status == "kept"
         ]
-        right = tuple(row for row in found if judge(row.text, scene_of(sample.pair)) is _RIGHT[row.kind])
+        right = tuple(row for row in found if judge(row.text, read_scene(sample.pair)) is _RIGHT[row.kind])
         left_out += len(found) - len(right)
         made.append(replace(sample, annotations=right))
     return Written(made, left_out)
@@ -151,7 +151,7 @@ def planted(samples: Sequence[Sample], share: float, seed: int) -> list[Sample]:
 
 
 def _given_away(row: Annotation, share: float, seed: int) -> Annotation:
-    if row.kind != "hard_negative" or stream(seed, "claims", "planted", row.id).random() >= share:
+    if row.kind != "hard_negative" or make_rng(seed, "claims", "planted", row.id).random() >= share:
         return row
     return replace(row, text=f"there is {row.text}")
 
@@ -175,19 +175,19 @@ def only(samples: Sequence[Sample], ids: set[str]) -> list[Sample]:
 def one_thing(seed: int, per_combination: int) -> tuple[list[Sample], list[dict[str, str]]]:
     """Return toy pictures with caption and conversation, and their labels; smaller things than in `WIDE` are left out."""
     samples, labels = [], []
-    for made in toy_set(seed, per_combination, pixels=PIXELS):
+    for made in generate_toy_set(seed, per_combination, pixels=PIXELS):
         left, _, right, _ = made.scene.objects[0].box
         if right - left < WIDE:
             continue
         caption = f"a {made.conditions['both']}"
-        pair = sample_pair(CorpusSample(made.key, made.scene, caption))
+        pair = sample_to_pair(ColorShapeSample(made.key, made.scene, caption))
         turns = tuple(
             turn
             for name, question in QUESTIONS.items()
             for turn in (Turn("human", question), Turn("assistant", made.conditions[name]))
         )
         talk = _by_hand(pair, "conversation", turns=turns)
-        samples.append(Sample(pair, (talk,), image=jpeg_bytes(made.scene), image_ext="jpg"))
+        samples.append(Sample(pair, (talk,), image=encode_jpeg(made.scene), image_ext="jpg"))
         labels.append({"key": pair.key, **made.conditions})
     return samples, labels
 
@@ -202,7 +202,7 @@ def _by_hand(pair: Pair, kind: Any, *, text: str = "", turns: tuple[Turn, ...] =
 def facts(seed: int, train: int, validation: int) -> list[Example]:
     """Return questions about facts, with labels (as many yes as no) and rationales."""
     return [
-        _fact(stream(seed, "claims", "fact", number), f"{number:032x}", "train" if number < train else "validation")
+        _fact(make_rng(seed, "claims", "fact", number), f"{number:032x}", "train" if number < train else "validation")
         for number in range(train + validation)
     ]
 

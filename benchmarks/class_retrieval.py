@@ -32,9 +32,9 @@ from typing import Any
 import numpy as np
 import orjson
 
-from pairwright.datasets.chance import array_stream
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.indexes.building.build import IndexWithEncoder, build_index_from_pairs, open_index_with_encoder
 from pairwright.indexes.encoders.hashed_features import split_words
 from pairwright.indexes.encoders.registry import EncoderOptions
@@ -160,7 +160,7 @@ def line(name: str, way: str, row: Row) -> str:
 def read_pool(source: str, half: str, by: str) -> list[Pair]:
     """Read the images, half of them by a seeded permutation if asked."""
     pairs = [pair for batch in read_pairs(ReadOptions(source, verify_images="off")) for pair in batch.pairs]
-    order = array_stream("class_retrieval", "images").permutation(len(pairs))
+    order = make_numpy_rng("class_retrieval", "images").permutation(len(pairs))
     middle = len(pairs) // 2
     chosen = {"all": order, "first": order[:middle], "second": order[middle:]}[half]
     pool = [pairs[number] for number in np.sort(chosen)]

@@ -22,11 +22,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from pairwright.datasets.chance import stream
-from pairwright.datasets.colorshape.corpus import make_sample, sample_pair, scene_of, vocabulary
-from pairwright.datasets.colorshape.oracle import Verdict, judge_turn
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.colorshape.corpus import list_box_labels, make_sample, read_scene, sample_to_pair
+from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge_turn
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations import LETTERS, TYPES, ConversationOptions, TemplateConversations
 from pairwright.generators.facts import questions
 from pairwright.generators.facts.fact import Fact
@@ -57,7 +57,7 @@ def scenes(seed: int) -> Iterator[Pair]:
     """Yield scenes without end."""
     index = 0
     while True:
-        yield sample_pair(make_sample(seed, index))
+        yield sample_to_pair(make_sample(seed, index))
         index += 1
 
 
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--contexts", default="")
     given = parser.parse_args()
     judges = given.judged if SENTENCES.intersection(given.types.split(",")) else 0
-    maker = TemplateConversations(ConversationOptions(tuple(given.types.split(",")), vocabulary()))
+    maker = TemplateConversations(ConversationOptions(tuple(given.types.split(",")), list_box_labels()))
     tagger, source = load_tagger(), scenes(given.seed)
     counts, letters, presence, wrong = Counter[str](), Counter[str](), Counter[str](), list[str]()
     making, judging, judged = 0.0, 0.0, 0
@@ -84,7 +84,7 @@ def main() -> None:
         tokens = tagger.tag([pair.caption for pair in pairs])
         for pair, words in zip(pairs, tokens, strict=True):
             start = time.perf_counter()
-            rows = maker.annotate(pair, words, stream(given.seed, 0, maker.name, maker.version, pair.key))
+            rows = maker.annotate(pair, words, make_rng(given.seed, 0, maker.name, maker.version, pair.key))
             making += time.perf_counter() - start
             start = time.perf_counter()
             for row in rows:
@@ -96,7 +96,7 @@ def main() -> None:
                         presence[answer.text.partition(",")[0]] += 1
                     if row.kind in SENTENCES and judged < judges:
                         judged += 1
-                        if judge_turn(question.text, answer.text, scene_of(pair)) is not Verdict.TRUE:
+                        if judge_turn(question.text, answer.text, read_scene(pair)) is not OracleVerdict.TRUE:
                             wrong.append(f"{question.text} {answer.text}")
             judging += time.perf_counter() - start
     resident[counts.total()] = _resident()
@@ -125,7 +125,7 @@ def of_contexts(path: str) -> dict[str, float]:
     told: dict[str, float] = {"images": len(pairs)}
     for most, name in ((24, "at most 24"), (0, "no limit")):
         maker = TemplateConversations(ConversationOptions(("conversation",), ("coco",), most))
-        made = [maker.facts(pair, words, stream(0, pair.key)) for pair, words in zip(pairs, tokens, strict=True)]
+        made = [maker.facts(pair, words, make_rng(0, pair.key)) for pair, words in zip(pairs, tokens, strict=True)]
         told[f"turns, {name}"] = median(map(len, made))
         told[f"once, {name}"] = median(len(once(facts)) for facts in made)
         told[f"below 15 once, {name}"] = sum(len(once(facts)) < FEWEST for facts in made)

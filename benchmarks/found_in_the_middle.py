@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.found_task import DUMMY, Task, tokenizer, trained
-from pairwright.datasets.chance import array_stream
-from pairwright.datasets.report_page import page, section
+from pairwright.datasets.reports.html_page import render_page, render_section
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.training.attention.calibration import Calibration, Form, relevance
 from pairwright.training.attention.prompts import Prompt
 from pairwright.training.attention.questions import Question, best_subspan
@@ -192,8 +192,8 @@ def curves(found: Sequence[Found], best: Mapping[str, str], task: Task) -> str:
         place_figure("Right answers by the gold document's place", right, task.documents),
         place_figure("Attention a token by place, second layer", attention, task.documents),
     ]
-    body = section("By place", f"Means of {len(found)} decoders.", f'<div class="plots">{"".join(drawn)}</div>')
-    return page(
+    body = render_section("By place", f"Means of {len(found)} decoders.", f'<div class="plots">{"".join(drawn)}</div>')
+    return render_page(
         "Found in the middle", "pairwright", [f"{len(found)} decoders"], [body], STYLE.read_text(encoding="utf-8")
     )
 
@@ -205,7 +205,7 @@ def rows_of(one: Found, way: str, held: Sequence[str]) -> npt.NDArray[np.float64
 
 def interval(rows: Sequence[npt.NDArray[np.float64]]) -> str:
     """Return the mean of the seeds' means in percent, and its interval."""
-    chance = array_stream("found intervals", len(rows))
+    chance = make_numpy_rng("found intervals", len(rows))
     drawn = [
         np.mean(
             [chance.choice(rows[seed], len(rows[seed])).mean() for seed in chance.integers(0, len(rows), len(rows))]

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
-from pairwright.datasets.chance import array_stream, number
+from pairwright.datasets.rng import hash_to_int, make_numpy_rng
 from pairwright.training.attention.questions import Question
 
 PARTS, VALUES, FILLERS, LENGTH = 6, 6, 8, 3
@@ -156,7 +156,7 @@ class Task:
 
     def questions(self, seed: int, count: int) -> list[Question]:
         """Return questions over documents, each of which holds a fact."""
-        chance = array_stream("found questions", seed)
+        chance = make_numpy_rng("found questions", seed)
         found = []
         for _ in range(count):
             topics = chance.permutation(TOPICS)[: self.documents]
@@ -183,7 +183,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
 def trained(task: Task, seed: int, layers: int) -> tuple[PreTrainedModel, Bend]:
     """Return a decoder of 64 numbers a token, trained as the module says."""
     with torch.random.fork_rng():
-        torch.manual_seed(number("found model", seed) % 2**31)
+        torch.manual_seed(hash_to_int("found model", seed) % 2**31)
         model = LlamaForCausalLM(
             LlamaConfig(
                 hidden_size=64,
@@ -198,7 +198,7 @@ def trained(task: Task, seed: int, layers: int) -> tuple[PreTrainedModel, Bend]:
                 initializer_range=0.05,
             )
         )
-    chance = torch.Generator().manual_seed(number("found rows", seed) % 2**31)
+    chance = torch.Generator().manual_seed(hash_to_int("found rows", seed) % 2**31)
     optimizer = torch.optim.AdamW(model.parameters(), lr=_RATE, weight_decay=0.01, betas=(0.9, 0.98))
     early = [layer.self_attn.o_proj.weight for layer in model.model.layers[: layers // 2]]
     for weight in early:

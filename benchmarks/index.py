@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.chance import array_stream
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.indexes.building.part_builder import new_part_builder
 from pairwright.indexes.encoders.protocols import Vectors
 from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
@@ -56,11 +56,11 @@ Made = Any  # what a maker built or opened
 def mixture(count: int, dim: int, *names: str) -> Vectors:
     """Draw from clusters whose sizes fall as 1 / rank and whose members are spread in a space of fewer dimensions."""
     centres = 300
-    fixed = array_stream("index benchmark", dim)
+    fixed = make_numpy_rng("index benchmark", dim)
     middle = fixed.normal(size=(centres, dim))
     frames = fixed.normal(size=(8, dim // 8, dim))
     shares = 1 / np.arange(1, centres + 1)
-    chance = array_stream("index benchmark", dim, *names)
+    chance = make_numpy_rng("index benchmark", dim, *names)
     rows = np.empty((count, dim), np.float32)
     for start in range(0, count, BLOCK):
         size = min(BLOCK, count - start)
@@ -77,7 +77,7 @@ def mixture(count: int, dim: int, *names: str) -> Vectors:
 
 def text_like(rows: Vectors) -> Vectors:
     """Turn vectors of the pool into queries from outside it."""
-    chance = array_stream("index benchmark", "texts", rows.shape[1])
+    chance = make_numpy_rng("index benchmark", "texts", rows.shape[1])
     gap = chance.normal(size=rows.shape[1]) / np.sqrt(rows.shape[1])
     noise = chance.normal(size=rows.shape) / np.sqrt(rows.shape[1])
     queries = 0.35 * rows + 0.8 * gap + 0.5 * noise

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measuring import measured
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 
 _WORDS = tuple("a red bus parked near two small dogs on the wet grass while an old man rides his horse".split())  # noqa: SIM905 - a sentence reads better
 _CONFIG = """\
@@ -84,7 +84,7 @@ def _write_sources(rows: int, folder: Path) -> None:
 def _talks(rows: int, name: str) -> Iterator[dict[str, Any]]:
     for number in range(rows):
         which = number if number % 20 else number // 2  # every twentieth came before
-        rng = stream(0, 0, name, 1, which)
+        rng = make_rng(0, 0, name, 1, which)
         said = [" ".join(rng.choices(_WORDS, k=rng.randrange(6, 60))) for _ in range(6)]
         turns = [{"from": "gpt" if place % 2 else "human", "value": text} for place, text in enumerate(said)]
         turns[0]["value"] = "<image>\n" + turns[0]["value"]
@@ -92,7 +92,7 @@ def _talks(rows: int, name: str) -> Iterator[dict[str, Any]]:
 
 
 def _question(number: int) -> dict[str, str]:
-    rng = stream(0, 0, "vqa", 1, number)
+    rng = make_rng(0, 0, "vqa", 1, number)
     asked = " ".join(rng.choices(_WORDS, k=8))
     return {
         "image": f"gqa/{number // 10:08d}.jpg",

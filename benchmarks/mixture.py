@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.chance import array_stream
+from pairwright.datasets.rng import make_numpy_rng
 
 Rows = NDArray[np.float32]
 
@@ -38,7 +38,7 @@ class Mixture:
 
     def block(self, name: str, rows: int) -> tuple[Rows, Rows]:
         """Return images and their text-like partners, unit rows (rows, dim); equal for an equal name and number."""
-        stream = array_stream("mixture", self.seed, name)
+        stream = make_numpy_rng("mixture", self.seed, name)
         cluster = stream.choice(self.clusters, rows, p=self._sizes)
         centres, noise = self._centres[cluster], self._noise(stream, rows)
         images = _MEAN * self._axis(0) + _CENTRE * centres + _NOISE * noise
@@ -59,7 +59,7 @@ class Mixture:
 
     @cached_property
     def _centres(self) -> Rows:
-        return _unit(self._noise(array_stream("mixture", self.seed, "centres"), self.clusters))
+        return _unit(self._noise(make_numpy_rng("mixture", self.seed, "centres"), self.clusters))
 
     def _noise(self, stream: np.random.Generator, rows: int) -> Rows:
         return stream.standard_normal((rows, self.dim), np.float32) * self._deviations  # of length about 1

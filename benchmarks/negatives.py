@@ -38,9 +38,9 @@ from statistics import median
 import numpy as np
 
 from benchmarks.plain_edits import plain_edits
-from pairwright.datasets.chance import stream
-from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation, Pair, pair_key
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.filters.attacks import attack_accuracy
 from pairwright.flows.processes import cores
 from pairwright.generators.balance import Account
@@ -83,7 +83,7 @@ def counted(pairs: Sequence[Pair]) -> PoolStatistics:
 
 def annotated(maker: RuleNegatives, pair: Pair, tokens: Sequence[Token], seed: int) -> list[Annotation]:
     """Return what a stage would for a pair."""
-    return maker.annotate(pair, tokens, stream(seed, 0, maker.name, maker.version, pair.key))
+    return maker.annotate(pair, tokens, make_rng(seed, 0, maker.name, maker.version, pair.key))
 
 
 def resident_mb() -> int:
@@ -300,11 +300,11 @@ def main() -> None:
         for pair, words in zip(pairs, tokens, strict=True):
             made = annotated(maker, pair, words, asked.seed)
             account.add(made)
-            kept = {type_of(row) for row, _ in rows_of(made)}
+            kept = {annotation_type(row) for row, _ in rows_of(made)}
             given.update(_given(words, kept))
             if under_test(pair):
                 for row, text in rows_of(made):
-                    rows[type_of(row)].append((row, text))
+                    rows[annotation_type(row)].append((row, text))
         figures["both sides" if both else "captions as written"] = {
             "yield": {kind: round(counts["kept"] / len(pairs), 4) for kind, counts in account.as_json().items()},
             "top_share": {

@@ -29,7 +29,7 @@ from typing import Any
 import yaml
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
-from pairwright.datasets.verify import verify
+from pairwright.datasets.verification.checks import verify
 from pairwright.flows.config_templates import render_deployment
 from pairwright.flows.prefect_server import server_of_our_own
 

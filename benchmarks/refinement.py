@@ -31,8 +31,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from pairwright.datasets.errors import MissingResource
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.errors import MissingResourceError
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.filters.attacks import attack_accuracy
 from pairwright.filters.balancing import balance
 from pairwright.filters.blind_classifier import held_out_gaps
@@ -272,7 +272,7 @@ def found_in(frame: pl.DataFrame, corpus: Corpus | None, names: Sequence[str]) -
             yield scorer.name, attack_accuracy(scorer.gaps(positives, negatives, groups, 1))
     captions = corpus.captions if corpus else list(dict.fromkeys(positives))
     for name in (name for name in (*CLASSIFIERS, MEANING, KINDS) if name in names):
-        with suppress(MissingResource):
+        with suppress(MissingResourceError):
             evidence = read_by(name, positives, negatives, captions)
             folds = (held_out_gaps(evidence.features, groups, seed, cost=evidence.cost) for seed in (1, 2, 3))
             yield name, float(np.mean([attack_accuracy(gaps) for gaps in folds]))

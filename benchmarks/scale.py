@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from benchmarks.measuring import Measured, measured
 from benchmarks.mixture import Mixture, Rows
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.indexes.building.build import build_index_from_pairs
 from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors

@@ -19,9 +19,9 @@ import webdataset
 from PIL import Image
 
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id, pair_key
-from pairwright.datasets.samples import Sample, members_of
-from pairwright.datasets.shards import read_shard, scan_shard, write_shard
-from pairwright.datasets.ustar import END, member
+from pairwright.datasets.shards.samples import Sample, encode_members
+from pairwright.datasets.shards.ustar import END_MARKER, encode_member
+from pairwright.datasets.shards.webdataset import read_shard, scan_shard, write_shard
 
 ORIGIN = Origin("benchmark", 1)
 
@@ -67,8 +67,8 @@ def write_bare(members: list[tuple[str, bytes]], path: Path) -> None:
     """Write members by `ustar.member`."""
     with path.open("wb", buffering=2**20) as handle:
         for name, data in members:
-            handle.writelines(member(name, data))
-        handle.write(END)
+            handle.writelines(encode_member(name, data))
+        handle.write(END_MARKER)
 
 
 def write_tarfile(members: list[tuple[str, bytes]], path: Path) -> None:
@@ -100,8 +100,8 @@ def main() -> None:
     options = parser.parse_args()
     image = noisy_jpeg(options.side)
     samples = [make_sample(number, image) for number in range(options.samples)]
-    members = [(f"{one.pair.key}.{ext}", data) for one in samples for ext, data in members_of(one)]
-    rows: list[dict[str, str | bytes]] = [{"__key__": one.pair.key, **dict(members_of(one))} for one in samples]
+    members = [(f"{one.pair.key}.{ext}", data) for one in samples for ext, data in encode_members(one)]
+    rows: list[dict[str, str | bytes]] = [{"__key__": one.pair.key, **dict(encode_members(one))} for one in samples]
     with tempfile.TemporaryDirectory() as folder:
         ours, plain, theirs = (Path(folder) / f"{name}.tar" for name in ("ours", "plain", "theirs"))
         work: dict[str, Callable[[], object]] = {

@@ -21,8 +21,8 @@ from pathlib import Path
 import torch
 from shards import make_sample, noisy_jpeg
 
-from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import write_shards
+from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.webdataset import write_shards
 from pairwright.training.loading.batches import PairBatch
 from pairwright.training.loading.images import ImageOptions
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader

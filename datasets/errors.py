@@ -34,35 +34,35 @@ class ConfigError(UsageError):
 class InputError(PairwrightError):
     """The user's data is wrong: ``where`` names file and line (or row, or member), ``mend`` what to do."""
 
-    def __init__(self, what: str, *, where: str, mend: str) -> None:
-        super().__init__(f"{where}: {what}. {mend}")
-        self.what, self.where, self.mend = what, where, mend
+    def __init__(self, what: str, *, where: str, fix: str) -> None:
+        super().__init__(f"{where}: {what}. {fix}")
+        self.what, self.where, self.fix = what, where, fix
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from positional arguments when they come back from a worker process.
-        return _input_error, (type(self), self.what, self.where, self.mend)
+        return _input_error, (type(self), self.what, self.where, self.fix)
 
 
-class NothingKept(InputError):  # noqa: N818 - reads as what it is; it is an error by its base
+class NothingKeptError(InputError):  # noqa: N818 - reads as what it is; it is an error by its base
     """All rows were read and judged, and none is left for what comes next."""
 
     exit_code = 3
 
 
-def why_not_written(error: OSError) -> str:
+def describe_write_error(error: OSError) -> str:
     """Return why a file or folder could not be written; the system's "File exists" tells nobody what stands in the way."""
     if isinstance(error, FileExistsError | NotADirectoryError):
         return "a file stands where a folder is to be"
     return error.strerror or str(error)
 
 
-def _input_error(kind: type[InputError], what: str, where: str, mend: str) -> InputError:
-    return kind(what, where=where, mend=mend)
+def _input_error(kind: type[InputError], what: str, where: str, fix: str) -> InputError:
+    return kind(what, where=where, fix=fix)
 
 
 class StorageError(PairwrightError):
     """A file that pairwright wrote is missing, truncated or of another version."""
 
 
-class MissingResource(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
+class MissingResourceError(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
     """An optional package or a language resource is not there; the message says how to get it."""

@@ -3,7 +3,7 @@
 A *step* is a named piece of work with a number of units done and, where it is known, a total. Code that can take seconds
 opens one (`step`, `track`); without a listener this costs next to nothing. The command line listens and draws bars
 (`pairwright.cli.progress`). A worker process listens for its parent: it sends each report through a queue
-(`datasets.worker_processes`). A job of a build names itself as the *owner* of the steps inside it (`owned_by`), so that
+(`datasets.worker_processes`). A job of a build names itself as the *owner* of the steps inside it (`attribute_steps_to`), so that
 they move the bar of its stage.
 
 Reports are limited to one each `INTERVAL` seconds a step; the first and the last are always sent.
@@ -27,7 +27,7 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Report:
+class ProgressReport:
     """How far a step is.
 
     Attributes:
@@ -53,21 +53,21 @@ class Report:
         return orjson.dumps(self)
 
     @classmethod
-    def of_bytes(cls, data: bytes) -> "Report":
+    def from_bytes(cls, data: bytes) -> "ProgressReport":
         """Return the report that `as_bytes` wrote."""
         fields = orjson.loads(data)
         return cls(**{**fields, "id": tuple(fields["id"]), "owner": tuple(fields["owner"])})
 
 
-Listener = Callable[[Report], None]
+Listener = Callable[[ProgressReport], None]
 
 _listeners: list[Listener] = []  # of this process; the last one hears
 _owner: ContextVar[tuple[str, ...]] = ContextVar("_owner", default=())
-_ordinals = count()
+_step_numbers = count()
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
+def use_listener(listener: Listener) -> Iterator[None]:
     """Send the reports of all threads of this process to ``listener`` inside the block."""
     _listeners.append(listener)
     try:
@@ -76,32 +76,32 @@ def listening(listener: Listener) -> Iterator[None]:
         _listeners.remove(listener)
 
 
-def listen(listener: Listener) -> None:
+def set_listener(listener: Listener) -> None:
     """Send the reports of this process to ``listener`` until the process ends."""
     _listeners.append(listener)
 
 
-def listened() -> bool:
+def has_listener() -> bool:
     """Return whether this process has a listener."""
     return bool(_listeners)
 
 
-def publish(report: Report) -> None:
+def send_report(report: ProgressReport) -> None:
     """Hand a report to the listener; of another process, as well."""
     if _listeners:
         _listeners[-1](report)
 
 
 @contextmanager
-def following(unit: str = "rows") -> Iterator[Callable[[str, int, int], None]]:
+def report_named_steps(unit: str = "rows") -> Iterator[Callable[[str, int, int], None]]:
     """Give a function (name, done, total) that reports a sequence of steps; a total of 0 is an unknown one."""
-    open_: list[Step] = []
+    open_: list[ProgressStep] = []
 
     def follow(name: str, done: int, total: int) -> None:
         if open_ and open_[-1].name != name:
             open_.pop().report(ended=True)
         if not open_:
-            open_.append(Step(name, total or None, unit))
+            open_.append(ProgressStep(name, total or None, unit))
         open_[-1].reach(done, total or None)
 
     try:
@@ -112,7 +112,7 @@ def following(unit: str = "rows") -> Iterator[Callable[[str, int, int], None]]:
 
 
 @contextmanager
-def owned_by(stage: str, part: str) -> Iterator[None]:
+def attribute_steps_to(stage: str, part: str) -> Iterator[None]:
     """Mark the steps that this thread opens inside the block as those of a job of a build."""
     token = _owner.set((stage, part))
     try:
@@ -121,12 +121,12 @@ def owned_by(stage: str, part: str) -> Iterator[None]:
         _owner.reset(token)
 
 
-class Step:
+class ProgressStep:
     """A piece of work that reports how far it is; made by `step`."""
 
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.name, self.total, self.unit, self.done = name, total, unit, 0
-        self._id, self._owner, self._sent = (os.getpid(), next(_ordinals)), _owner.get(), -math.inf
+        self._id, self._owner, self._sent = (os.getpid(), next(_step_numbers)), _owner.get(), -math.inf
 
     def advance(self, units: int = 1) -> None:
         """Count units as done."""
@@ -146,11 +146,11 @@ class Step:
 
     def report(self, *, ended: bool = False) -> None:
         """Send a report now."""
-        publish(Report(self._id, self.name, self.done, self.total, self.unit, self._owner, ended))
+        send_report(ProgressReport(self._id, self.name, self.done, self.total, self.unit, self._owner, ended))
 
 
 @contextmanager
-def step(name: str, total: int | None = None, unit: str = "rows") -> Iterator[Step]:
+def open_step(name: str, total: int | None = None, unit: str = "rows") -> Iterator[ProgressStep]:
     """Open a step for the length of the block.
 
     Args:
@@ -158,7 +158,7 @@ def step(name: str, total: int | None = None, unit: str = "rows") -> Iterator[St
         total: units in all; None when it is not known.
         unit: what is counted, in the plural.
     """
-    this = Step(name, total, unit)
+    this = ProgressStep(name, total, unit)
     this.report()
     try:
         yield this
@@ -169,7 +169,7 @@ def step(name: str, total: int | None = None, unit: str = "rows") -> Iterator[St
 def track(items: Iterable[Item], name: str, total: int | None = None, unit: str = "rows") -> Iterator[Item]:
     """Yield items as they come and report how many are done; ``total`` defaults to the length where there is one."""
     known = len(items) if total is None and isinstance(items, Sized) else total
-    with step(name, known, unit) as this:
+    with open_step(name, known, unit) as this:
         for item in items:
             yield item
             this.advance()

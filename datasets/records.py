@@ -19,9 +19,9 @@ from typing import Any, Literal
 Status = Literal["kept", "rejected"]
 Role = Literal["human", "assistant"]
 
-MAX_CAPTION_EDITED = 2_000
+MAX_EDITABLE_CAPTION = 2_000
 """Characters of a caption that texts are made of by default; CLIP reads some 300, models for long texts some 1,000."""
-IMAGE_MARK = "<image>"  # trainers put it where the image is to be, so no text of ours may hold it
+IMAGE_TOKEN = "<image>"  # trainers put it where the image is to be, so no text of ours may hold it
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ def compact_json(value: Any) -> str:
     return _encode_sorted(value)
 
 
-def edit_dict(edit: Edit) -> dict[str, Any]:
+def edit_to_dict(edit: Edit) -> dict[str, Any]:
     """Return an edit in its form at rest: from, to, from_span, to_span."""
     return {
         "from": edit.before,
@@ -217,6 +217,6 @@ def edit_dict(edit: Edit) -> dict[str, Any]:
 
 
 def edit_from_dict(row: dict[str, Any]) -> Edit:
-    """Return the edit that `edit_dict` stored."""
+    """Return the edit that `edit_to_dict` stored."""
     (start, end), (to_start, to_end) = row["from_span"], row["to_span"]
     return Edit(row["from"], row["to"], (start, end), (to_start, to_end))

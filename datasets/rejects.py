@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.wording import COMMAND_LINE, Wording
+from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 
 EXCERPT_LENGTH = 400
 
 
-def _name_the_column(wording: Wording) -> str:
+def _name_column_advice(wording: OptionNames) -> str:
     if wording.bare:
         return "Call the column of the captions `caption`."
     return f"Name the column: {wording.column('caption', 'NAME')}."
@@ -46,14 +46,14 @@ REASONS = {
     "empty_negative": "Fill in the negative, or drop the row.",
     "empty_turn": "Fill in the turn, or drop the row.",
     "excluded": "Nothing is wrong with it: the evaluation set holds it, so it is kept out of training.",
-    "huge_field": "Shorten the field; an opening quote that is never closed looks like this too.",
-    "image_mark": "Take <image> out of the caption, or drop the row: trainers put this mark where the image is to be.",
+    "field_too_long": "Shorten the field; an opening quote that is never closed looks like this too.",
+    "image_token": "Take <image> out of the caption, or drop the row: trainers put this mark where the image is to be.",
     "image_in_table": "Let the table's name end in .parquet, and give each row one picture in a column of its own; or go on with texts alone (verify_images: off under input, images: false under shards).",
     "image_outside_root": "Put the image below the image root, or name a folder above all images as the image root.",
     "image_too_large": "Resize the image first.",
     "low_clip_score": "Lower --min-clip-score, or leave it out: image and caption seem to have little to do with each other.",
     "missing_caption": "Put the caption in a .txt beside the image, or `caption` in a .json.",
-    "missing_column": _name_the_column(COMMAND_LINE),
+    "missing_column": _name_column_advice(COMMAND_LINE),
     "missing_image": "Put the image there or set the image root; or switch image checks off when only texts are needed.",
     "missing_sample": "Write the shard again; its table says that the sample is there.",
     "near_duplicate": "Nothing is wrong with it: an earlier caption says nearly the same. A higher --near-duplicates keeps more.",
@@ -67,16 +67,16 @@ REASONS = {
     "not_unicode": "Remove the half surrogate pair (an escape such as \\ud800 without its other half).",
     "not_utf8": "Write text and names as UTF-8.",
     "opted_out": "Its site asks not to use it for training: leave it out.",
-    "other_format": "Set image_format to jpg, png or webp.",
-    "outside_root": "Store the member under a relative name without '..'.",
+    "unsupported_image_format": "Set image_format to jpg, png or webp.",
+    "unsafe_member_path": "Store the member under a relative name without '..'.",
     "ragged_row": "Give the row as many fields as the header.",
     "rare_concepts": "Lower --concept-floor: none of its noun phrases is frequent enough.",
-    "refused_address": "Only http and https to public addresses are fetched; --allow-loopback adds this machine.",
+    "blocked_address": "Only http and https to public addresses are fetched; --allow-loopback adds this machine.",
     "refused_by_server": "Say who you are with --user-agent, ask the site, or go on without it.",
     "server_busy": "Fetch again later, or with more --retries or fewer --threads.",
-    "small_image": "Lower --min-side, or find a larger copy.",
-    "stray_mark": "Put <image> once, before or after the first question, and only where the row names an image.",
-    "stretched_image": "Raise --max-aspect, or crop the image.",
+    "image_too_small": "Lower --min-side, or find a larger copy.",
+    "misplaced_image_token": "Put <image> once, before or after the first question, and only where the row names an image.",
+    "extreme_aspect_ratio": "Raise --max-aspect, or crop the image.",
     "timed_out": "Raise --timeout, or fetch again with more --retries.",
     "too_long": "Raise --max-words, or cut the caption.",
     "too_short": "Lower --min-words, or write a longer caption.",
@@ -88,13 +88,13 @@ REASONS = {
 }
 
 
-SET_ASIDE = frozenset({"caption_too_long"})
+NEVER_FATAL_REASONS = frozenset({"caption_too_long"})
 """Reasons of what was read well and exceeds a limit of the run: it never stops a run."""
 
 
-def mend_of(reason: str, wording: Wording) -> str:
+def fix_for(reason: str, wording: OptionNames) -> str:
     """Return what `REASONS` says to do, in the words of one who asks."""
-    return _name_the_column(wording) if reason == "missing_column" else REASONS[reason]
+    return _name_column_advice(wording) if reason == "missing_column" else REASONS[reason]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +115,22 @@ class Reject:
     detail: str
     excerpt: str = ""
     source: str = ""
-    of_caption: bool = field(default=False, compare=False)
+    is_single_caption: bool = field(default=False, compare=False)
 
-    def error(self, wording: Wording = COMMAND_LINE, *, of_file: bool = False) -> InputError:
+    def error(self, wording: OptionNames = COMMAND_LINE, *, whole_file: bool = False) -> InputError:
         """Return this rejection as the error that stops a run.
 
         Args:
             wording: of whoever asked for the row.
             of_file: the whole file has this flaw, so that setting rows aside would leave none.
         """
-        mend = mend_of(self.reason, wording)
-        if not (wording.bare or of_file):
-            mend += f" To set such rows aside: {wording.setting('on_error', 'skip')}."
-        return InputError(f"{self.reason}: {self.detail}", where=self.place, mend=mend)
+        fix = fix_for(self.reason, wording)
+        if not (wording.bare or whole_file):
+            fix += f" To set such rows aside: {wording.setting('on_error', 'skip')}."
+        return InputError(f"{self.reason}: {self.detail}", where=self.place, fix=fix)
 
 
-class Refused(Exception):  # noqa: N818 - a signal between finder and reader; it never reaches a user
+class RejectError(Exception):  # noqa: N818 - a signal between finder and reader; it never reaches a user
     """A flaw, on its way to whoever knows the place."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -139,11 +139,17 @@ class Refused(Exception):  # noqa: N818 - a signal between finder and reader; it
 
 
 # Fields may be megabytes long or nested a thousand deep; an excerpt needs neither.
-_SHORT = reprlib.Repr()
-_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxlist, _SHORT.maxstring, _SHORT.maxother = 4, 20, 10, 200, 100
+_SHORT_REPR = reprlib.Repr()
+_SHORT_REPR.maxlevel, _SHORT_REPR.maxdict, _SHORT_REPR.maxlist, _SHORT_REPR.maxstring, _SHORT_REPR.maxother = (
+    4,
+    20,
+    10,
+    200,
+    100,
+)
 
 
-def reject(place: str, reason: str, detail: str, raw: Any = "", *, of_caption: bool = False) -> Reject:
+def make_reject(place: str, reason: str, detail: str, raw: Any = "", *, is_single_caption: bool = False) -> Reject:
     """Return a `Reject` whose texts are short, on one line and storable as UTF-8.
 
     Args:
@@ -154,20 +160,20 @@ def reject(place: str, reason: str, detail: str, raw: Any = "", *, of_caption: b
         of_caption: whether it is one caption of a row that has several.
     """
     text = raw.decode("utf-8", "backslashreplace") if isinstance(raw, bytes) else raw
-    excerpt = text if isinstance(text, str) else _SHORT.repr(text)
-    short = _storable(excerpt)[:EXCERPT_LENGTH]
-    return Reject(_storable(place), reason, _one_line(detail), short, of_caption=of_caption)
+    excerpt = text if isinstance(text, str) else _SHORT_REPR.repr(text)
+    short = _escape_surrogates(excerpt)[:EXCERPT_LENGTH]
+    return Reject(_escape_surrogates(place), reason, _one_line(detail), short, is_single_caption=is_single_caption)
 
 
 def _one_line(text: str) -> str:
-    return _storable(" ".join(text[:EXCERPT_LENGTH].split()))[:EXCERPT_LENGTH]
+    return _escape_surrogates(" ".join(text[:EXCERPT_LENGTH].split()))[:EXCERPT_LENGTH]
 
 
-def _storable(text: str) -> str:
+def _escape_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
-def is_storable(text: str) -> bool:
+def is_utf8_encodable(text: str) -> bool:
     """Say whether ``text`` can be written as UTF-8: it holds no half of a surrogate pair."""
     if text.isascii():
         return True

@@ -21,7 +21,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from pairwright.datasets.progress import Report, listen, listened, publish
+from pairwright.datasets.progress import ProgressReport, has_listener, send_report, set_listener
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -36,15 +36,15 @@ class WorkerProcesses(ProcessPoolExecutor):
     def __init__(self, workers: int) -> None:
         context = multiprocessing.get_context("spawn")
         deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # not inherited: polars put a handler of its own there
-        self._reports = _Reports(context) if listened() else None
+        self._reports = _ReportPipe(context) if has_listener() else None
         sending = self._reports.sending if self._reports else None
-        super().__init__(workers, mp_context=context, initializer=_begin, initargs=(deaf, sending))
+        super().__init__(workers, mp_context=context, initializer=_initialize_worker, initargs=(deaf, sending))
 
     def submit(
         self, work: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> "Future[Result]":
         """Have a function called in one of the processes, which the first call starts."""
-        with _interrupts_held():
+        with _hold_interrupts():
             return super().submit(work, *args, **kwargs)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as the base has it
@@ -54,7 +54,7 @@ class WorkerProcesses(ProcessPoolExecutor):
             self._reports.sending.close()
 
 
-class _Reports:
+class _ReportPipe:
     """A pipe by which the processes send reports of steps to this one.
 
     A report is smaller than what a pipe takes at once, so several processes may write without a lock. One that finds the
@@ -69,11 +69,11 @@ class _Reports:
     def _pass_on(self) -> None:
         with self._coming, contextlib.suppress(EOFError):
             while True:
-                publish(Report.of_bytes(self._coming.recv_bytes()))
+                send_report(ProgressReport.from_bytes(self._coming.recv_bytes()))
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
+def _hold_interrupts() -> Iterator[None]:
     """Hold interrupts back from this thread and from processes that it starts; the thread hears them at the end."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
@@ -86,18 +86,18 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin(deaf: bool, reports: "Connection | None") -> None:  # noqa: FBT001 - a pool passes it by position
-    _end_with_the_parent(deaf)
+def _initialize_worker(deaf: bool, reports: "Connection | None") -> None:  # noqa: FBT001 - a pool passes it by position
+    _exit_with_parent(deaf)
     if reports is not None:
-        listen(lambda report: _send(reports, report) if report.owner else None)
+        set_listener(lambda report: _send_report(reports, report) if report.owner else None)
 
 
-def _send(reports: "Connection", report: Report) -> None:
+def _send_report(reports: "Connection", report: ProgressReport) -> None:
     with contextlib.suppress(OSError):  # the pipe is full, or the parent is gone
         reports.send_bytes(report.as_bytes())
 
 
-def _end_with_the_parent(deaf: bool) -> None:  # noqa: FBT001 - a pool hands it over by place
+def _exit_with_parent(deaf: bool) -> None:  # noqa: FBT001 - a pool hands it over by place
     """End this process when the one that started it is gone, and without a word at Ctrl-C unless that is ``deaf`` to it.
 
     Left to itself a pool's process would wait for ever, and print a traceback.

@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.readers.text import lines_of
+from pairwright.datasets.readers.text_files import iter_lines
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.failures import Failure
@@ -102,13 +102,13 @@ def read_questions(path: Path, images: str = "") -> list[Question]:
         named = {_ALIASES.get(name, name): value for name, value in row.items()}
         texts = {name: _text(named, name, where) for name in ("id", "image", "question", "reference", "context")}
         if texts["id"] in found:
-            raise InputError(f"id {texts['id']} for the second time", where=where, mend="Give each question its own.")
+            raise InputError(f"id {texts['id']} for the second time", where=where, fix="Give each question its own.")
         image = str((Path(images) if images else path.parent) / texts["image"])
         found[texts["id"]] = Question(
             texts["id"], image, texts["question"], texts["reference"], texts["context"], str(named.get("type", ""))
         )
     if not found:
-        raise InputError("no question in it", where=str(path), mend="Give one a line.")
+        raise InputError("no question in it", where=str(path), fix="Give one a line.")
     return list(found.values())
 
 
@@ -124,23 +124,23 @@ def read_answers(path: Path, questions: Sequence[Question]) -> list[str]:
         found[_text(named, "id", where)] = _text(named, "answer", where)
     if missing := [question.id for question in questions if question.id not in found]:
         what = f"no answer to {len(missing):,} of {len(questions):,} questions, the first {missing[0]}"
-        raise InputError(what, where=str(path), mend="Answer each question.")
+        raise InputError(what, where=str(path), fix="Answer each question.")
     return [found[question.id] for question in questions]
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     if not path.is_file():
-        raise InputError("no such file", where=str(path), mend="Check the path.")
-    for number, line in lines_of(path):
+        raise InputError("no such file", where=str(path), fix="Check the path.")
+    for number, line in iter_lines(path):
         where = f"{path}:{number}"
         if not line.strip():
             continue
         try:
             row = json.loads(line)
         except ValueError:
-            raise InputError("broken JSON", where=where, mend="Mend or delete the line.") from None
+            raise InputError("broken JSON", where=where, fix="Mend or delete the line.") from None
         if not isinstance(row, dict):
-            raise InputError("not a JSON object", where=where, mend="Each row is an object.")
+            raise InputError("not a JSON object", where=where, fix="Each row is an object.")
         yield where, row
 
 
@@ -151,7 +151,7 @@ def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     if isinstance(value, int):
         value = str(value)
     if not isinstance(value, str) or (not value.strip() and name != "answer"):
-        raise InputError(f"no {name}", where=where, mend=f"Each row needs {name}, a text.")
+        raise InputError(f"no {name}", where=where, fix=f"Each row needs {name}, a text.")
     return value
 
 

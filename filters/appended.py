@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pairwright.datasets.chance import array_stream
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.attacks import standing, standing_by
 from pairwright.filters.balancing import Step
 from pairwright.filters.evidence import Texts
@@ -79,9 +79,9 @@ def append_generally(
     signs = np.column_stack([np.sign(np.nan_to_num(gap)) for gap in gaps.values()]).astype(np.int64)
     names, kind = coded(texts.types if options.by_type else [""] * len(rows))
     luck = np.zeros(len(rows), np.int64)
-    luck[np.argsort(np.array(rows["id"].to_list(), dtype=object))] = array_stream(options.seed, "appended").permutation(
-        len(rows)
-    )
+    luck[np.argsort(np.array(rows["id"].to_list(), dtype=object))] = make_numpy_rng(
+        options.seed, "appended"
+    ).permutation(len(rows))
     before = carried or {}
     after = {name: dict(each) for name, each in before.items()}
     reasons = ["identical" if each else "" for each in same]

@@ -29,8 +29,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
 
 Reason = Literal["", "unscored", "unbalanced_cell"]
@@ -91,7 +91,7 @@ def balance(
     sizes = np.bincount(stratum_of, weights=scored, minlength=len(names))
     along = np.array([cells or grid_size(int(size)) for size in sizes], np.int64)[stratum_of][:, None]
     bands = signed_band(np.where(scored[:, None], ordered, 0.0), along)
-    chance = array_stream(seed, "balance").permutation(len(order))
+    chance = make_numpy_rng(seed, "balance").permutation(len(order))
     keep = scored & _fair_share(bands, stratum_of, chance)
     rule = np.where(scored, 1 + np.count_nonzero(bands, axis=1), 0)
     kept = np.zeros(len(order), np.bool_)

@@ -26,10 +26,10 @@ from typing import Any
 import orjson
 import polars as pl
 
-from pairwright.datasets.atomic import replacing, write_bytes, write_text
+from pairwright.datasets.atomic_files import replace_atomically, write_bytes, write_text
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.readers.delimited import holds_rows
-from pairwright.datasets.readers.text import lines_of, read_whole
+from pairwright.datasets.readers.csv_tsv import contains_swallowed_rows
+from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes
 from pairwright.datasets.records import compact_json
 from pairwright.filters.candidates import SCHEMA, candidate_frame, candidate_rows
 from pairwright.filters.screening import BrokenRow, Screening
@@ -72,12 +72,12 @@ def given_rows(path: Path) -> Iterator[Row]:
 
 def _read(path: Path) -> Iterator[Read]:
     if not path.exists():
-        raise InputError("no such file", where=str(path), mend="Check the path.")
+        raise InputError("no such file", where=str(path), fix="Check the path.")
     if files := files_of_sugarcrepe(path):
         return _read_several(files)
     read, _ = _format_of(path.with_suffix("") if path.suffix == ".gz" else path)
     if not path.is_file():
-        raise InputError("not a file", where=str(path), mend="Check the path.")
+        raise InputError("not a file", where=str(path), fix="Check the path.")
     return read(path)
 
 
@@ -148,17 +148,17 @@ def _parsed(data: bytes, place: str) -> Any:
     try:
         return orjson.loads(data.removeprefix(codecs.BOM_UTF8))
     except orjson.JSONDecodeError as error:
-        raise BrokenRow("broken_json", f"broken JSON ({error.msg})", where=place, mend="Mend or delete it.") from None
+        raise BrokenRow("broken_json", f"broken JSON ({error.msg})", where=place, fix="Mend or delete it.") from None
 
 
-def _object(value: Any, place: str, mend: str = "Each row is a JSON object.") -> Mapping[str, Any]:
+def _object(value: Any, place: str, fix: str = "Each row is a JSON object.") -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise BrokenRow("wrong_type", f"{type(value).__name__} instead of an object", where=place, mend=mend)
+        raise BrokenRow("wrong_type", f"{type(value).__name__} instead of an object", where=place, fix=fix)
     return value
 
 
 def _read_jsonl(path: Path) -> Iterator[Read]:
-    for number, line in lines_of(path):
+    for number, line in iter_lines(path):
         place = f"{path}:{number}"
         if line.strip():
             yield _held(place, partial(_json_row, line, place))
@@ -179,7 +179,7 @@ def _write_jsonl(frame: pl.DataFrame, path: Path) -> None:
 def _read_sugarcrepe(path: Path) -> Iterator[Read]:
     form, _, short = path.name.partition(".")[0].partition("_")
     known = {"form": form, "target": _SHORT[short]} if short in _SHORT else {}
-    for index, value in _object(_parsed(read_whole(path), str(path)), str(path), _NO_LIST).items():
+    for index, value in _object(_parsed(read_text_bytes(path), str(path)), str(path), _NO_LIST).items():
         place = f"{path}: row {index!r}"
         held, row = _held(place, partial(_object, value, place))
         yield held, row if isinstance(row, BrokenRow) else {"id": index, **known, **row}
@@ -198,13 +198,13 @@ def _write_sugarcrepe(frame: pl.DataFrame, path: Path) -> None:
 
 def _read_negclip(path: Path) -> Iterator[Read]:
     try:
-        text = read_whole(path).decode()
+        text = read_text_bytes(path).decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 at byte {error.start}", where=str(path), mend="Save it as UTF-8.") from None
+        raise InputError(f"not UTF-8 at byte {error.start}", where=str(path), fix="Save it as UTF-8.") from None
     table = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
     missing = {"title", "neg_caption"} - set(table.fieldnames or ())
     if missing:
-        raise InputError(f"no column {', '.join(sorted(missing))}", where=str(path), mend="Name title and neg_caption.")
+        raise InputError(f"no column {', '.join(sorted(missing))}", where=str(path), fix="Name title and neg_caption.")
     while True:
         try:
             line = next(table)
@@ -212,7 +212,7 @@ def _read_negclip(path: Path) -> Iterator[Read]:
             return
         except csv.Error as error:
             where = f"{path}:{table.reader.line_num}"  # the table's own number is that of the row before
-            yield where, BrokenRow("broken_csv", f"broken TSV ({error})", where=where, mend="Mend its quotes.")
+            yield where, BrokenRow("broken_csv", f"broken TSV ({error})", where=where, fix="Mend its quotes.")
             continue
         place = f"{path}:{table.line_num}"
         try:
@@ -225,11 +225,11 @@ def _read_negclip(path: Path) -> Iterator[Read]:
 
 def _negclip_rows(line: dict[str | Any, Any], place: str) -> Iterator[Row]:
     if None in line:
-        mend = "Put fields that hold tabs into quotes."
-        raise BrokenRow("ragged_row", "more fields than columns", where=place, mend=mend)
-    if holds_rows([value or "" for value in line.values()]):
+        fix = "Put fields that hold tabs into quotes."
+        raise BrokenRow("ragged_row", "more fields than columns", where=place, fix=fix)
+    if contains_swallowed_rows([value or "" for value in line.values()]):
         what = "a field between quotes holds line ends and tabs, as of rows"
-        raise BrokenRow("broken_csv", what, where=place, mend="Mend its quotes.")
+        raise BrokenRow("broken_csv", what, where=place, fix="Mend its quotes.")
     negatives = _listed(line.pop("neg_caption"), place)
     row: dict[str, Any] = {_NEGCLIP.get(name, name): value for name, value in line.items() if value}
     row |= {name: _parsed(row[name].encode(), place) for name in ("edit", "scores") if name in row}
@@ -248,8 +248,8 @@ def _listed(value: str | None, place: str) -> list[str]:
     except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: deep nesting
         texts = None
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        mend = "Write it as ['first text', 'second text']."
-        raise BrokenRow("wrong_type", "neg_caption is not a list of texts", where=place, mend=mend)
+        fix = "Write it as ['first text', 'second text']."
+        raise BrokenRow("wrong_type", "neg_caption is not a list of texts", where=place, fix=fix)
     return texts
 
 
@@ -283,7 +283,7 @@ def _read_parquet(path: Path) -> Iterator[Read]:
         frame = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         what = f"not a whole Parquet file ({str(error).partition(chr(10))[0]})"
-        raise InputError(what, where=str(path), mend="Write it again.") from None
+        raise InputError(what, where=str(path), fix="Write it again.") from None
     for number, row in enumerate(frame.iter_rows(named=True), 1):
         place = f"{path}: row {number}"
         extra = row.pop("extra", None)
@@ -292,5 +292,5 @@ def _read_parquet(path: Path) -> Iterator[Read]:
 
 
 def _write_parquet(frame: pl.DataFrame, path: Path) -> None:
-    with replacing(path) as temporary:
+    with replace_atomically(path) as temporary:
         frame.select(list(SCHEMA)).write_parquet(temporary)

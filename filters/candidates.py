@@ -8,7 +8,7 @@ A row that is none ends the reading, or is counted and left out: `screening.py`.
 
 The *positive* of a row is the text that the negative competes with: ``positive`` (a hard positive, in both-sides
 pairs) where there is one, else the caption. A row that comes in rejected stays as it is. SHUFFLE is for training only:
-such rows come in as rejected, with the reason `for_training`.
+such rows come in as rejected, with the reason `training_only_rows`.
 """
 
 import hashlib
@@ -19,10 +19,10 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.exports.writing import TRAINING_FORMS
+from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
 from pairwright.datasets.progress import track
+from pairwright.datasets.record_tables import EDIT, SCORE, STATUSES, make_column
 from pairwright.datasets.records import compact_json
-from pairwright.datasets.tables import EDIT, SCORE, STATES, column
 from pairwright.filters.choosing import slots
 from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.groups import text_group
@@ -167,7 +167,7 @@ def _with_gaps(scores: list[list[dict[str, Any]]], gaps: pl.DataFrame) -> list[l
 
 
 def _column(name: str, values: list[Any]) -> pl.Series:
-    return column(name, values, SCHEMA[name])
+    return make_column(name, values, SCHEMA[name])
 
 
 def _identified(given: Mapping[str, Any] | BrokenRow, place: str, seen: Mapping[str, str]) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def _identified(given: Mapping[str, Any] | BrokenRow, place: str, seen: Mapping[
     row["id"] = row["id"] or _content_id(row, seen)
     if row["id"] in seen:
         what = f"id {row['id']!r} is also that of {seen[row['id']]}"
-        raise BrokenRow("duplicate_key", what, where=place, mend="Give each row its own id.")
+        raise BrokenRow("duplicate_key", what, where=place, fix="Give each row its own id.")
     return row
 
 
@@ -186,9 +186,9 @@ def _checked(given: Mapping[str, Any], place: str) -> dict[str, Any]:
     known = {_ALIASES.get(name, name): value for name, value in given.items() if value is not None}
     row: dict[str, Any] = {name: _text(known.pop(name, ""), name, place) for name in _TEXTS}
     row["status"] = _text(known.pop("status", "kept"), "status", place) or "kept"
-    if row["status"] not in STATES:
-        raise _wrong(f"status {row['status']!r}", place, f"It is one of: {', '.join(STATES)}.")
-    if row["form"] in TRAINING_FORMS and row["status"] == "kept":
+    if row["status"] not in STATUSES:
+        raise _wrong(f"status {row['status']!r}", place, f"It is one of: {', '.join(STATUSES)}.")
+    if row["form"] in TRAINING_ONLY_FORMS and row["status"] == "kept":
         row |= {"status": "rejected", "reason": FOR_TRAINING}
     for name in ("caption", "negative"):
         row[name] = _text(known.pop(name, ""), name, place)
@@ -200,7 +200,7 @@ def _checked(given: Mapping[str, Any], place: str) -> dict[str, Any]:
                 f"empty_{name}",
                 f"no {name}" + (f" ({empty[0]} is empty)" if empty else ""),
                 where=place,
-                mend=f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption'); it has: {there[:200]}.",
+                fix=f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption'); it has: {there[:200]}.",
             )
     row["edit"] = _edits(known.pop("edit", []), place)
     row["scores"] = _scores(known.pop("scores", {}), place)
@@ -262,5 +262,5 @@ def _content_id(row: Mapping[str, Any], seen: Mapping[str, str]) -> str:
         ordinal += 1
 
 
-def _wrong(what: str, place: str, mend: str) -> BrokenRow:
-    return BrokenRow("wrong_type", what, where=place, mend=mend)
+def _wrong(what: str, place: str, fix: str) -> BrokenRow:
+    return BrokenRow("wrong_type", what, where=place, fix=fix)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.progress import track
+from pairwright.datasets.suggestions import require_known
 from pairwright.filters.foresight import Gaps, foreseen
 from pairwright.filters.scorers import CrossFitted, GapScorer
 from pairwright.filters.text_features import format_differences, letter_differences, word_differences
@@ -67,7 +67,7 @@ def classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence
         "letters": letter_differences,
         MEANING: meaning_differences,
     }
-    refuse_unknown("no classifier", [name], read)
+    require_known("no classifier", [name], read)
     return Evidence(name, of_unit_length(read[name](positives, negatives)))
 
 

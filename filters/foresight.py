@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairwright.datasets.one_thread import one_thread
+from pairwright.datasets.blas_threads import limit_blas_to_one_thread
 from pairwright.generators.language.vocabulary import FloatArray, coded
 
 MOST_ROWS = 20_000
@@ -54,7 +54,7 @@ def foreseen(gaps: Mapping[str, Gaps], types: Sequence[str]) -> FloatArray:
     # Some rows tell as much as all; they are taken evenly from the whole length.
     step = -(-len(whole) // MOST_ROWS)
     chances = []
-    with one_thread():
+    with limit_blas_to_one_thread():
         for each in gaps.values():
             for read, other in ((first, each.second), (second, each.first)):
                 prefers = 0.5 + 0.5 * np.sign(np.nan_to_num(other))

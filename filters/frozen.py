@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.filters.blind_classifier import fitted
 from pairwright.filters.cooccurrence import Cooccurrence
@@ -72,7 +72,7 @@ class Frozen:
         self.trigrams.save(files[0])
         _save_meetings(self.meetings, files[1])
         table = [(name, feature, weight) for name, each in self.weights.items() for feature, weight in each.items()]
-        with replacing(files[2]) as temporary:
+        with replace_atomically(files[2]) as temporary:
             pl.DataFrame(table, schema=_SCHEMA, orient="row").write_parquet(temporary)
         return files
 
@@ -110,7 +110,7 @@ class Frozen:
 
 def _save_meetings(meetings: Cooccurrence, path: Path) -> None:
     text = "\n".join(meetings.vocabulary.words).encode("utf-8", "surrogatepass")
-    with replacing(path) as temporary, temporary.open("wb") as handle:
+    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
         spelled = np.frombuffer(text, dtype=np.uint8)
         np.savez(handle, words=spelled, met=meetings.met, pairs=meetings.pairs, times=meetings.times)
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.wording import COMMAND_LINE, Wording
+from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
+from pairwright.datasets.suggestions import require_known
 from pairwright.filters.arena import LEAST_GROUPS, LEAST_ROWS, Arena, Leans
 from pairwright.filters.attacks import Attack, Standing
 from pairwright.filters.balancing import Step
@@ -58,7 +58,7 @@ class GeneralOptions:
     rounds: int = 12
     without: tuple[str, ...] = ()
     meaning: bool = False
-    wording: Wording = COMMAND_LINE
+    wording: OptionNames = COMMAND_LINE
 
 
 def refine_generally(
@@ -182,7 +182,7 @@ def _outcome(
 
 def _taking_part(scorers: Sequence[GapScorer], without: Sequence[str]) -> tuple[list[GapScorer], list[str]]:
     names = [scorer.name for scorer in scorers]
-    refuse_unknown("no attack", without, [*names, *CLASSIFIERS, KINDS])
+    require_known("no attack", without, [*names, *CLASSIFIERS, KINDS])
     if len(set(names)) != len(names) or {*names} & {*CLASSIFIERS, KINDS, COMBINED}:
         raise UsageError(f"scorers need names of their own; got: {', '.join(names)}")
     left = [scorer for scorer in scorers if scorer.name not in without]
@@ -248,7 +248,7 @@ def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[Step, ...]:
     )
 
 
-def _advice(bounds: Mapping[str, int], demand: Demand, chosen: Selection, rows: int, wording: Wording) -> str:
+def _advice(bounds: Mapping[str, int], demand: Demand, chosen: Selection, rows: int, wording: OptionNames) -> str:
     kept = int(chosen.kept.sum())
     tight = min(bounds, key=bounds.__getitem__, default="")
     if tight and bounds[tight] < max(demand.least, rows // 10):

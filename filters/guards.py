@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairwright.datasets.chance import array_stream
-from pairwright.datasets.one_thread import one_thread
+from pairwright.datasets.blas_threads import limit_blas_to_one_thread
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.cooccurrence import FUNCTION_WORDS, Cooccurrence, content_words, meetings
 from pairwright.filters.letter_model import LetterModel
 from pairwright.filters.scorers import DECIMALS, Corpus, CrossFitted, TextScorer
@@ -243,8 +243,8 @@ def _largest(matrix: "Differences", number: int) -> tuple[FloatArray, FloatArray
     # The largest singular values with their vectors, by subspace iteration (Halko, Martinsson and Tropp, 2011, algorithm
     # 4.4). ARPACK, which starts anew from numbers of its own where a matrix is of low rank, gives other bytes each time.
     size = min(*matrix.shape, number + SPARE)
-    with one_thread():
-        right = np.linalg.qr(array_stream(0, "guards").standard_normal((matrix.shape[1], size)))[0]
+    with limit_blas_to_one_thread():
+        right = np.linalg.qr(make_numpy_rng(0, "guards").standard_normal((matrix.shape[1], size)))[0]
         for _ in range(ROUNDS):
             left = np.linalg.qr(matrix @ right)[0]
             right = np.linalg.qr(matrix.T @ left)[0]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pairwright.datasets.errors import MissingResource
+from pairwright.datasets.errors import MissingResourceError
 from pairwright.generators.language.vocabulary import FloatArray
 
 COLA = "textattack/distilbert-base-uncased-CoLA"
@@ -90,7 +90,9 @@ def vera(model: str = VERA) -> NeuralScorer:
     network = _loaded(transformers.T5EncoderModel, model).eval()
     table = network.shared.weight.detach().double()
     if len(table) <= _WEIGHT:
-        raise MissingResource(f"{model}: {len(table):,} embeddings; Vera's head lies in row {_WEIGHT:,}. Name Vera.")
+        raise MissingResourceError(
+            f"{model}: {len(table):,} embeddings; Vera's head lies in row {_WEIGHT:,}. Name Vera."
+        )
     weight, bias, temperature = table[_WEIGHT], table[_BIAS, 0], table[_TEMPERATURE, 0]
 
     def probability(texts: list[str]) -> FloatArray:
@@ -109,7 +111,7 @@ def _libraries() -> tuple[Any, Any]:
         import torch
         import transformers
     except ImportError as error:
-        raise MissingResource(f"neural scorers need torch and transformers ({error}). Install them.") from None
+        raise MissingResourceError(f"neural scorers need torch and transformers ({error}). Install them.") from None
     return torch, transformers
 
 
@@ -118,7 +120,7 @@ def _loaded(kind: Any, model: str) -> Any:
         return kind.from_pretrained(model)
     except (OSError, ValueError) as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise MissingResource(f"{model}: cannot be loaded ({first}). Download it, or give its folder.") from None
+        raise MissingResourceError(f"{model}: cannot be loaded ({first}). Download it, or give its folder.") from None
 
 
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:

@@ -60,13 +60,13 @@ def unit_rows(embeddings: npt.NDArray[np.generic], where: str) -> FloatArray:
     """
     if embeddings.ndim != 2 or not np.issubdtype(embeddings.dtype, np.floating):
         what = f"{embeddings.dtype} of shape {embeddings.shape} instead of floats (n, d)"
-        raise InputError(what, where=where, mend="Save one row an image, with numpy.save.")
+        raise InputError(what, where=where, fix="Save one row an image, with numpy.save.")
     rows = embeddings.astype(np.float64)
     lengths = np.linalg.norm(rows, axis=1)
     bad = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
     if len(bad):
         what = f"{len(bad):,} rows are zero or not finite, the first is row {bad[0]}"
-        raise InputError(what, where=where, mend="Embed those images again.")
+        raise InputError(what, where=where, fix="Embed those images again.")
     unit: FloatArray = (rows / lengths[:, None]).astype(np.float32)
     return unit
 
@@ -102,7 +102,7 @@ def average_precisions(
     others = np.bincount(codes, minlength=len(names))[codes] - 1
     queries = np.flatnonzero(others > 0)
     if not len(queries):
-        raise InputError("no two rows share a label", where="labels", mend="Choose another --by.")
+        raise InputError("no two rows share a label", where="labels", fix="Choose another --by.")
     blocks = [
         _precisions(embeddings, codes, queries[start : start + _BLOCK]) for start in range(0, len(queries), _BLOCK)
     ]

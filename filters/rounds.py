@@ -24,8 +24,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairwright.datasets.chance import array_stream
 from pairwright.datasets.progress import track
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.arena import Arena, Found, Kept, Leans, Round, verdict
 from pairwright.filters.evidence import FORESIGHT, Evidence
 from pairwright.filters.selection import Balancer
@@ -100,8 +100,8 @@ def select(
     names, kind = coded(types)
     slot = None if demand.slots is None else coded(demand.slots)[1]
     # Of rows with like evidence chance decides; were it the smallest trace of a word, that trace would be all gone.
-    luck = array_stream(seed, "worth").standard_normal(len(kind))
-    coins = np.where(array_stream(seed, "coins").random(len(kind)) < 0.5, -1.0, 1.0)
+    luck = make_numpy_rng(seed, "worth").standard_normal(len(kind))
+    coins = np.where(make_numpy_rng(seed, "coins").random(len(kind)) < 0.5, -1.0, 1.0)
     arena = Arena(evidence, groups, kind, names)
     if slot is None and all(each.goals_met for each in evidence.values()):
         whole = _whole(demand, arena, seed)

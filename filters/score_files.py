@@ -13,9 +13,9 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.choices import instead, refuse_unknown
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.readers.text import lines_of, read_whole
+from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes
+from pairwright.datasets.suggestions import require_known, suggest_alternatives
 
 SCORES = ("s_caption", "s_negative", "s_positive")
 NO_TYPE = "untyped"
@@ -37,16 +37,18 @@ def read_scores(path: Path, columns: Mapping[str, str] | None = None) -> pl.Data
         UsageError: the ending names no format, or ``columns`` names what is not read.
     """
     columns = columns or {}
-    refuse_unknown("--columns: no such column here:", columns, sorted(_NAMES))
+    require_known("--columns: no such column here:", columns, sorted(_NAMES))
     frame = read_table(path)
     for ours, theirs in columns.items():
         if theirs not in frame.columns:
-            raise InputError(f"no column {theirs}", where=str(path), mend=f"{instead([theirs], frame.columns)}.")
+            raise InputError(
+                f"no column {theirs}", where=str(path), fix=f"{suggest_alternatives([theirs], frame.columns)}."
+            )
         frame = frame.with_columns(pl.col(theirs).alias(ours))
     for name in SCORES[:2]:
         if name not in frame.columns:
-            mend = f"Name it by --columns {name}=YOURS; there are {', '.join(frame.columns)}."
-            raise InputError(f"no column {name}", where=str(path), mend=mend)
+            fix = f"Name it by --columns {name}=YOURS; there are {', '.join(frame.columns)}."
+            raise InputError(f"no column {name}", where=str(path), fix=fix)
     return frame.select(_type_of(frame), *(_number(frame, name) for name in SCORES))
 
 
@@ -59,11 +61,11 @@ def read_table(path: Path) -> pl.DataFrame:
     """
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
     if not path.exists():
-        raise InputError("no such file", where=str(path), mend="Check the path.")
+        raise InputError("no such file", where=str(path), fix="Check the path.")
     if ending not in {".jsonl", ".csv", ".tsv", ".parquet"}:
         raise UsageError(f"{path}: rows are in .jsonl, .csv, .tsv, .parquet files. Rename or convert it.")
     if not path.is_file():
-        raise InputError("not a file", where=str(path), mend="Check the path.")
+        raise InputError("not a file", where=str(path), fix="Check the path.")
     try:
         if ending == ".jsonl":
             frame = pl.DataFrame(list(_lines(path)), infer_schema_length=None, strict=False)
@@ -73,19 +75,19 @@ def read_table(path: Path) -> pl.DataFrame:
             frame = _table(path, "\t" if ending == ".tsv" else ",")
     except (pl.exceptions.PolarsError, OSError) as error:
         what = f"cannot be read ({str(error).partition(chr(10))[0]})"
-        raise InputError(what, where=str(path), mend="Write it again.") from None
+        raise InputError(what, where=str(path), fix="Write it again.") from None
     if frame.is_empty():
-        raise InputError("no rows", where=str(path), mend="Write one row an example.")
+        raise InputError("no rows", where=str(path), fix="Write one row an example.")
     return frame
 
 
 def _table(path: Path, separator: str) -> pl.DataFrame:
-    data = read_whole(path)
+    data = read_text_bytes(path)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError("not UTF-8", where=f"{path}:{line}", mend="Save the file as UTF-8.") from None
+        raise InputError("not UTF-8", where=f"{path}:{line}", fix="Save the file as UTF-8.") from None
     try:
         return pl.read_csv(text.encode(), separator=separator, infer_schema=False)
     except pl.exceptions.ComputeError:
@@ -93,27 +95,27 @@ def _table(path: Path, separator: str) -> pl.DataFrame:
         columns = len(next(rows, ()))
         for row in rows:
             if len(row) > columns:
-                what, mend = (
+                what, fix = (
                     f"{len(row)} fields under {columns} columns",
                     "Put a field that holds the separator into quotes.",
                 )
-                raise InputError(what, where=f"{path}:{rows.line_num}", mend=mend) from None
+                raise InputError(what, where=f"{path}:{rows.line_num}", fix=fix) from None
         raise
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    for number, line in lines_of(path):
+    for number, line in iter_lines(path):
         if not line.strip():
             continue
         place = f"{path}:{number}"
         try:
             row = json.loads(line)  # Python's writer puts NaN, which only Python's reader takes
         except UnicodeDecodeError:
-            raise InputError("not UTF-8", where=place, mend="Save the file as UTF-8.") from None
+            raise InputError("not UTF-8", where=place, fix="Save the file as UTF-8.") from None
         except ValueError:
-            raise InputError("broken JSON", where=place, mend="Mend or delete the line.") from None
+            raise InputError("broken JSON", where=place, fix="Mend or delete the line.") from None
         if not isinstance(row, dict):
-            raise InputError("not a JSON object", where=place, mend="Each row is an object.")
+            raise InputError("not a JSON object", where=place, fix="Each row is an object.")
         # Lists and objects are of no use here, and rows differ in what they hold in them.
         yield {name: value for name, value in row.items() if not isinstance(value, list | dict)}
 

@@ -19,9 +19,9 @@ from typing import Protocol
 
 import numpy as np
 
-from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.progress import track
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.cooccurrence import Cooccurrence
 from pairwright.generators.language.ngrams import TrigramModel
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded, normal_form
@@ -226,7 +226,7 @@ class CrossFitted:
                 raise InputError(
                     "no caption is left once the images and texts under test are taken out",
                     where="corpus",
-                    mend="Give captions of other images, or leave the corpus out to train on the rows themselves.",
+                    fix="Give captions of other images, or leave the corpus out to train on the rows themselves.",
                 )
         return gaps
 
@@ -257,7 +257,7 @@ def fold_of(groups: Sequence[str], folds: int, seed: int | str) -> IntArray:
 
 def fold_of_each(groups: int, folds: int, seed: int | str) -> IntArray:
     """Return the fold of each of so many groups, in the order of their names, int64 (groups,)."""
-    shuffled = array_stream(seed, "folds").permutation(groups)
+    shuffled = make_numpy_rng(seed, "folds").permutation(groups)
     return (shuffled % folds).astype(np.int64)
 
 

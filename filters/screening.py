@@ -7,17 +7,17 @@ with its place and how to mend it, or is counted by reason and left out: one nul
 from dataclasses import dataclass, field
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.reading import Policy
-from pairwright.datasets.rejects import reject
-from pairwright.datasets.skipped import Skipped
-from pairwright.datasets.wording import COMMAND_LINE
+from pairwright.datasets.option_names import COMMAND_LINE
+from pairwright.datasets.readers.pairs import ErrorPolicy
+from pairwright.datasets.readers.skip_counts import SkipCounts
+from pairwright.datasets.rejects import make_reject
 
 
 class BrokenRow(InputError):  # noqa: N818 - reads as what it is; it is an error by its base
     """A row is none, for a ``reason`` of `datasets.rejects`; those around it may well be."""
 
-    def __init__(self, reason: str, what: str, *, where: str, mend: str) -> None:
-        super().__init__(what, where=where, mend=mend)
+    def __init__(self, reason: str, what: str, *, where: str, fix: str) -> None:
+        super().__init__(what, where=where, fix=fix)
         self.reason = reason
 
 
@@ -31,8 +31,8 @@ class Screening:
         first: of these.
     """
 
-    on_error: Policy = "stop"
-    skipped: Skipped = field(default_factory=Skipped)
+    on_error: ErrorPolicy = "stop"
+    skipped: SkipCounts = field(default_factory=SkipCounts)
     first: BrokenRow | None = None
 
     def judge(self, flaw: BrokenRow) -> None:
@@ -43,9 +43,9 @@ class Screening:
         """
         if self.on_error == "stop":
             how = f"To set such rows aside: {COMMAND_LINE.option('on_error')} skip."
-            raise InputError(flaw.what, where=flaw.where, mend=f"{flaw.mend} {how}") from None
+            raise InputError(flaw.what, where=flaw.where, fix=f"{flaw.fix} {how}") from None
         self.first = self.first or flaw
-        self.skipped.add([reject(flaw.where, flaw.reason, flaw.what)])
+        self.skipped.add([make_reject(flaw.where, flaw.reason, flaw.what)])
 
     def refuse_none_left(self, rows: int) -> None:
         """Refuse an input of which no row is left, since all were skipped.
@@ -55,4 +55,4 @@ class Screening:
         """
         if self.first and not rows:
             what = f"no row is left of {self.skipped.told()}; the first: {self.first.what}"
-            raise InputError(what, where=self.first.where, mend=self.first.mend)
+            raise InputError(what, where=self.first.where, fix=self.first.fix)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pairwright.datasets.chance import array_stream
-from pairwright.datasets.one_thread import one_thread
+from pairwright.datasets.blas_threads import limit_blas_to_one_thread
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.cooccurrence import content_words
 from pairwright.filters.guards import KinshipScorer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
@@ -63,8 +63,8 @@ def kinds(vectors: FloatArray, size: int) -> IntArray:
     nearest = np.zeros(len(vectors), np.int64)
     if not len(vectors):
         return nearest
-    centres = vectors[array_stream(size, "kinds").permutation(len(vectors))[:size]]
-    with one_thread():
+    centres = vectors[make_numpy_rng(size, "kinds").permutation(len(vectors))[:size]]
+    with limit_blas_to_one_thread():
         for _ in range(_TURNS):
             nearest = np.argmax(np.round(vectors @ centres.T, _DECIMALS), axis=1).astype(np.int64)
             sums = np.zeros_like(centres)

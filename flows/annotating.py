@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
 from pairwright.generators.language.pool import PoolCounts, count
 from pairwright.generators.language.tagger import load_tagger
@@ -70,7 +70,7 @@ class Annotating:
         """Return the annotations of each pair of a batch."""
         maker, seed = self._maker, self._recipe.seed
         return [
-            maker.annotate(pair, words, stream(seed, 0, maker.name, maker.version, pair.key))
+            maker.annotate(pair, words, make_rng(seed, 0, maker.name, maker.version, pair.key))
             for (pair, _), words in zip(batch, tokens_of(batch), strict=True)
         ]
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import orjson
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.exports.writing import TRAINING_FORMS
-from pairwright.datasets.records import Annotation, Pair, edit_dict
+from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
+from pairwright.datasets.records import Annotation, Pair, edit_to_dict
 
 Write = Callable[[Pair, Sequence[Annotation]], None]
 
@@ -35,7 +35,7 @@ def refuse_no_rows(given: Path, rows: int) -> None:
         InputError: when there are no rows.
     """
     if not rows:
-        raise InputError("there are no rows", where=str(given), mend="Give captions with negatives.")
+        raise InputError("there are no rows", where=str(given), fix="Give captions with negatives.")
 
 
 def refuse_training_rows(out: Path, types: Sequence[str]) -> None:
@@ -44,7 +44,7 @@ def refuse_training_rows(out: Path, types: Sequence[str]) -> None:
     Raises:
         UsageError: when ``out`` ends in ``.json`` and one of ``types`` is for training only.
     """
-    found = [kind for kind in types if kind in TRAINING_FORMS]
+    found = [kind for kind in types if kind in TRAINING_ONLY_FORMS]
     if found and out.suffix.lower() == ".json":
         raise UsageError(
             f"{out}: SugarCrepe's layout is a benchmark's, and {found[0]} is for training only. "
@@ -61,7 +61,7 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
     """
     ending, what = path.suffix.lower(), generator.rpartition("-")[2]  # "rules-negatives", "llm-negatives"
     if ending == ".jsonl":
-        with replacing(path) as temporary, temporary.open("wb") as out:
+        with replace_atomically(path) as temporary, temporary.open("wb") as out:
             yield lambda pair, rows: out.writelines(
                 orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in annotation_rows(pair, rows)
             )
@@ -74,11 +74,11 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
     yield lambda pair, rows: held.append((pair, list(rows)))
     annotations = [row for _, rows in held for row in rows]
     if layout:
-        from pairwright.datasets.exports.table import export_records  # takes a while, and most layouts do without
+        from pairwright.datasets.exports.formats import export_records  # takes a while, and most layouts do without
 
         export_records([pair for pair, _ in held], annotations, layout, path)
     else:
-        from pairwright.datasets.tables import ANNOTATIONS
+        from pairwright.datasets.record_tables import ANNOTATIONS
 
         ANNOTATIONS.write(annotations, path)
 
@@ -108,5 +108,5 @@ def annotation_row(pair: Pair, row: Annotation, positive: str = "") -> dict[str,
     texts = {"negative": "", "positive": positive, _NEW_TEXT[row.kind]: row.text}
     if row.kind == "hard_positive":
         del texts["negative"]
-    edits = [edit_dict(edit) for edit in row.edits]
+    edits = [edit_to_dict(edit) for edit in row.edits]
     return {**common, **texts, "form": row.form, "target": row.target, "edit": edits, **ending}

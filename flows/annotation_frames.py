@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pairwright.datasets.contents import EDITED_KINDS
+from pairwright.datasets.shards.content_counts import EDITED_KINDS
 from pairwright.generators.balance import BINS, Account
 from pairwright.generators.new_words import words_put_in
 

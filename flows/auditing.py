@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.filters.audit.page import Gaps
 from pairwright.filters.audit.verdict import Audit, audit
 from pairwright.filters.candidates import type_name, usable_corpus
@@ -56,7 +56,7 @@ def rows_to_audit(path: Path, screening: Screening | None = None) -> tuple[pl.Da
     frame = given.filter(pl.col("negative").str.strip_chars() != "")
     refuse_no_rows(path, frame.height)
     if not (frame["status"] == "kept").any():
-        raise InputError("no row that is not rejected", where=str(path), mend="Give rows with status kept, or without.")
+        raise InputError("no row that is not rejected", where=str(path), fix="Give rows with status kept, or without.")
     return frame, int((given["status"] != "kept").sum())
 
 

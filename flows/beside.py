@@ -6,10 +6,10 @@ A broken row among them stops nothing, since what is worked on lies elsewhere; b
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.option_names import WITHOUT_OPTIONS
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Pair
-from pairwright.datasets.skipped import Skipped
-from pairwright.datasets.wording import AS_IT_IS
 
 
 def pairs_beside(options: ReadOptions, note: Callable[[str], None]) -> Iterator[Pair]:
@@ -22,8 +22,8 @@ def pairs_beside(options: ReadOptions, note: Callable[[str], None]) -> Iterator[
     Raises:
         InputError: the input cannot be read.
     """
-    lost = Skipped()
-    for batch in read_pairs(replace(options, on_error="skip", verify_images="off", wording=AS_IT_IS)):
+    lost = SkipCounts()
+    for batch in read_pairs(replace(options, on_error="skip", verify_images="off", wording=WITHOUT_OPTIONS)):
         yield from batch.pairs
         lost.add(batch.rejects)
     if told := lost.told():

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.atomic import write_text
+from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.datasets.progress import listening
-from pairwright.datasets.remote import is_remote, open_store
-from pairwright.datasets.version_switch import discard, finish_switch
+from pairwright.datasets.progress import use_listener
+from pairwright.datasets.remote.object_store import is_remote, open_store
+from pairwright.datasets.version_switch import discard_staged_version, finish_switch
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config, parse_config
 from pairwright.flows.ending import Ended, Sigterm
@@ -111,7 +111,7 @@ def build(  # noqa: PLR0913 - keywords, each told of below
     this = _Run(progress or Silence(), truth, retry_failed, scope or Scope())
     token = _RUN.set(this)
     try:
-        with Sigterm() as sigterm, listening(_RUN.get().progress.inside):
+        with Sigterm() as sigterm, use_listener(_RUN.get().progress.inside):
             run = _in_order(_as_flow(_heard_in_a_flow(sigterm)) if prefect else run_build, sigterm)
             with server_of_a_build(this.reported, this.progress.note) if prefect else nullcontext():
                 return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
@@ -236,7 +236,7 @@ async def _incremental(config: BuildConfig, base: Base, this: _Run) -> dict[str,
     near = with_local_inputs(config, base.root / COPIES)
     before, state = base.manifest["build"], hash_of([input_state(near.input)])
     if before["input"] == state:
-        discard(base.root)
+        discard_staged_version(base.root)
         this.progress.note(f"The input is as it was at version {before['number']}, so there is no new version.")
         return dict(base.manifest)
     story = Story(config.name, increment_stages(config))

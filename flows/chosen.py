@@ -8,8 +8,8 @@ from typing import Literal
 
 import polars as pl
 
+from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import Pair
-from pairwright.datasets.tables import PAIRS
 from pairwright.flows.layout import chosen_path, fetched_path, pairs_path
 
 Choice = Literal["all", "retrieved", "fetched"]

@@ -13,7 +13,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from pairwright.datasets.errors import ConfigError
-from pairwright.datasets.remote import is_remote, split_url
+from pairwright.datasets.remote.object_store import is_remote, split_url
 from pairwright.flows.config_reading import messages, read_settings
 from pairwright.flows.sections import (
     ConversationsSection,

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from pairwright.datasets.choices import instead, meant
 from pairwright.datasets.errors import ConfigError
+from pairwright.datasets.suggestions import did_you_mean, suggest_alternatives
 
 _QUOTED = re.compile(r"'([^']*)'")
 _IN_YAML = {
@@ -87,7 +87,7 @@ def messages(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
             yield f"`{place}`: {said}. Change it." if place else f"{said}."
         elif problem["type"] == "literal_error":
             known = _QUOTED.findall(problem["ctx"]["expected"])
-            yield f"`{place}` is {problem['input']!r}. {instead([str(problem['input'])], known)}."
+            yield f"`{place}` is {problem['input']!r}. {suggest_alternatives([str(problem['input'])], known)}."
         else:
             said = problem["msg"][:1].lower() + problem["msg"][1:]  # not all of it: it may hold a pattern
             said = _IN_YAML.get(problem["type"], said)
@@ -102,7 +102,7 @@ def _unknown_key(loc: tuple[int | str, ...], section: type[BaseModel]) -> str:
     place = ".".join(str(step) for step in loc)
     if loc[0] == "llm" and any(word in str(loc[-1]) for word in ("key", "token", "secret")):
         return f"unknown key `{place}`. A config holds no secrets: set OPENAI_API_KEY in the environment."
-    hint = meant([str(loc[-1])], known, mark="`") or f"Known here: {', '.join(known)}."
+    hint = did_you_mean([str(loc[-1])], known, mark="`") or f"Known here: {', '.join(known)}."
     return f"unknown key `{place}`. {hint}"
 
 

@@ -7,7 +7,7 @@ from string import Template
 
 import yaml
 
-from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.suggestions import require_known
 from pairwright.flows.config import parse_config
 from pairwright.flows.input_survey import Survey
 
@@ -40,7 +40,7 @@ def render_template(name: str, *, input_path: str, survey: Survey = _NO_SURVEY, 
     Raises:
         UsageError: when there is no such template.
     """
-    refuse_unknown("no template named", [name], template_names())
+    require_known("no template named", [name], template_names())
     shown = _relative(input_path, beside) if input_path else "path/to/captions.jsonl"
     mapping = yaml.safe_dump(dict(survey.columns), default_flow_style=True, sort_keys=False, width=1000).strip()
     text = Template((FOLDER / f"{name}.yaml").read_text(encoding="utf-8")).substitute(

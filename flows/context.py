@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.records import compact_json
 from pairwright.generators.llm.context_talks import reading
 from pairwright.generators.llm.documents import Document
@@ -74,7 +74,7 @@ class Given:
         if self._context is not None:
             self._context.captions  # noqa: B018 - opened before anything is asked
             if self._context.record is not None:
-                temporary = self._stack.enter_context(replacing(self._context.record))
+                temporary = self._stack.enter_context(replace_atomically(self._context.record))
                 self._write = self._stack.enter_context(temporary.open("w", encoding="utf-8")).write
         return self
 

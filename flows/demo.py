@@ -8,8 +8,8 @@ from pathlib import Path
 
 import orjson
 
-from pairwright.datasets.atomic import write_bytes
-from pairwright.datasets.colorshape.corpus import CorpusSpec, vocabulary, write_corpus
+from pairwright.datasets.atomic_files import write_bytes
+from pairwright.datasets.colorshape.corpus import CorpusSpec, list_box_labels, write_corpus
 from pairwright.datasets.colorshape.scenes import COLOURS
 from pairwright.datasets.records import compact_json
 from pairwright.flows.config import BuildConfig, parse_config
@@ -28,7 +28,7 @@ def write_demo_corpus(folder: Path, pairs: int, seed: int) -> None:
     for old in [marker, *folder.glob("*.tar")]:
         old.unlink(missing_ok=True)
     write_corpus(folder, spec)
-    concepts = [f"{colour} {shape}" for colour in COLOURS for shape in vocabulary()]
+    concepts = [f"{colour} {shape}" for colour in COLOURS for shape in list_box_labels()]
     queries = {"colorshape": {"classes": concepts, "templates": list(TEMPLATES)}}
     write_bytes(folder / "queries.json", orjson.dumps(queries, option=orjson.OPT_INDENT_2))
     write_bytes(marker, done)
@@ -46,7 +46,7 @@ def demo_config(folder: Path, pairs: int, seed: int) -> BuildConfig:
             "retrieve": {"queries": str(folder / "queries.json"), "k": 150},
             "negatives": {},
             "positives": {},
-            "conversations": {"vocabulary": list(vocabulary())},
+            "conversations": {"vocabulary": list(list_box_labels())},
             "refine": {"cells": 20},
             "shards": {"samples": 500},
             "part_size": 500,

@@ -17,10 +17,10 @@ from typing import Any
 
 import polars as pl
 
+from pairwright.datasets.build_manifest import read_manifest
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.manifest import read_manifest
-from pairwright.datasets.tables import ANNOTATIONS, PAIRS, Table
-from pairwright.datasets.version_switch import MANIFEST
+from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS, Table
+from pairwright.datasets.version_switch import MANIFEST_FILE
 from pairwright.flows.layout import chosen_path, fetched_path
 
 _ROWS = pl.Schema({"what": pl.String, "change": pl.String, "id": pl.String, "a": pl.String, "b": pl.String})
@@ -42,12 +42,14 @@ class Side:
             StorageError: when it is no build, or an unfinished one.
         """
         manifest = read_manifest(folder)
-        if not (folder / MANIFEST).is_file():
-            raise StorageError(f"{folder}: no build ({MANIFEST} is missing). Name two build directories.")
+        if not (folder / MANIFEST_FILE).is_file():
+            raise StorageError(f"{folder}: no build ({MANIFEST_FILE} is missing). Name two build directories.")
         told = ("files", "stages", "config", "shards", "environment")
         missing = [name for name in told if not isinstance(manifest.get(name), Mapping)]
         if missing:
-            raise StorageError(f"{folder / MANIFEST}: tells no {missing[0]}. It is of another version; build again.")
+            raise StorageError(
+                f"{folder / MANIFEST_FILE}: tells no {missing[0]}. It is of another version; build again."
+            )
         return cls(folder, manifest)
 
     def files(self, prefix: str, suffix: str = ".parquet") -> dict[str, str]:

@@ -18,12 +18,12 @@ import numpy as np
 import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images import UnusableImage, decode_image, is_url, open_image
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.images.loading import UnusableImageError, decode_image, is_url, open_image
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.skip_counts import SkipCounts
+from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, reject
-from pairwright.datasets.skipped import Skipped
-from pairwright.datasets.tables import PAIRS, REJECTS
+from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.filters.groups import pair_group
 from pairwright.filters.pairs.concepts import Concepts
 from pairwright.filters.pairs.shapes import Bounds, unknown_size
@@ -129,10 +129,10 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
     pairs = pl.concat([PAIRS.frame([]), *frames]).with_columns(pl.Series("reason", judge.reasons, dtype=pl.String))
     kept, gone = pairs.filter(reason="").drop("reason"), pairs.filter(pl.col("reason") != "")
     columns = gone.select("key", "reason", "image", "caption").iter_rows()
-    rejects = [reject(f"pair {key}", reason, image, caption) for key, reason, image, caption in columns]
+    rejects = [make_reject(f"pair {key}", reason, image, caption) for key, reason, image, caption in columns]
     PAIRS.write_frame(kept, request.out)
     REJECTS.write([*unread, *rejects], request.rejected)
-    skipped = Skipped()
+    skipped = SkipCounts()
     skipped.add(unread)
     reasons = skipped.rows + Counter(one.reason for one in rejects)
     return {
@@ -228,7 +228,7 @@ def _opened(locator: str) -> "Image.Image | str":
         return "not_fetched"
     try:
         return decode_image(open_image(locator), locator)
-    except UnusableImage as error:
+    except UnusableImageError as error:
         return error.reason
     except InputError:  # a tar that is none
         return "bad_image"

@@ -14,13 +14,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.atomic import remove_left_behind
-from pairwright.datasets.contents import exchanges_in
-from pairwright.datasets.progress import listened, step, track
-from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
+from pairwright.datasets.atomic_files import remove_stale_temporaries
+from pairwright.datasets.option_names import WITHOUT_OPTIONS
+from pairwright.datasets.progress import has_listener, open_step, track
+from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.datasets.skipped import Skipped
-from pairwright.datasets.wording import AS_IT_IS
+from pairwright.datasets.shards.content_counts import count_exchanges
 from pairwright.flows.annotating import Annotating, Recipe, Waiting, tag_and_count
 from pairwright.flows.annotation_files import refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
@@ -82,7 +82,7 @@ class Work:
     captions: int = 0
     turns: int = 0
     labels: set[str] = field(default_factory=set)
-    broken: Skipped = field(default_factory=Skipped)
+    broken: SkipCounts = field(default_factory=SkipCounts)
     started: float = field(default_factory=time.perf_counter)
 
     @classmethod
@@ -99,7 +99,7 @@ class Work:
         self.account.add(rows)
         self.tally.add(rows)
         self.captions += 1
-        self.turns += sum(map(exchanges_in, rows))
+        self.turns += sum(map(count_exchanges, rows))
 
     def result(self, out: Path) -> dict[str, Any]:
         """Return captions, types (made, kept, rejected by reason), account, limits, turns, broken, broken_captions, seconds, out.
@@ -131,7 +131,7 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
     """
     refuse_overwriting(request.out, request.read.input, request.pool)
     refuse_training_rows(request.out, request.options.get("types", ()))
-    remove_left_behind(request.out)
+    remove_stale_temporaries(request.out)
     work = Work.of(request.generator)
     with (
         open_balanced(request.out, request.generator, request.limits, work.add, work.judged) as write,
@@ -141,7 +141,7 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
         chosen, known = _chosen(request, crew, note)
         annotating = Annotating(Recipe(request.generator, request.options, chosen, request.seed), Path(folder))
         batches = _batches(request.read, work.broken, known)
-        with step("writing texts", total_for_progress(request.read), "captions") as done:
+        with open_step("writing texts", total_for_progress(request.read), "captions") as done:
             for pairs, made in crew.paired(annotating, batches):
                 for (pair, _), rows in zip(pairs, made, strict=True):
                     work.labels.update(box.label for box in pair.boxes)
@@ -152,14 +152,14 @@ def run_generator(request: Request, note: Callable[[str], None]) -> dict[str, An
     return work.result(request.out)
 
 
-def _batches(read: ReadOptions, broken: Skipped, known: Mapping[str, PackedTokens]) -> Iterator[list[Waiting]]:
+def _batches(read: ReadOptions, broken: SkipCounts, known: Mapping[str, PackedTokens]) -> Iterator[list[Waiting]]:
     """Yield the pairs of an input with the tokens that are known; ``broken`` counts what is skipped."""
     for batch in read_pairs(replace(read, batch_size=BATCH)):
         broken.add(batch.rejects)
         yield [(pair, known.get(pair.caption)) for pair in batch.pairs]
 
 
-def tagged_pairs(read: ReadOptions, tagger: Tagger, broken: Skipped) -> Iterator[tuple[Pair, Sequence[Token]]]:
+def tagged_pairs(read: ReadOptions, tagger: Tagger, broken: SkipCounts) -> Iterator[tuple[Pair, Sequence[Token]]]:
     """Yield the pairs of an input with the tokens of their captions; ``broken`` counts what is skipped."""
     for batch in read_pairs(replace(read, batch_size=BATCH)):
         broken.add(batch.rejects)
@@ -188,11 +188,11 @@ def counted(request: Request, crew: Crew) -> tuple[PoolStatistics, dict[str, Pac
     """Return the statistics of a request's pool, and the tokens of its captions, which may well be asked for again."""
     read = request.read
     if request.pool:
-        read = replace(read, input=request.pool, format="", columns={}, on_error="skip", wording=AS_IT_IS)
+        read = replace(read, input=request.pool, format="", columns={}, on_error="skip", wording=WITHOUT_OPTIONS)
     captions = list(islice(track(_captions(read_pairs(read)), "reading captions", unit="captions"), POOL_CAPTIONS))
     counts = PoolCounts()
     known: dict[str, PackedTokens] = {}
-    with step("tagging captions", len(captions), "captions") as done:
+    with open_step("tagging captions", len(captions), "captions") as done:
         for batch, (part, tokens) in crew.paired(tag_and_count, _slices(captions)):
             counts = counts.merged(part)
             known.update(zip(batch, tokens, strict=True))
@@ -203,7 +203,7 @@ def counted(request: Request, crew: Crew) -> tuple[PoolStatistics, dict[str, Pac
 def total_for_progress(read: ReadOptions) -> int | None:
     """Return how many pairs an input holds, for a bar; None where nobody listens, and for tars: counting takes as long."""
     inputs = (read.input,) if isinstance(read.input, str) else read.input
-    return None if not listened() or any(each.endswith(".tar") for each in inputs) else pairs_in(read)
+    return None if not has_listener() or any(each.endswith(".tar") for each in inputs) else pairs_in(read)
 
 
 def pairs_in(read: ReadOptions) -> int:
@@ -215,7 +215,7 @@ def _slices(captions: Sequence[str]) -> Iterator[list[str]]:
     return (list(captions[start : start + BATCH]) for start in range(0, len(captions), BATCH))
 
 
-def _captions(batches: Iterator[Batch]) -> Iterator[str]:
+def _captions(batches: Iterator[ReadBatch]) -> Iterator[str]:
     """Yield each caption of each image once, though all pairs of an image hold all its captions."""
     seen: set[tuple[str, str, str]] = set()
     for batch in batches:

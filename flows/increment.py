@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.atomic import replacing, write_text
-from pairwright.datasets.contents import added, survey
+from pairwright.datasets.atomic_files import replace_atomically, write_text
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.masking import publishable
-from pairwright.datasets.version_switch import discard, switch
+from pairwright.datasets.redaction import redact
+from pairwright.datasets.shards.content_counts import add_counts, count_contents
+from pairwright.datasets.version_switch import discard_staged_version, switch_version
 from pairwright.flows.chosen import Choice
 from pairwright.flows.config import BuildConfig, dump_config
 from pairwright.flows.engine import Engine
@@ -57,7 +57,7 @@ def refuse_other_settings(config: BuildConfig, before: Mapping[str, Any]) -> Non
     Raises:
         UsageError: naming the settings that differ, or a stage that cannot append.
     """
-    told, now = (_settled(each) for each in (before["config"], publishable(config.model_dump(mode="json"))))
+    told, now = (_settled(each) for each in (before["config"], redact(config.model_dump(mode="json"))))
     differing = sorted(name for name in {*told, *now} if told.get(name) != now.get(name))
     if differing:
         raise UsageError(
@@ -162,7 +162,7 @@ class Increment(StageJobs):
     def _prepare(self, base: Base) -> Receipt:
         """Lay out ``.next/``: the frozen statistics of the pool, and the folder of downloads, which both share."""
         words = statistics_path(self.engine.root)
-        with replacing(words) as temporary:
+        with replace_atomically(words) as temporary:
             shutil.copyfile(statistics_path(base.root), temporary)
         downloads = self.engine.root / DOWNLOADS
         if self.config.fetch and not downloads.is_symlink():
@@ -222,19 +222,19 @@ def finish_increment(config: BuildConfig, base: Base, engine: Engine, state: str
     moves = sorted(_moves(done, number))
     new = manifest_of(config, done)
     new["files"] = {**_files(done, dict(moves))}
-    new["contents"] = added(base.manifest["contents"], survey(samples_in(root)))
+    new["contents"] = add_counts(base.manifest["contents"], count_contents(samples_in(root)))
     manifest = union_of(base.manifest, new, number, state)
     write_pages(config, manifest, [root, base.root], root)
     write_text(root / "build.yaml", dump_config(config))
     write_version(root, manifest)
-    switch(base.root, [*moves, *pages_of(manifest)])
+    switch_version(base.root, [*moves, *pages_of(manifest)])
     return manifest
 
 
 def end_without_news(base: Base, done: Mapping[str, Sequence[Receipt]]) -> str:
     """Forget what was begun, and return a line that says why there is no new version."""
     (pairs,) = done["pairs"]
-    discard(base.root)
+    discard_staged_version(base.root)
     number = base.manifest["build"]["number"]
     return f"No new pairs since version {number}, so there is no new version{told_of_old(pairs.facts, pairs.counts.rejected)}."
 

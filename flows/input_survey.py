@@ -3,7 +3,7 @@
 Detected: columns under names of one's own, the folder of the images, COCO instances beside COCO captions, image formats
 that have to be recoded, images that are URLs or missing. What no build can read is refused with what does read it.
 
-Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS` pairs; COCO and JSON lists are read whole.
+Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS_FOLDER` pairs; COCO and JSON lists are read whole.
 """
 
 import re
@@ -17,15 +17,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pairwright.datasets.errors import InputError, PairwrightError
-from pairwright.datasets.images import SUFFIXES, in_table, is_url
-from pairwright.datasets.readers.columns import Unclear, resolve
-from pairwright.datasets.readers.formats import READERS, Located, guess_format, locate
-from pairwright.datasets.readers.normalise import Verify
-from pairwright.datasets.readers.rows import Row
-from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
-from pairwright.datasets.recode import EXTENSIONS
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
+from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
+from pairwright.datasets.readers.columns import AmbiguousColumnsError, resolve_columns
+from pairwright.datasets.readers.formats import FORMAT_READERS, LocatedInput, guess_format, locate_input
+from pairwright.datasets.readers.input_rows import InputRow
+from pairwright.datasets.readers.normaliser import VerifyImages
+from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Refused
+from pairwright.datasets.rejects import RejectError
 from pairwright.flows.stages.pairs import format_of
 
 ROWS, PAIRS = 200, 20_000
@@ -70,7 +70,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> Survey:
     Raises:
         InputError: when the input is missing or broken, is no source of pairs, or has no column of captions.
     """
-    located = locate(written)
+    located = locate_input(written)
     chosen = dict(columns)
     if located.format in _NAMED_BY_ROWS:
         chosen = _columns(located, columns)
@@ -95,7 +95,7 @@ def survey_input(written: str, columns: Mapping[str, str]) -> Survey:
     notes = [f"{looked - there:,} of {looked:,} images that were looked for are missing."] if there < looked else []
     found += [f"images in {_shown(root)}"] if root else []
     told = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
-    recode = len(formats) > 1 or not formats.keys() <= set(EXTENSIONS)
+    recode = len(formats) > 1 or not formats.keys() <= set(IMAGE_EXTENSIONS)
     found += [f"image formats {told}, recoded to jpg"] if recode else []
     return Survey(chosen, root, instances, image_format="jpg" if recode else "", found=tuple(found), notes=tuple(notes))
 
@@ -111,22 +111,22 @@ def _sample(written: str, columns: Mapping[str, str]) -> tuple[list[Pair], Count
     """Return the first pairs, and how many images are of which format; those inside tables are looked at."""
     pairs = [pair for batch in _batches(written, columns, "off", PAIRS) for pair in batch.pairs]
     formats = Counter(filter(None, (format_of(pair.image) for pair in pairs)))
-    if any(in_table(pair.image) for pair in pairs):
+    if any(is_table_cell(pair.image) for pair in pairs):
         for batch in _batches(written, columns, "header", ROWS):
             formats.update({"jpg" if name == "jpeg" else name: count for name, count in batch.formats.items()})
     return pairs, formats
 
 
-def _batches(written: str, columns: Mapping[str, str], verify: Verify, most: int) -> Iterator[Batch]:
+def _batches(written: str, columns: Mapping[str, str], verify: VerifyImages, most: int) -> Iterator[ReadBatch]:
     size = min(most, 4096)
     options = ReadOptions(written, columns=columns, on_error="skip", verify_images=verify, batch_size=size)
     yield from islice(read_pairs(options), -(-most // size))
 
 
-def _columns(located: Located, given: Mapping[str, str]) -> dict[str, str]:
+def _columns(located: LocatedInput, given: Mapping[str, str]) -> dict[str, str]:
     """Return the user's mapping, with the columns of caption and image where their names tell nothing."""
-    read = READERS[located.format](located.files[0])
-    rows = [row for row in islice(read, ROWS) if isinstance(row, Row)]
+    read = FORMAT_READERS[located.format](located.files[0])
+    rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
     if not rows:  # the reader says what is wrong
         return dict(given)
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
@@ -136,14 +136,14 @@ def _columns(located: Located, given: Mapping[str, str]) -> dict[str, str]:
     where = str(located.files[0])
     while True:
         try:
-            plan = resolve(names, chosen, pictures)
+            plan = resolve_columns(names, chosen, pictures)
             break
-        except Unclear as unclear:
+        except AmbiguousColumnsError as unclear:
             kind = _is_text if unclear.part in {"caption", "captions"} else _is_image
             chosen[unclear.part] = _only(unclear.part, _of_kind(values, unclear.columns, kind), unclear.columns, where)
-        except Refused as refused:
+        except RejectError as refused:
             if {"caption", "captions"} & chosen.keys():
-                raise InputError(refused.detail, where=where, mend="Correct --columns.") from None
+                raise InputError(refused.detail, where=where, fix="Correct --columns.") from None
             chosen |= _caption(values, [*pictures, *chosen.values()], where)
     if not (plan.image or plan.picture):
         images = list(pictures) or _of_kind(values, [name for name in names if name in plan.extra], _is_image)
@@ -155,8 +155,8 @@ def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: s
     """Return the column that holds texts, or lists of them, as caption or captions."""
     names = [name for name in values if name not in taken]
     if "conversations" in values:
-        mend = "`pairwright mix` and `pairwright export` take such files; a build takes images with captions."
-        raise InputError("rows of conversations, without captions", where=where, mend=mend)
+        fix = "`pairwright mix` and `pairwright export` take such files; a build takes images with captions."
+        raise InputError("rows of conversations, without captions", where=where, fix=fix)
     lists = _of_kind(values, names, _is_texts)
     if lists and not _of_kind(values, names, _is_text):
         return {"captions": _only("captions", lists, names, where)}
@@ -169,7 +169,7 @@ def _only(part: str, candidates: Sequence[str], names: Sequence[str], where: str
         return candidates[0]
     shown = ", ".join(candidates or names)
     what = f"columns that may each be the {part}: {shown}" if candidates else f"no column of {part}s among: {shown}"
-    raise InputError(what, where=where, mend=f"Name it: --columns {part}={(candidates or ['NAME'])[0]}.")
+    raise InputError(what, where=where, fix=f"Name it: --columns {part}={(candidates or ['NAME'])[0]}.")
 
 
 def _of_kind(values: Mapping[str, Sequence[Any]], names: Iterable[str], kind: Callable[[Any], bool]) -> list[str]:
@@ -188,10 +188,10 @@ def _is_image(value: Any) -> bool:
     if not isinstance(value, str):
         return False
     path = urlsplit(value).path if is_url(value) else value
-    return is_url(value) or PurePosixPath(path).suffix.lower() in SUFFIXES
+    return is_url(value) or PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES
 
 
-def _instances(located: Located) -> str:
+def _instances(located: LocatedInput) -> str:
     """Return the instances file beside COCO captions: the same name with ``instances`` for ``captions``."""
     captions = located.files[0]
     beside = captions.with_name(captions.name.replace("captions", "instances"))
@@ -201,7 +201,7 @@ def _instances(located: Located) -> str:
     return ""
 
 
-def _image_root(located: Located, images: Sequence[str]) -> tuple[str, int, int]:
+def _image_root(located: LocatedInput, images: Sequence[str]) -> tuple[str, int, int]:
     """Return the folder below which most images are (empty for the input's own), how many of how many looked for."""
     looked = images[:: -(-len(images) // _LOOKED_FOR)]
     missing = [Path(image) for image in looked if not (_INSIDE.search(image) or Path(image).exists())]

@@ -9,17 +9,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.folders import files_below
-from pairwright.datasets.mirror import GIB, Copies
-from pairwright.datasets.readers.formats import expand_braces, locate
-from pairwright.datasets.reading import ReadOptions
-from pairwright.datasets.wording import Wording
+from pairwright.datasets.directories import walk_files
+from pairwright.datasets.option_names import OptionNames
+from pairwright.datasets.readers.formats import expand_braces, locate_input
+from pairwright.datasets.readers.pairs import ReadOptions
+from pairwright.datasets.remote.local_copies import GIB, LocalCopies
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.sections import InputSection
 from pairwright.generators.language.tagger import CARRIED, choose_pipeline, tagger_status
 from pairwright.generators.language.wordnet_table import table_path
 
-UNDER_INPUT = Wording("under input")
+UNDER_INPUT = OptionNames("under input")
 
 
 def read_options(section: InputSection) -> ReadOptions:
@@ -45,7 +45,7 @@ def with_local_inputs(config: BuildConfig, folder: Path) -> BuildConfig:
     Raises:
         InputError, StorageError, UsageError, MissingResource: as `mirror.Copies.near`.
     """
-    near = Copies(folder, int(config.copies_gib * GIB), "`copies_gib` in the config").near
+    near = LocalCopies(folder, int(config.copies_gib * GIB), "`copies_gib` in the config").near
     given, asked = config.input, config.retrieve
     update: dict[str, Any] = {
         "input": given.model_copy(
@@ -61,7 +61,7 @@ def with_local_inputs(config: BuildConfig, folder: Path) -> BuildConfig:
 
 def input_state(section: InputSection) -> str:
     """Return the state of the files that a build reads its pairs from; errors as in `readers.formats.locate`."""
-    files = list(locate(section.path, section.format, UNDER_INPUT).files)
+    files = list(locate_input(section.path, section.format, UNDER_INPUT).files)
     files += [table for file in files if file.suffix == ".tar" and (table := file.with_suffix(".parquet")).exists()]
     return file_state([*files, *([Path(section.instances)] if section.instances else [])])
 
@@ -71,7 +71,7 @@ def file_state(paths: Iterable[Path]) -> str:
     states = []
     for path in paths:
         if path.is_dir():
-            states += [_state(file, file.relative_to(path).as_posix()) for file in files_below(path)]
+            states += [_state(file, file.relative_to(path).as_posix()) for file in walk_files(path)]
         else:
             states.append(_state(path, path.name))
     return "\n".join(states)

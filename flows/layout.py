@@ -16,8 +16,8 @@ remote/     copies of inputs that lie in a store
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 
 COPIES = "remote"
 DOWNLOADS = "downloads"

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.atomic import remove_left_behind
+from pairwright.datasets.atomic_files import remove_stale_temporaries
 from pairwright.datasets.errors import PairwrightError
-from pairwright.datasets.reading import read_pairs
+from pairwright.datasets.readers.pairs import read_pairs
 from pairwright.flows.annotation_files import refuse_training_rows
 from pairwright.flows.balanced_writing import open_balanced
 from pairwright.flows.context import Given
@@ -60,7 +60,7 @@ def run_llm_generator(
         request.options, lambda: (pair.key for batch in read_pairs(request.read) for pair in batch.pairs), request.seed
     )
     partial = request.out.with_suffix(f".partial{request.out.suffix}")
-    remove_left_behind(partial, failed_path(request.out), request.out)
+    remove_stale_temporaries(partial, failed_path(request.out), request.out)
     with asking.session(watch=watch, say=note) as session:
         run = _Pass(request, asking, session, tagger, partial, captions, note)
         passed = Spent()

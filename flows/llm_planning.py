@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from pairwright.datasets.reading import read_pairs
+from pairwright.datasets.readers.pairs import read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.flows.chosen import chosen_pairs
 from pairwright.flows.config import BuildConfig

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pairwright.datasets.errors import StorageError, why_not_written
-from pairwright.datasets.folders import refuse_linked_folders
-from pairwright.datasets.locks import take_lock
-from pairwright.datasets.manifest import MARK
-from pairwright.datasets.version_switch import LOCK, NEXT
+from pairwright.datasets.build_manifest import BUILD_MARKER
+from pairwright.datasets.directories import forbid_symlinked_folders
+from pairwright.datasets.errors import StorageError, describe_write_error
+from pairwright.datasets.file_locks import acquire_lock
+from pairwright.datasets.version_switch import LOCK_FILE, STAGING_FOLDER
 from pairwright.flows.layout import OWNED
 
 
@@ -24,21 +24,21 @@ def claim(root: Path) -> None:
         StorageError: when the folder holds files of somebody else, or a link to them, or cannot be written.
     """
     try:
-        if root.is_dir() and not (root / MARK).exists() and any(root.iterdir()):
+        if root.is_dir() and not (root / BUILD_MARKER).exists() and any(root.iterdir()):
             raise StorageError(
                 f"{root}: holds files, and no build of ours. Choose a new or empty folder with --out: a build removes "
                 "what it does not know from its folder."
             )
         root.mkdir(parents=True, exist_ok=True)
-        (root / MARK).touch()
+        (root / BUILD_MARKER).touch()
     except OSError as error:
         raise _unwritable(root, error) from None
-    refuse_linked_folders(root, (*OWNED, NEXT))
+    forbid_symlinked_folders(root, (*OWNED, STAGING_FOLDER))
 
 
 def _unwritable(root: Path, error: OSError) -> StorageError:
     return StorageError(
-        f"{root}: cannot be written ({why_not_written(error)}). Choose another folder with --out, or mend its permissions."
+        f"{root}: cannot be written ({describe_write_error(error)}). Choose another folder with --out, or mend its permissions."
     )
 
 
@@ -50,7 +50,7 @@ def exclusive(root: Path) -> Iterator[None]:
         StorageError: when another process builds there, or the folder is not ours or cannot be written.
     """
     busy = "another build is running in this folder. Wait for it, or choose another --out."
-    with _held(root, LOCK, busy):
+    with _held(root, LOCK_FILE, busy):
         yield
 
 
@@ -70,7 +70,7 @@ def _held(root: Path, name: str, busy: str) -> Iterator[None]:
         raise _unwritable(root, error) from None
     with handle:
         try:
-            take_lock(handle, root)
+            acquire_lock(handle, root)
         except BlockingIOError:
             raise StorageError(f"{root}: {busy}") from None
         yield

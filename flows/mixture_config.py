@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pairwright.datasets.errors import ConfigError
-from pairwright.datasets.mixture_reading import LookAt, TalkFormat
+from pairwright.datasets.mixtures.sources import ImageCheckMode, SourceFormat
 from pairwright.flows.config_reading import messages, read_settings
 from pairwright.flows.sections import Section
 from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT
@@ -23,7 +23,7 @@ class SourceSection(Section):
     ratio: float | None = Field(
         None, gt=0, allow_inf_nan=False, description="rows taken in proportion to the other ratios"
     )
-    format: Literal["", TalkFormat] = Field("", description="empty: guessed from the path")
+    format: Literal["", SourceFormat] = Field("", description="empty: guessed from the path")
     columns: dict[str, str] = Field(
         {},
         description="our name to the column's: conversations, question, answer, image, kind, id, key, caption, split or status",
@@ -37,7 +37,7 @@ class SourceSection(Section):
     prompt: str = Field(
         "", description="below every question: short or choice (LLaVA-1.5's response formats), or a text of your own"
     )
-    verify_images: LookAt = Field("header", description="off, exists, header, or full (every pixel)")
+    verify_images: ImageCheckMode = Field("header", description="off, exists, header, or full (every pixel)")
     on_error: Literal["stop", "skip"] = Field("stop", description="what a broken row does")
 
     @field_validator("verify_images", mode="before")

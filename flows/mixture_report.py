@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from pairwright import __version__
-from pairwright.datasets.mixture_choice import VERSION, Distinct
-from pairwright.datasets.mixture_talks import Talk
-from pairwright.datasets.shards import sha256_of
+from pairwright.datasets.mixtures.conversations import Conversation
+from pairwright.datasets.mixtures.row_sampling import VERSION, DistinctRows
+from pairwright.datasets.shards.webdataset import hash_file
 from pairwright.flows.mixture_config import MixtureConfig
 from pairwright.flows.mixture_survey import Surveyed
 
@@ -33,7 +33,7 @@ class Given:
     with_image: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
 
-    def count(self, talk: Talk) -> None:
+    def count(self, talk: Conversation) -> None:
         """Count a row."""
         self.rows += 1
         self.turns += len(talk.turns) // 2
@@ -76,7 +76,7 @@ class MixtureReport:
     out: Path | None
     image_root: Path | None
     surveyed: tuple[Surveyed, ...]
-    distinct: Mapping[str, Distinct]
+    distinct: Mapping[str, DistinctRows]
     asked: Mapping[str, int]
     take: Mapping[str, int]
     given: dict[str, Given] = field(default_factory=dict)
@@ -112,7 +112,7 @@ class MixtureReport:
         """Return the report as it is saved in ``folder``, to which its paths are relative."""
 
         def told(path: Path) -> dict[str, Any]:
-            return {"path": os.path.relpath(path, folder), "bytes": path.stat().st_size, "sha256": sha256_of(path)}
+            return {"path": os.path.relpath(path, folder), "bytes": path.stat().st_size, "sha256": hash_file(path)}
 
         settings = self.config.model_dump(mode="json", exclude={"sources", "image_root"})
         sources = [

@@ -12,19 +12,25 @@ from pathlib import Path
 import orjson
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import in_table, is_url, split_locator
-from pairwright.datasets.mixture_choice import Identities
-from pairwright.datasets.mixture_reading import ImageCheck, Passed, TalkOptions, TalkSource, find_source
-from pairwright.datasets.mixture_talks import Talk
-from pairwright.datasets.rejects import Reject, reject
-from pairwright.datasets.wording import Wording
+from pairwright.datasets.images.loading import is_table_cell, is_url, split_locator
+from pairwright.datasets.mixtures.conversations import Conversation
+from pairwright.datasets.mixtures.row_sampling import RowHashes
+from pairwright.datasets.mixtures.sources import (
+    ConversationSource,
+    FilteredOut,
+    ImageChecker,
+    SourceOptions,
+    find_conversation_source,
+)
+from pairwright.datasets.option_names import OptionNames
+from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.flows.mixture_config import SourceSection
 
 Watch = Callable[[str, int], None]
 """Called now and then with what is going on and how many rows are done."""
 
 EVERY = 1_000
-OF_SOURCE = Wording("of the source")
+OF_SOURCE = OptionNames("of the source")
 _BESIDE_TEXT = 250  # bytes of a packed row besides its texts
 
 
@@ -60,8 +66,8 @@ class Surveyed:
     """
 
     section: SourceSection
-    source: TalkSource
-    identities: Identities = field(default_factory=Identities)
+    source: ConversationSource
+    identities: RowHashes = field(default_factory=RowHashes)
     found: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -99,15 +105,15 @@ class Survey:
         Raises:
             InputError: a file that cannot be read, a broken row where they stop the run, or no row that can be taken.
         """
-        source = find_source(section.path, section.format, options_of(section))
+        source = find_conversation_source(section.path, section.format, options_of(section))
         done = Surveyed(section, source)
         # What stands in shards of ours was looked at when they were written; `verify` looks again.
-        check = ImageCheck("off" if source.format == "shards" else section.verify_images)
+        check = ImageChecker("off" if source.format == "shards" else section.verify_images)
         for place, judged in source.talks():
             done.found += 1
             if done.found % EVERY == 0:
                 self.watch(f"reading {section.name}", done.found)
-            if isinstance(judged, Passed):
+            if isinstance(judged, FilteredOut):
                 done.left_out[judged.reason] += 1
                 done.kinds[judged.kind] += 1
             elif isinstance(judged, Reject):
@@ -118,14 +124,14 @@ class Survey:
             raise _nothing_in(done)
         return done
 
-    def _take(self, done: Surveyed, place: str, talk: Talk, check: ImageCheck) -> None:
+    def _take(self, done: Surveyed, place: str, talk: Conversation, check: ImageChecker) -> None:
         reason, detail = check.flaw(talk.image)
         if reason:
-            self._refuse(done, reject(place, reason, detail))
+            self._refuse(done, make_reject(place, reason, detail))
         elif talk.image and not is_url(talk.image):
             path, member = split_locator(talk.image)
-            done.in_tables += in_table(talk.image)
-            done.in_tars += bool(member) and not in_table(talk.image)
+            done.in_tables += is_table_cell(talk.image)
+            done.in_tars += bool(member) and not is_table_cell(talk.image)
             folder = str(done.source.root)
             inside = not member and done.source.format != "build" and path.startswith(folder + os.sep)
             self.folder.add(folder if inside else os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - a hot path
@@ -142,18 +148,18 @@ class Survey:
             self.rejects(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
 
 
-def options_of(section: SourceSection) -> TalkOptions:
+def options_of(section: SourceSection) -> SourceOptions:
     """Return how a source is read."""
-    return TalkOptions(
+    return SourceOptions(
         section.columns, section.image_root, section.kinds, section.split, section.prompt_text, OF_SOURCE
     )
 
 
 def _nothing_in(done: Surveyed) -> InputError:
     why = ", ".join(f"{reason} {number:,}" for reason, number in (done.refused + done.left_out).most_common())
-    mend = "Correct its rows, or leave the source out."
+    fix = "Correct its rows, or leave the source out."
     if done.left_out["other_kind"]:
         kinds = ", ".join(repr(kind) for kind, _ in done.kinds.most_common(8))
-        mend = f"Its rows are of kind {kinds}: correct `kinds`."
+        fix = f"Its rows are of kind {kinds}: correct `kinds`."
     what = f"none of {done.found:,} rows can be taken ({why})" if done.found else "there are no rows"
-    return InputError(f"{what}", where=f"source {done.name} ({Path(done.section.path).name})", mend=mend)
+    return InputError(f"{what}", where=f"source {done.name} ({Path(done.section.path).name})", fix=fix)

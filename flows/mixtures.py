@@ -12,15 +12,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairwright.datasets.atomic import replacing, write_bytes
+from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.exports.writing import ExportOptions
-from pairwright.datasets.mixture_choice import Distinct, Ranks, chance_of, distinct_rows, ranks
-from pairwright.datasets.mixture_order import Drawers, drawers
-from pairwright.datasets.mixture_shares import Wanted, shares
-from pairwright.datasets.mixture_talks import Talk
-from pairwright.datasets.mixture_writing import MixtureRow, layout_of, pack, row_id, unpack, write_mixture
-from pairwright.datasets.recode import Recoding
+from pairwright.datasets.images.recoding import Recoding
+from pairwright.datasets.mixtures.conversations import Conversation
+from pairwright.datasets.mixtures.external_sort import RankBuckets, open_buckets
+from pairwright.datasets.mixtures.output import (
+    MixtureRow,
+    choose_layout,
+    decode_row,
+    encode_row,
+    mixture_row_id,
+    write_mixture,
+)
+from pairwright.datasets.mixtures.quotas import SourceShare, allocate_rows
+from pairwright.datasets.mixtures.row_sampling import (
+    DistinctRows,
+    RankArray,
+    assign_ranks,
+    draw_sampling_keys,
+    find_distinct_rows,
+)
 from pairwright.flows.mixture_config import MixtureConfig
 from pairwright.flows.mixture_report import Given, MixtureReport, report_file
 from pairwright.flows.mixture_survey import EVERY, Survey, Surveyed, Watch
@@ -56,7 +69,7 @@ def mix(request: MixtureRequest, watch: Watch) -> MixtureReport:
         raise UsageError("a mixture needs a file or folder to write. Give it with --out.")
     layout = ""
     if out is not None:
-        layout = layout_of(out, request.to)
+        layout = choose_layout(out, request.to)
         for file in (out, rejected_file(out), report_file(out)):
             refuse_overwriting(file, *(section.path for section in config.sources))
     with _rejects(request) as write:
@@ -67,19 +80,19 @@ def mix(request: MixtureRequest, watch: Watch) -> MixtureReport:
             refuse_overwriting(out, one.section.path, *map(str, one.source.files))
     root = _image_root(config, survey)
     sources = {name: one.identities for name, one in surveyed.items()}
-    distinct = distinct_rows(sources)
+    distinct = find_distinct_rows(sources)
     asked, take = _shares(config, distinct)
     report = MixtureReport(config, out, root, tuple(surveyed.values()), distinct, asked, take)
     if out is None or request.dry_run:
         return report
     rows, mean = sum(take.values()), _mean_size(surveyed.values())
-    with drawers(out, rows, int(rows * mean)) as store:
-        place = ranks(sources, distinct, take)
+    with open_buckets(out, rows, int(rows * mean)) as store:
+        place = assign_ranks(sources, distinct, take)
         for name, one in surveyed.items():
             report.given[name] = _carry(one, place[name], config.seed, store, watch)
         options = ExportOptions(config.seed, recoding=Recoding(config.image_format))
         written = write_mixture(
-            lambda: _watched(map(unpack, store.rows()), watch), layout, out, root or Path(os.sep), options
+            lambda: _watched(map(decode_row, store.rows()), watch), layout, out, root or Path(os.sep), options
         )
     report.files = written.files
     write_bytes(report_file(out), report.as_bytes(out.absolute().parent))
@@ -94,7 +107,7 @@ def _rejects(request: MixtureRequest) -> Iterator[Callable[[bytes], object] | No
         return
     path = rejected_file(request.out)
     if any(source.on_error == "skip" for source in request.config.sources):
-        with replacing(path) as temporary, temporary.open("wb") as handle:
+        with replace_atomically(path) as temporary, temporary.open("wb") as handle:
             yield handle.write
     else:
         path.unlink(missing_ok=True)
@@ -117,12 +130,12 @@ def _image_root(config: MixtureConfig, survey: Survey) -> Path | None:
     return Path(root)
 
 
-def _shares(config: MixtureConfig, distinct: Mapping[str, Distinct]) -> tuple[dict[str, int], dict[str, int]]:
+def _shares(config: MixtureConfig, distinct: Mapping[str, DistinctRows]) -> tuple[dict[str, int], dict[str, int]]:
     """Return the rows asked of each source, and those taken after ``keep``."""
-    wanted = [Wanted(source.name, source.count, source.ratio) for source in config.sources]
+    wanted = [SourceShare(source.name, source.count, source.ratio) for source in config.sources]
     there = {name: len(one.places) for name, one in distinct.items()}
-    asked = shares(wanted, there, rows=config.rows)
-    return asked, shares(wanted, there, rows=config.rows, keep=config.keep)
+    asked = allocate_rows(wanted, there, rows=config.rows)
+    return asked, allocate_rows(wanted, there, rows=config.rows, keep=config.keep)
 
 
 def _mean_size(surveyed: Iterable[Surveyed]) -> float:
@@ -132,20 +145,20 @@ def _mean_size(surveyed: Iterable[Surveyed]) -> float:
     return size / max(1, rows)
 
 
-def _carry(one: Surveyed, place: Ranks, seed: int, store: Drawers, watch: Watch) -> Given:
+def _carry(one: Surveyed, place: RankArray, seed: int, store: RankBuckets, watch: Watch) -> Given:
     """Put the taken rows of a source into the drawers, and count what they hold."""
     given = Given()
     order, count = one.identities.order, 0
     for _, judged in one.source.talks():
-        if not isinstance(judged, Talk):
+        if not isinstance(judged, Conversation):
             continue
         if count >= len(place):
             raise _changed(one)
         if place[count] >= 0:
-            if chance_of(judged, seed)[1] != order[count]:
+            if draw_sampling_keys(judged, seed)[1] != order[count]:
                 raise _changed(one)
             given.count(judged)
-            store.put(int(place[count]), pack(MixtureRow(row_id(one.name, judged), one.name, judged)))
+            store.put(int(place[count]), encode_row(MixtureRow(mixture_row_id(one.name, judged), one.name, judged)))
             if given.rows % EVERY == 0:
                 watch(f"taking from {one.name}", given.rows)
         count += 1
@@ -156,7 +169,7 @@ def _carry(one: Surveyed, place: Ranks, seed: int, store: Drawers, watch: Watch)
 
 def _changed(one: Surveyed) -> InputError:
     return InputError(
-        "the source changed while it was read", where=one.section.path, mend="Start again when nothing writes to it."
+        "the source changed while it was read", where=one.section.path, fix="Start again when nothing writes to it."
     )
 
 

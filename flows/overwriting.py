@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from pairwright.datasets.build_manifest import read_manifest
 from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.datasets.manifest import read_manifest
-from pairwright.datasets.readers.formats import expand_braces, locate
-from pairwright.datasets.version_switch import MANIFEST
+from pairwright.datasets.readers.formats import expand_braces, locate_input
+from pairwright.datasets.version_switch import MANIFEST_FILE
 from pairwright.indexes.hnsw.metadata import METADATA_FILE, read_metadata
 
 
@@ -42,7 +42,7 @@ def _named(name: str, out: Path) -> Iterator[Path]:
     with suppress(PairwrightError):  # whoever reads it tells what is wrong
         if path.is_dir():
             if out.parent.samefile(path):
-                yield from locate(name).files
+                yield from locate_input(name).files
         elif "{" in name and not path.exists():
             yield from map(Path, expand_braces(name))
 
@@ -70,9 +70,9 @@ def _within(name: str, files: frozenset[str]) -> bool:
 
 def _of_build(folder: Path) -> frozenset[str]:
     with suppress(PairwrightError, OSError):
-        files = read_manifest(folder).get("files") if (folder / MANIFEST).is_file() else None
+        files = read_manifest(folder).get("files") if (folder / MANIFEST_FILE).is_file() else None
         if isinstance(files, dict):
-            return frozenset({MANIFEST, *files})
+            return frozenset({MANIFEST_FILE, *files})
     return frozenset()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.reading import read_pairs
+from pairwright.datasets.readers.pairs import read_pairs
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.inputs import read_options, with_local_inputs
 from pairwright.flows.layout import COPIES

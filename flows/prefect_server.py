@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 
 from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.datasets.progress import step
+from pairwright.datasets.progress import open_step
 from pairwright.flows.last_words import LastWords
 from pairwright.flows.preflight import prefect_home, prepare_prefect
 from pairwright.flows.task_runs import Reported, wait_until_recorded
@@ -99,7 +99,7 @@ def _running(module: Sequence[str], port: int, settings: Mapping[str, str]) -> I
     try:
         with ends_with_us(process.pid):
             assert process.stderr
-            with step("starting the Prefect server", unit=""):
+            with open_step("starting the Prefect server", unit=""):
                 _wait_for(url, process, LastWords(process.stderr))
             yield url
     finally:

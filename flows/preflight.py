@@ -16,7 +16,7 @@ import warnings
 from importlib import metadata
 from pathlib import Path
 
-from pairwright.datasets.errors import MissingResource
+from pairwright.datasets.errors import MissingResourceError
 
 FASTAPI_TOO_NEW = (0, 155)
 
@@ -66,7 +66,7 @@ def refuse_broken_prefect() -> None:
     """
     problems = prefect_problems()
     if problems:
-        raise MissingResource(f"{problems[0]}. Or build with --no-prefect")
+        raise MissingResourceError(f"{problems[0]}. Or build with --no-prefect")
     if not os.environ.get("PREFECT_API_URL"):
         prefect_home().mkdir(parents=True, exist_ok=True)  # Prefect makes no folder above it, and waits for ever
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pairwright.datasets.progress import Report
+    from pairwright.datasets.progress import ProgressReport
     from pairwright.generators.llm.session import Snapshot
 
 
@@ -18,7 +18,7 @@ class Progress(Protocol):
         """One job of the stage is done; ``reused`` when an earlier run had done it."""
         ...
 
-    def inside(self, report: "Report") -> None:
+    def inside(self, report: "ProgressReport") -> None:
         """A step inside a job has come so far, or a step of the build itself; called from any thread."""
         ...
 
@@ -44,7 +44,7 @@ class Silence:
     def advance(self, stage: str, *, reused: bool) -> None:
         """Say nothing."""
 
-    def inside(self, report: "Report") -> None:
+    def inside(self, report: "ProgressReport") -> None:
         """Say nothing."""
 
     def far(self, stage: str, now: "Snapshot") -> None:

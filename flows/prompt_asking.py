@@ -16,11 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.atomic import remove_left_behind, replacing
+from pairwright.datasets.atomic_files import remove_stale_temporaries, replace_atomically
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Pair, compact_json
-from pairwright.datasets.skipped import Skipped
 from pairwright.flows.context import Given
 from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import failed_path
@@ -95,12 +95,12 @@ def ask_prompt(
     refuse_overwriting(request.out, request.read.input)
     asking.check()
     total = sum(len(batch.pairs) for batch in read_pairs(request.read))
-    remove_left_behind(request.out, failed_path(request.out))
-    kept, rejected, broken = 0, Counter[str](), Skipped()
+    remove_stale_temporaries(request.out, failed_path(request.out))
+    kept, rejected, broken = 0, Counter[str](), SkipCounts()
     identity = hash_of([prompt.id, asking.shape()])
     with (
         FailedRows(failed_path(request.out), run=identity, retry=asking.retry_failed) as failed,
-        replacing(request.out) as temporary,
+        replace_atomically(request.out) as temporary,
         temporary.open("w", encoding="utf-8") as out,
         Given(asking.context) as given,
         asking.session(watch=watch, say=note) as session,
@@ -134,7 +134,7 @@ def plan_prompt(request: PromptRequest, asking: Asking) -> StagePlan:
         PairwrightError: when it could not begin.
     """
     prompt = _prompt(request, asking)
-    sample = sample_of(_pairs(request.read, Skipped()), seed=asking.seed)
+    sample = sample_of(_pairs(request.read, SkipCounts()), seed=asking.seed)
     rows = _Rows(prompt, asking.model, lambda _: 0).of(iter(sample.items))
     return plan_rows(prompt.name, list(Given(asking.context).rows(rows)), sample.total, asking)
 
@@ -155,7 +155,7 @@ def _prompt(request: PromptRequest, asking: Asking) -> Prompt:
     return prompt
 
 
-def _pairs(read: ReadOptions, broken: Skipped) -> Iterator[Pair]:
+def _pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:
     for batch in read_pairs(read):
         broken.add(batch.rejects)
         yield from batch.pairs

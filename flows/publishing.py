@@ -1,4 +1,4 @@
-"""A finished build laid into a store, as a version of its own (`datasets/published.py`).
+"""A finished build laid into a store, as a version of its own (`datasets/remote/published_versions.py`).
 
 First come the files of the version: those that the version before has too are copied inside the store, the others are
 sent, and its manifest comes last. Then the pointer is replaced, which is one file and so happens at once; until then, and
@@ -17,13 +17,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from pairwright.datasets.build_manifest import BUILD_MARKER
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.manifest import MARK
 from pairwright.datasets.progress import track
-from pairwright.datasets.published import POINTER, VERSIONS, pointer, read_json, read_pointer
-from pairwright.datasets.remote import Found, Store, open_store
-from pairwright.datasets.shards import sha256_of
-from pairwright.datasets.version_switch import MANIFEST
+from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, open_store
+from pairwright.datasets.remote.published_versions import (
+    POINTER_FILE,
+    VERSIONS_FOLDER,
+    encode_pointer,
+    read_pointer,
+    read_remote_json,
+)
+from pairwright.datasets.shards.webdataset import hash_file
+from pairwright.datasets.version_switch import MANIFEST_FILE
 from pairwright.flows.receipts import hash_of
 from pairwright.flows.versions import dump
 
@@ -77,7 +83,7 @@ def publish(root: Path, manifest: Mapping[str, Any], url: str, keep: int = 2) ->
     """
     store, top = open_store(url)
     place = _Place(root, store, top)
-    if place.there and MARK not in place.there:
+    if place.there and BUILD_MARKER not in place.there:
         raise StorageError(
             f"{store.url(top)}: holds files, and no dataset of ours. Choose an empty place: publishing replaces files."
         )
@@ -85,7 +91,7 @@ def publish(root: Path, manifest: Mapping[str, Any], url: str, keep: int = 2) ->
     version = _name_of(manifest, wanted)
     before = read_pointer(store, top)
     if not place.there:
-        place.write(MARK, b"")
+        place.write(BUILD_MARKER, b"")
     sent: list[str] = []
     copied: dict[str, str] = {}
     if not place.is_complete(version):
@@ -93,13 +99,13 @@ def publish(root: Path, manifest: Mapping[str, Any], url: str, keep: int = 2) ->
         copied = place.copies_of(missing, wanted, before)
         sent = [name for name in missing if name not in copied]
         place.fill(version, sent, copied)
-        place.write(f"{VERSIONS}/{version}/{MANIFEST}", dump({**manifest, "files": wanted}))
+        place.write(f"{VERSIONS_FOLDER}/{version}/{MANIFEST_FILE}", dump({**manifest, "files": wanted}))
     stay = [version, *(name for name in before if name != version)][:keep]
     if stay != before:
-        place.write(POINTER, pointer(stay))
+        place.write(POINTER_FILE, encode_pointer(stay))
     removed = place.remove_others(stay)
     size = sum(wanted[name]["bytes"] for name in sent)
-    folder = store.url(f"{top}/{VERSIONS}/{version}")
+    folder = store.url(f"{top}/{VERSIONS_FOLDER}/{version}")
     return Published(version, folder, len(wanted), len(sent), len(copied), removed, size)
 
 
@@ -108,7 +114,7 @@ def _wanted(root: Path, manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]
     files = {name: dict(told) for name, told in manifest["files"].items() if name.startswith("shards/")}
     for name in _PAGES:
         if (path := root / name).is_file():
-            files[name] = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+            files[name] = {"bytes": path.stat().st_size, "sha256": hash_file(path)}
     return files
 
 
@@ -122,9 +128,9 @@ class _Place:
     """Where a dataset is published, and what is there: name below ``top`` to file."""
 
     root: Path
-    store: Store
+    store: RemoteStore
     top: str
-    there: dict[str, Found] = field(init=False)
+    there: dict[str, StoredFile] = field(init=False)
 
     def __post_init__(self) -> None:
         self.there = {each.path.removeprefix(self.top).lstrip("/"): each for each in self.store.find(self.top)}
@@ -133,11 +139,11 @@ class _Place:
         return f"{self.top}/{name}"
 
     def is_complete(self, version: str) -> bool:
-        return f"{VERSIONS}/{version}/{MANIFEST}" in self.there
+        return f"{VERSIONS_FOLDER}/{version}/{MANIFEST_FILE}" in self.there
 
     def has(self, version: str, name: str, size: int) -> bool:
         # A file appears whole, and its version is named by its content: the size tells that it is this one.
-        found = self.there.get(f"{VERSIONS}/{version}/{name}")
+        found = self.there.get(f"{VERSIONS_FOLDER}/{version}/{name}")
         return found is not None and found.size == size
 
     def copies_of(
@@ -146,8 +152,8 @@ class _Place:
         """Return of each of ``names`` that the version before has by content where it has it."""
         known: dict[str, str] = {}
         if before and self.is_complete(before[0]):
-            folder = f"{VERSIONS}/{before[0]}"
-            files = read_json(self.store, self.path(f"{folder}/{MANIFEST}"))["files"]
+            folder = f"{VERSIONS_FOLDER}/{before[0]}"
+            files = read_remote_json(self.store, self.path(f"{folder}/{MANIFEST_FILE}"))["files"]
             known = {
                 told["sha256"]: f"{folder}/{name}" for name, told in files.items() if f"{folder}/{name}" in self.there
             }
@@ -155,7 +161,7 @@ class _Place:
 
     def fill(self, version: str, sent: Iterable[str], copied: Mapping[str, str]) -> None:
         """Send and copy files into a version, several at a time."""
-        folder = f"{VERSIONS}/{version}"
+        folder = f"{VERSIONS_FOLDER}/{version}"
         work: list[tuple[Callable[..., None], object, str]] = [
             *((self.store.copy, self.path(source), self.path(f"{folder}/{name}")) for name, source in copied.items()),
             *((self.store.put, self.root / name, self.path(f"{folder}/{name}")) for name in sent),
@@ -176,12 +182,12 @@ class _Place:
 
     def remove_others(self, stay: list[str]) -> int:
         """Remove all versions but those that stay, each with its manifest first; return how many files there were."""
-        kept = tuple(f"{VERSIONS}/{version}/" for version in stay)
-        gone = [name for name in self.there if name.startswith(f"{VERSIONS}/") and not name.startswith(kept)]
-        gone.sort(key=lambda name: (not name.endswith(f"/{MANIFEST}"), name))
-        if MANIFEST in self.there:  # a version that lies at the top, from before there was a pointer
-            files = read_json(self.store, self.path(MANIFEST)).get("files", {})
-            gone = [MANIFEST, *(name for name in files if name in self.there), *gone]
+        kept = tuple(f"{VERSIONS_FOLDER}/{version}/" for version in stay)
+        gone = [name for name in self.there if name.startswith(f"{VERSIONS_FOLDER}/") and not name.startswith(kept)]
+        gone.sort(key=lambda name: (not name.endswith(f"/{MANIFEST_FILE}"), name))
+        if MANIFEST_FILE in self.there:  # a version that lies at the top, from before there was a pointer
+            files = read_remote_json(self.store, self.path(MANIFEST_FILE)).get("files", {})
+            gone = [MANIFEST_FILE, *(name for name in files if name in self.there), *gone]
         for name in gone:
             self.store.remove(self.path(name))
         return len(gone)

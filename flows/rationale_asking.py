@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.atomic import remove_left_behind
+from pairwright.datasets.atomic_files import remove_stale_temporaries
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.context import Given
 from pairwright.flows.llm import Asking
@@ -51,7 +51,7 @@ def ask_rationales(
     maker = maker_of(task, request.settings, asking)
     partial_out = _partial(request.out)
     failed_rows = request.out.with_suffix(".failed.jsonl")
-    remove_left_behind(*files_of(partial_out), failed_rows)
+    remove_stale_temporaries(*files_of(partial_out), failed_rows)
     stopped: BaseException | None = None
     with (
         FailedRows(failed_rows, run=identity_of(maker, asking), retry=asking.retry_failed) as failed,

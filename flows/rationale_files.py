@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.exports.rationales import StudentRows, open_student_rows, student_files
 from pairwright.datasets.records import Example
@@ -55,7 +55,7 @@ def open_examples(out: Path, rows: StudentRows) -> Iterator[Write]:
             yield write
         return
     with ExitStack() as stack:
-        rejected = stack.enter_context(stack.enter_context(replacing(rejected_file(out))).open("wb"))
+        rejected = stack.enter_context(stack.enter_context(replace_atomically(rejected_file(out))).open("wb"))
         student = stack.enter_context(open_student_rows(out, rows))
 
         def write_one(example: Example) -> int:
@@ -68,7 +68,7 @@ def open_examples(out: Path, rows: StudentRows) -> Iterator[Write]:
 
 @contextmanager
 def _table(out: Path) -> Iterator[Write]:
-    from pairwright.datasets.tables import EXAMPLES
+    from pairwright.datasets.record_tables import EXAMPLES
 
     held: list[Example] = []
 

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.build_manifest import is_build
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.exports.source import open_source
-from pairwright.datasets.manifest import is_build
-from pairwright.datasets.readers.formats import READERS, guess_format, locate
-from pairwright.datasets.reading import Policy
+from pairwright.datasets.readers.formats import FORMAT_READERS, guess_format, locate_input
+from pairwright.datasets.readers.pairs import ErrorPolicy
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.shards.sample_source import open_sample_source
+from pairwright.datasets.suggestions import require_known
 from pairwright.filters.candidate_files import read_candidates
 from pairwright.filters.candidates import candidate_rows
 from pairwright.filters.screening import Screening
@@ -39,7 +39,7 @@ class TaskInput:
     path: str
     format: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
-    on_error: Policy = "stop"
+    on_error: ErrorPolicy = "stop"
 
 
 def read_items(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[Item]:
@@ -58,7 +58,7 @@ def read_places(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[
         UsageError: columns for fields that the task does not have.
         InputError: the input cannot be read, or a row of it is broken.
     """
-    refuse_unknown(f"--columns: no field of {task.name}:", given.columns, [*task.fields, "label"])
+    require_known(f"--columns: no field of {task.name}:", given.columns, [*task.fields, "label"])
     raws = _matching_rows(given.path, given.on_error, broken) if task.fields.keys() == MATCHING else None
     for place, raw in raws if raws is not None else _table_rows(given, broken):
         if raw is None:
@@ -71,7 +71,7 @@ def read_places(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[
         except RowFault as fault:
             if given.on_error == "stop":
                 raise InputError(
-                    str(fault), where=place, mend="Correct the row, or name your columns with --columns."
+                    str(fault), where=place, fix="Correct the row, or name your columns with --columns."
                 ) from None
             broken["broken_row"] += 1
             yield None
@@ -88,9 +88,9 @@ def _as_named(task: Task, columns: Mapping[str, str]) -> Task:
 
 
 def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, Raw | None]]:
-    located = locate(given.path, given.format)
+    located = locate_input(given.path, given.format)
     for file in located.files:
-        for row in READERS[located.format](file):
+        for row in FORMAT_READERS[located.format](file):
             if not isinstance(row, Reject):
                 key = row.fields.get("key")
                 yield row.place, (row.fields, key if isinstance(key, str) and _is_key(key) else "")
@@ -101,12 +101,14 @@ def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, R
                 yield row.place, None
 
 
-def _matching_rows(path: str, on_error: Policy, broken: Counter[str]) -> Iterator[tuple[str, Raw]] | None:
+def _matching_rows(path: str, on_error: ErrorPolicy, broken: Counter[str]) -> Iterator[tuple[str, Raw]] | None:
     """Return the rows that hard negatives make; None where INPUT is a table of rows."""
     given = Path(path)
     if is_build(given) or given.suffix == ".tar" or (given.is_dir() and any(given.glob("*.tar"))):
         return (
-            (f"{path}: {sample.pair.key}", raw) for sample in open_source(given).samples() for raw in rows_of(sample)
+            (f"{path}: {sample.pair.key}", raw)
+            for sample in open_sample_source(given).samples()
+            for raw in rows_of(sample)
         )
     return _candidates(given, on_error, broken) if _holds_candidates(given) else None
 
@@ -117,13 +119,13 @@ def _holds_candidates(path: Path) -> bool:
     format_ = guess_format(path)
     if format_ == "sugarcrepe":
         return True
-    if format_ not in READERS:
+    if format_ not in FORMAT_READERS:
         return False
-    fields = next((row.fields for row in READERS[format_](path) if not isinstance(row, Reject)), {})
+    fields = next((row.fields for row in FORMAT_READERS[format_](path) if not isinstance(row, Reject)), {})
     return "known" not in fields and any(name in fields for name in ("negative", "negative_caption", "neg_caption"))
 
 
-def _candidates(path: Path, on_error: Policy, broken: Counter[str]) -> Iterator[tuple[str, Raw]]:
+def _candidates(path: Path, on_error: ErrorPolicy, broken: Counter[str]) -> Iterator[tuple[str, Raw]]:
     screening = Screening(on_error)
     frame = read_candidates(path, screening)
     broken.update(screening.skipped.rows)

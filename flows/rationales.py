@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.exports.rationales import STUDENT_ROWS, StudentRows
+from pairwright.datasets.exports.rationales import DEFAULT_STUDENT_ROWS, StudentRows
 from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.rationale_files import check_out, files_of, open_examples
 from pairwright.flows.rationale_rows import TaskInput, read_places
@@ -39,7 +39,7 @@ class RationaleRequest:
     read: TaskInput
     out: Path
     settings: Settings = SETTINGS
-    rows: StudentRows = STUDENT_ROWS
+    rows: StudentRows = DEFAULT_STUDENT_ROWS
 
 
 @dataclass

@@ -21,8 +21,8 @@ from typing import Any
 
 import orjson
 
-from pairwright.datasets.atomic import write_bytes
-from pairwright.datasets.progress import owned_by
+from pairwright.datasets.atomic_files import write_bytes
+from pairwright.datasets.progress import attribute_steps_to
 from pairwright.datasets.records import compact_json
 
 SHAPING_PACKAGES = ("faiss-cpu", "lemminflect", "numpy", "pillow", "polars", "pyarrow", "spacy")
@@ -179,7 +179,7 @@ def run_job(root: Path, job: Job) -> Receipt:
     # From here on the outputs are neither the old job's nor the new one's until the receipt says so.
     receipt_path(root, job.stage, job.part).unlink(missing_ok=True)
     started = time.perf_counter()
-    with owned_by(job.stage, job.part):
+    with attribute_steps_to(job.stage, job.part):
         outcome = job.run(root, *job.args)
     receipt = Receipt(
         stage=job.stage,

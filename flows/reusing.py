@@ -6,7 +6,7 @@ from itertools import islice
 import orjson
 import polars as pl
 
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
 from pairwright.filters.reusing import Sayings, mirrored

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pairwright.datasets.errors import StorageError, why_not_written
+from pairwright.datasets.errors import StorageError, describe_write_error
 
 FOLDER, KEPT = "logs", 50
 _OURS = "pairwright"
@@ -41,7 +41,7 @@ def logging_to(path: Path) -> Iterator[None]:
         _remove_old(path)
     except OSError as error:
         raise StorageError(
-            f"{path}: cannot be written ({why_not_written(error)}). Check the permissions of the folder."
+            f"{path}: cannot be written ({describe_write_error(error)}). Check the permissions of the folder."
         ) from None
     form = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     form.converter = time.gmtime

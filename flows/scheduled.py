@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from prefect import Flow
     from prefect.client.schemas.objects import FlowRun
 
-    from pairwright.datasets.progress import Report
+    from pairwright.datasets.progress import ProgressReport
     from pairwright.generators.llm.session import Snapshot
 
 SERVED_BY = "PAIRWRIGHT_SERVED_BY"  # process id of the `pairwright serve` that started this process
@@ -52,7 +52,7 @@ class Lines:
         """One job is done."""
         self._ran[stage] += not reused
 
-    def inside(self, report: "Report") -> None:
+    def inside(self, report: "ProgressReport") -> None:
         """Print nothing."""
 
     def far(self, stage: str, now: "Snapshot") -> None:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.suggestions import require_known
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.generations import generations, limited_section
 from pairwright.flows.receipts import Job, receipt_path, still_valid
@@ -61,7 +61,7 @@ class Scope:
             raise UsageError("--only makes one stage, --from makes that and all that follow. Give one of them.")
         names = stage_names(config)
         for option, stage in (("--only", self.only), ("--from", self.begin)):
-            refuse_unknown(f"{option}: this build has no such stage:", [stage] if stage else [], names)
+            require_known(f"{option}: this build has no such stage:", [stage] if stage else [], names)
 
     def enter(self, root: Path, jobs: Sequence[Job], done: Sequence[str]) -> None:
         """Prepare a stage: forget what shall be made again.

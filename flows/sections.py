@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from pairwright.datasets.choices import instead, repeated
-from pairwright.datasets.records import MAX_CAPTION_EDITED
+from pairwright.datasets.records import MAX_EDITABLE_CAPTION
+from pairwright.datasets.suggestions import find_duplicates, suggest_alternatives
 from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 from pairwright.indexes.hnsw.metadata import IndexOptions
 
@@ -57,7 +57,7 @@ class InputSection(Section):
     )
     on_error: Literal["stop", "skip"] = Field("stop", description="what a broken row does")
     max_caption: int = Field(
-        MAX_CAPTION_EDITED, ge=1, description="characters of a caption; longer ones are rejected as caption_too_long"
+        MAX_EDITABLE_CAPTION, ge=1, description="characters of a caption; longer ones are rejected as caption_too_long"
     )
 
     @field_validator("verify_images", mode="before")
@@ -147,7 +147,7 @@ class MadeSection(Section):
 
 def _each_type_once(types: tuple[str, ...], quota: int | Mapping[Any, int]) -> None:
     """Refuse a type that stands twice, and a quota of one that is not made."""
-    if twice := repeated(types):
+    if twice := find_duplicates(types):
         raise ValueError(f"types: {twice[0]} stands there twice")
     if isinstance(quota, Mapping) and (unasked := set(quota) - set(types)):
         raise ValueError(f"quota: {min(unasked)} is not among the types")
@@ -266,7 +266,9 @@ class ConversationsSection(Section):
             else ("conversation", "brief", "short", "choice")
         )
         if wrong := [kind for kind in (*self.types, *self.counts) if kind not in known]:
-            raise ValueError(f"{wrong[0]} is not made with method {self.method}. {instead(wrong[:1], known)}")
+            raise ValueError(
+                f"{wrong[0]} is not made with method {self.method}. {suggest_alternatives(wrong[:1], known)}"
+            )
         if self.method == "templates" and (self.ratios or self.see_image):
             raise ValueError("ratios and see_image say how a model is asked; they need method: llm")
         changed = [name for name in _OF_TEMPLATES if getattr(self, name) != type(self).model_fields[name].default]

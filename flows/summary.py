@@ -12,16 +12,16 @@ import numpy as np
 import polars as pl
 
 from pairwright import __version__
-from pairwright.datasets.atomic import write_text
-from pairwright.datasets.card import card
-from pairwright.datasets.contents import survey
-from pairwright.datasets.masking import publishable
-from pairwright.datasets.progress import step
-from pairwright.datasets.report import Gaps, write_report
-from pairwright.datasets.report_gallery import choose
-from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import read_shard
-from pairwright.datasets.tables import ANNOTATIONS
+from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.progress import open_step
+from pairwright.datasets.record_tables import ANNOTATIONS
+from pairwright.datasets.redaction import redact
+from pairwright.datasets.reports.build_report import ScorerGaps, write_report
+from pairwright.datasets.reports.dataset_card import render_card
+from pairwright.datasets.reports.sample_gallery import choose_samples
+from pairwright.datasets.shards.content_counts import count_contents
+from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.webdataset import read_shard
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.engine import total
 from pairwright.flows.layout import SWEPT
@@ -89,7 +89,7 @@ def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
     }
     if truth:
         manifest["oracle"] = truth(place)
-    manifest["contents"] = survey(samples_in(place))
+    manifest["contents"] = count_contents(samples_in(place))
     write_pages(config, manifest, [place], place)
     write_version(place, manifest)
     if place != root:
@@ -99,10 +99,10 @@ def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
 
 def write_pages(config: BuildConfig, manifest: Mapping[str, Any], roots: Sequence[Path], out: Path) -> None:
     """Write card and report into ``out``; samples and gaps come from all ``roots``, those to show from the first."""
-    write_text(out / "README.md", card(manifest))
+    write_text(out / "README.md", render_card(manifest))
     samples = (sample for root in roots for sample in samples_in(root))
-    shown = choose(islice(samples, _LOOKED_AT), _SHOWN, config.seed)
-    with step("writing the report", unit=""):
+    shown = choose_samples(islice(samples, _LOOKED_AT), _SHOWN, config.seed)
+    with open_step("writing the report", unit=""):
         write_report(out / "report.html", manifest, shown, _gaps(roots) if config.refine else ())
 
 
@@ -118,7 +118,7 @@ def manifest_of(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> d
         "name": config.name,
         "version": __version__,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "config": publishable(config.model_dump(mode="json")),
+        "config": redact(config.model_dump(mode="json")),
         "stages": stages,
         "types": types_told(stages),
         "shards": dict(done["sizes"][0].facts),
@@ -155,13 +155,13 @@ def samples_in(out: Path) -> Iterator[Sample]:
         yield from read_shard(shard)
 
 
-def _gaps(roots: Sequence[Path]) -> list[Gaps]:
+def _gaps(roots: Sequence[Path]) -> list[ScorerGaps]:
     """Return the gaps of the refined negatives: before, all that entered; after, those that stayed."""
     kept = _scores([path for root in roots for path in sorted((root / "annotations").glob("*.parquet"))])
     gone = _scores([path for root in roots for path in sorted((root / "rejected").glob("refine-*.parquet"))])
     none = np.zeros(0)
     return [
-        Gaps(
+        ScorerGaps(
             name.removesuffix("_gap"),
             np.concatenate([kept.get(name, none), gone.get(name, none)]),
             kept.get(name, none),

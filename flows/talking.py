@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.datasets.rng import make_rng
 from pairwright.flows.context import Given
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.failed_rows import FailedRows
@@ -101,7 +101,7 @@ def talk_about(
     maker: LLMGenerator, seed: int, pair: Pair, tokens: Sequence[Token], attempt: int
 ) -> Talk[list[Annotation]]:
     """Return a maker's talk about a pair; its chance is that of (seed, maker, pair)."""
-    rng = stream(seed, 0, maker.name, maker.version, pair.key)
+    rng = make_rng(seed, 0, maker.name, maker.version, pair.key)
     return maker.annotate(pair, tokens, rng, attempt=attempt)
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from pairwright.datasets.progress import step
+from pairwright.datasets.progress import open_step
 from pairwright.flows.in_flow import in_a_flow
 from pairwright.flows.receipts import Job
 
@@ -96,7 +96,7 @@ def wait_until_recorded(reported: Reported, note: Callable[[str], None]) -> None
     try:
         with (
             get_client(sync_client=True) as client,
-            step("recording in Prefect", reported.started, "task runs") as shown,
+            open_step("recording in Prefect", reported.started, "task runs") as shown,
         ):
             while time.monotonic() - since < _PATIENCE:
                 now = int(client.request("POST", "/task_runs/count", json=wanted).json())

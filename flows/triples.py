@@ -18,10 +18,10 @@ from typing import Any
 import orjson
 import polars as pl
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.progress import track
-from pairwright.datasets.reading import Policy, ReadOptions
-from pairwright.datasets.records import Edit, Pair, edit_dict, pair_key
+from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
+from pairwright.datasets.records import Edit, Pair, edit_to_dict, pair_key
+from pairwright.datasets.rng import make_rng
 from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
 from pairwright.filters.screening import Screening
@@ -66,7 +66,7 @@ class TripleRequest:
     any_type: bool = False
     as_given: bool = False
     seed: int = 0
-    on_error: Policy = "stop"
+    on_error: ErrorPolicy = "stop"
 
 
 @dataclass
@@ -279,7 +279,7 @@ def run_by_rules(request: TripleRequest, note: Callable[[str], None]) -> dict[st
 
 
 def _offered(work: TripleWork, rules: Mapping[str, Maker], group: Group) -> dict[str, list[Positive]]:
-    seed = stream(work.request.seed, 0, NAME, VERSION, group.caption.pair.key).getrandbits(60)
+    seed = make_rng(work.request.seed, 0, NAME, VERSION, group.caption.pair.key).getrandbits(60)
     offered: defaultdict[str, list[Positive]] = defaultdict(list)
     for offer in offers_by_rules(rules, group.caption, _wanted(work.triples, group), seed):
         offered[offer.type].append(offer)
@@ -301,7 +301,7 @@ def _wanted(triples: Triples, group: Group) -> list[str]:
 
 
 def _edits(edits: Sequence[Edit]) -> list[dict[str, Any]]:
-    return [edit_dict(edit) for edit in edits]
+    return [edit_to_dict(edit) for edit in edits]
 
 
 def _counted(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.colorshape.corpus import scene_of
-from pairwright.datasets.colorshape.oracle import Verdict, judge, judge_turn
+from pairwright.datasets.colorshape.corpus import read_scene
+from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge, judge_turn
 from pairwright.datasets.colorshape.scenes import Scene
+from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 
-RIGHT = {"hard_negative": Verdict.FALSE, "hard_positive": Verdict.TRUE}
+RIGHT = {"hard_negative": OracleVerdict.FALSE, "hard_positive": OracleVerdict.TRUE}
 
 
 def truth_table(root: Path) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def truth_table(root: Path) -> dict[str, Any]:
 
     ``negatives`` are those in the shards; ``negatives before refinement`` all that the generator kept.
     """
-    scenes = {pair.key: scene_of(pair) for path in sorted((root / "pairs").glob("*")) for pair in PAIRS.read(path)}
+    scenes = {pair.key: read_scene(pair) for path in sorted((root / "pairs").glob("*")) for pair in PAIRS.read(path)}
     final = list(_annotations(root, "annotations"))
     sets = {
         "negatives": [row for row in final if row.kind == "hard_negative"],
@@ -42,14 +42,14 @@ def _annotations(root: Path, folder: str) -> Iterator[Annotation]:
 def _judged(rows: Iterable[Annotation], scenes: dict[str, Scene]) -> Iterator[tuple[bool, bool]]:
     for row in rows:
         verdict = judge(row.text, scenes[row.key])
-        yield verdict is RIGHT[row.kind], verdict is Verdict.OUTSIDE
+        yield verdict is RIGHT[row.kind], verdict is OracleVerdict.OUTSIDE
 
 
 def _judged_turns(rows: Iterable[Annotation], scenes: dict[str, Scene]) -> Iterator[tuple[bool, bool]]:
     for row in rows:
         for question, answer in zip(row.turns[::2], row.turns[1::2], strict=True):
             verdict = judge_turn(question.text, answer.text, scenes[row.key])
-            yield verdict is Verdict.TRUE, verdict is Verdict.OUTSIDE
+            yield verdict is OracleVerdict.TRUE, verdict is OracleVerdict.OUTSIDE
 
 
 def _share(verdicts: Iterable[tuple[bool, bool]]) -> dict[str, Any]:

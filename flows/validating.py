@@ -17,12 +17,12 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import PairwrightError
-from pairwright.datasets.images import ImageRoot, is_url, split_locator
-from pairwright.datasets.reading import Policy, ReadOptions
+from pairwright.datasets.images.loading import ImageRoot, is_url, split_locator
+from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Refused
+from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.suggestions import require_known
 from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
 from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
 from pairwright.filters.groups import text_group
@@ -65,7 +65,7 @@ def witnesses_of(written: str) -> tuple[Witness, ...]:
         UsageError: when it names none, or one that there is not.
     """
     named = {name.strip() for name in written.split(",") if name.strip()}
-    refuse_unknown("--by names", named or ["nobody"], WITNESSES)
+    require_known("--by names", named or ["nobody"], WITNESSES)
     return tuple(witness for witness in WITNESSES if witness in named)
 
 
@@ -100,7 +100,7 @@ class ValidationRequest:
     keep_undecided: bool = False
     only_kept: bool = False
     seed: int = 0
-    on_error: Policy = "stop"
+    on_error: ErrorPolicy = "stop"
 
 
 class Validation:
@@ -137,7 +137,7 @@ class Validation:
         if self.request.image_root is not None:
             try:
                 return ImageRoot(self.request.image_root.absolute(), confined=True).locate(image)
-            except Refused as refused:
+            except RejectError as refused:
                 self.verdicts[at] = Verdict(refused.reason)
                 return ""
         given = self.request.input

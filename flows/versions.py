@@ -21,9 +21,16 @@ from typing import Any, Literal
 
 import orjson
 
-from pairwright.datasets.atomic import write_bytes, write_text
+from pairwright.datasets.atomic_files import write_bytes, write_text
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.version_switch import MANIFEST, NEXT, REMOVE, Step, discard, switch
+from pairwright.datasets.version_switch import (
+    MANIFEST_FILE,
+    REMOVE_STEP,
+    STAGING_FOLDER,
+    SwitchStep,
+    discard_staged_version,
+    switch_version,
+)
 from pairwright.flows.layout import DOWNLOADS, SWEPT
 from pairwright.flows.receipts import Receipt, read_receipts, receipt_path
 
@@ -54,7 +61,7 @@ def newest(root: Path) -> dict[str, Any]:
 def finished(root: Path) -> dict[str, Any]:
     """Return the manifest that readers of ``root`` find; empty when there is none, or none that can be read."""
     try:
-        manifest = orjson.loads((root / MANIFEST).read_bytes())
+        manifest = orjson.loads((root / MANIFEST_FILE).read_bytes())
     except (OSError, orjson.JSONDecodeError):
         return {}
     return manifest if isinstance(manifest, dict) else {}
@@ -76,7 +83,7 @@ def number_of_full(root: Path, manifest: Mapping[str, Any]) -> int:
 
 def write_version(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Write a manifest under its number, and then as the newest."""
-    for path in (version_path(folder, manifest["build"]["number"]), folder / MANIFEST):
+    for path in (version_path(folder, manifest["build"]["number"]), folder / MANIFEST_FILE):
         write_bytes(path, dump(manifest))
 
 
@@ -84,39 +91,39 @@ def place_of_full(root: Path) -> Path:
     """Return the folder in which a full build of ``root`` works: ``root`` itself, unless a version is finished there."""
     before = finished(root)
     if not before:
-        discard(root)
-        (root / MANIFEST).unlink(missing_ok=True)
+        discard_staged_version(root)
+        (root / MANIFEST_FILE).unlink(missing_ok=True)
         (root / AUDIT).unlink(missing_ok=True)
         shutil.rmtree(root / INCREMENTS, ignore_errors=True)
         return root
     if staging(root, "full"):
         _link_reusable(root, before)
-        write_text(root / NEXT / _KIND, "full")
-    return root / NEXT
+        write_text(root / STAGING_FOLDER / _KIND, "full")
+    return root / STAGING_FOLDER
 
 
 def place_of_increment(root: Path) -> Path:
     """Return the folder in which an increment of ``root`` is made."""
     if staging(root, "increment"):
-        write_text(root / NEXT / _KIND, "increment")
-    return root / NEXT
+        write_text(root / STAGING_FOLDER / _KIND, "increment")
+    return root / STAGING_FOLDER
 
 
 def staging(root: Path, kind: Literal["full", "increment"]) -> bool:
     """Make ``.next/``, or keep what an earlier build of this kind left there; return whether it is new."""
     try:
-        if (root / NEXT / _KIND).read_text() == kind:
+        if (root / STAGING_FOLDER / _KIND).read_text() == kind:
             return False
     except OSError:
         pass
-    discard(root)
-    (root / NEXT).mkdir()
+    discard_staged_version(root)
+    (root / STAGING_FOLDER).mkdir()
     return True
 
 
 def _link_reusable(root: Path, before: Mapping[str, Any]) -> None:
     """Link into ``.next/`` the receipts whose outputs are those of the manifest ``before``, and these outputs."""
-    staged, files = root / NEXT, before.get("files", {})
+    staged, files = root / STAGING_FOLDER, before.get("files", {})
     _link(root, DOWNLOADS)
     for receipt in read_receipts(root):
         sums = {output.path: output.sha256 for output in receipt.outputs}
@@ -129,7 +136,7 @@ def _link_reusable(root: Path, before: Mapping[str, Any]) -> None:
 
 
 def _link(root: Path, name: str) -> None:
-    place = root / NEXT / name
+    place = root / STAGING_FOLDER / name
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.is_symlink() or place.exists():
         return
@@ -148,7 +155,7 @@ def replace_full(root: Path, done: Mapping[str, Sequence[Receipt]], manifest: Ma
         done: receipts by stage.
         manifest: of the new version, which is in ``.next/`` with its pages.
     """
-    staged = root / NEXT
+    staged = root / STAGING_FOLDER
     receipts = {
         receipt_path(staged, receipt.stage, receipt.part).relative_to(staged).as_posix()
         for each in done.values()
@@ -157,17 +164,17 @@ def replace_full(root: Path, done: Mapping[str, Sequence[Receipt]], manifest: Ma
     outputs = {output.path for each in done.values() for receipt in each for output in receipt.outputs}
     failed = {f"failed/{path.name}" for path in (staged / "failed").glob("[!.]*")}
     new = {name for name in (*outputs, *receipts, *failed) if not name.startswith(f"{DOWNLOADS}/")}
-    steps: list[Step] = [(name, name) for name in sorted(new) if not (staged / name).is_symlink()]
+    steps: list[SwitchStep] = [(name, name) for name in sorted(new) if not (staged / name).is_symlink()]
     torn = (f"failed/{path.name}" for path in (root / "failed").glob(".*"))
     old = {*_files_below(root, [*SWEPT, "receipts"]), *_of_increments(root), *torn}
-    steps += [(REMOVE, name) for name in sorted(old - new)]
-    switch(root, [*steps, *pages_of(manifest)])
+    steps += [(REMOVE_STEP, name) for name in sorted(old - new)]
+    switch_version(root, [*steps, *pages_of(manifest)])
 
 
-def pages_of(manifest: Mapping[str, Any]) -> list[Step]:
+def pages_of(manifest: Mapping[str, Any]) -> list[SwitchStep]:
     """Return the last steps of a switch: pages, config, and the manifest."""
     number = manifest["build"]["number"]
-    return [(name, name) for name in (*PAGES, f"{MANIFESTS}/{number:04d}.json", MANIFEST)]
+    return [(name, name) for name in (*PAGES, f"{MANIFESTS}/{number:04d}.json", MANIFEST_FILE)]
 
 
 def _of_increments(root: Path) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.readers.coco import categories_of
+from pairwright.datasets.readers.coco import read_categories
 from pairwright.flows.config import BuildConfig
 from pairwright.generators.words.label_sets import set_of
 
@@ -21,7 +21,7 @@ def vocabulary_of(instances: str) -> tuple[tuple[str, ...], str]:
     Raises:
         InputError: when it is no COCO JSON.
     """
-    labels = categories_of(Path(instances))
+    labels = read_categories(Path(instances))
     if not labels:
         return (), f"{instances}: holds no categories of which it marks every thing, so it gives no vocabulary."
     many = f"the {len(labels):,} categories of {instances}"

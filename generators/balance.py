@@ -20,8 +20,8 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation
+from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.generators.new_words import new_words
 from pairwright.generators.tally import Tally
 
@@ -111,7 +111,7 @@ class Verdict:
 
 def line_of(row: Annotation) -> Line:
     """Return the line of a kept row."""
-    return Line(row.key, row.id, type_of(row), new_words(row))
+    return Line(row.key, row.id, annotation_type(row), new_words(row))
 
 
 def judge(lines: Iterable[Line], limits: Limits) -> Verdict:
@@ -128,7 +128,7 @@ def judge_lines(lines: pl.DataFrame, limits: Limits) -> tuple[pl.DataFrame, dict
     """Judge as `judge`, a hundred bytes a line.
 
     Args:
-        lines: columns as ``LINES``, the fields of `Line`.
+        lines: columns as ``MAX_CAPTION_LINES``, the fields of `Line`.
         limits: of the set.
 
     Returns:
@@ -242,7 +242,7 @@ class Account:
         own = [row for row in rows if row.kind == self.kind]
         self.tally.add(own)
         for row in own:
-            kind = type_of(row)
+            kind = annotation_type(row)
             self.asked[kind] += 1
             self.made[kind] += bool(row.text)
             if row.status == "kept":

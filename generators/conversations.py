@@ -16,7 +16,7 @@ asked. A label's presence is asked before anything else about it.
 
 Captions are read without HTML's entities and tags. A pair about which nothing can be asked is rejected as `no_context`,
 and so is a brief answer that would be "null" or an address; a caption that holds the mark of an image in
-training as `image_mark`. Photographs are flat: left, right, above, below
+training as `image_token`. Photographs are flat: left, right, above, below
 and size are those of the picture.
 """
 
@@ -25,11 +25,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from pairwright.datasets.chance import stream
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.exports.llava import MARK
+from pairwright.datasets.exports.llava import IMAGE_TOKEN
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.suggestions import require_known
 from pairwright.generators.facts import questions
 from pairwright.generators.facts.fact import Fact
 from pairwright.generators.facts.grounding import Grounding
@@ -86,14 +86,14 @@ class TemplateConversations:
 
     def __init__(self, options: ConversationOptions | None = None) -> None:
         self.options = options or ConversationOptions()
-        refuse_unknown("no such type of conversation:", self.options.types, TYPES)
+        require_known("no such type of conversation:", self.options.types, TYPES)
         if self.options.most_turns < 0:
             raise UsageError(f"most_turns must be 0 (no limit) or more, not {self.options.most_turns}.")
         for name, value, known in (
             ("prompt_place", self.options.prompt_place, get_args(PromptPlace)),
             ("prompt_turns", self.options.prompt_turns, get_args(PromptTurns)),
         ):
-            refuse_unknown(f"no such {name}:", [value], known)
+            require_known(f"no such {name}:", [value], known)
         self._vocabulary = labels_of(self.options.vocabulary)
         self._makers: dict[str, Callable[[Pair, Sequence[Token], random.Random], _Made]] = {
             "conversation": self._conversation,
@@ -106,7 +106,7 @@ class TemplateConversations:
         """Return one annotation for each asked type, kept or rejected as ``no_context``."""
         seed = rng.getrandbits(64)
         return [
-            self._annotation(pair, kind, self._makers[kind](pair, tokens, stream(seed, kind)))
+            self._annotation(pair, kind, self._makers[kind](pair, tokens, make_rng(seed, kind)))
             for kind in self.options.types
         ]
 
@@ -115,7 +115,7 @@ class TemplateConversations:
         return self._chosen(Grounding.of(pair, tokens, self._vocabulary).facts(rng), rng)
 
     def _annotation(self, pair: Pair, kind: str, made: _Made) -> Annotation:
-        marked = any(MARK in turn.text for turn in made)
+        marked = any(IMAGE_TOKEN in turn.text for turn in made)
         turns = () if marked else made
         origin = Origin(NAME, VERSION, self.options.seed)
         said = "\n".join(turn.text for turn in turns)
@@ -126,7 +126,7 @@ class TemplateConversations:
             origin=origin,
             turns=turns,
             status="kept" if turns else "rejected",
-            reason="" if turns else "image_mark" if marked else "no_context",
+            reason="" if turns else "image_token" if marked else "no_context",
         )
 
     def _brief(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Made:

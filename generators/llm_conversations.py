@@ -19,10 +19,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pairwright.datasets.choices import instead
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images import UnusableImage
+from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
+from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.answers import Answer, asked
 from pairwright.generators.llm.images import Images
@@ -116,7 +116,7 @@ class LLMConversations:
         unknown = sorted(set(self.options.types) - set(TYPES))
         if unknown or not self.options.types:
             raise UsageError(
-                f"a model cannot be asked for {', '.join(unknown) or 'nothing'}. {instead(unknown, TYPES)}. "
+                f"a model cannot be asked for {', '.join(unknown) or 'nothing'}. {suggest_alternatives(unknown, TYPES)}. "
                 "brief, short and choice are made by templates."
             )
         check_ratios(self.options.ratios, self.options.types)
@@ -150,7 +150,7 @@ class LLMConversations:
         context = ImageContext.of(pair, self.options.limits)
         try:
             images = (self._images.read(pair.image),) if self._images is not None else ()
-        except (UnusableImage, InputError):
+        except (UnusableImageError, InputError):
             return [*rows, *(self._row(pair, kind, (), Answer(None, "no_image")) for kind in asked_for)]
         for kind in asked_for:
             task = _Task(self._prompts[kind], self._model, pair.key, attempt, context, images, rng, self._languages)

@@ -19,9 +19,9 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, field_validator
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
@@ -131,8 +131,8 @@ class LLMNegatives:
         options: LLMNegativeOptions | None = None,
     ) -> None:
         self.options = options or LLMNegativeOptions()
-        refuse_unknown("no such type of negative:", self.options.types, TYPES)
-        refuse_unknown("no such variant:", [self.options.variant], VARIANTS)
+        require_known("no such type of negative:", self.options.types, TYPES)
+        require_known("no such variant:", [self.options.variant], VARIANTS)
         if self.options.per_type < 1:
             raise UsageError(f"per_type must be at least 1, not {self.options.per_type}.")
         self._checks = EditChecks(thesaurus, pool, tagger)

@@ -12,8 +12,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import words_of
 from pairwright.generators.edit_checks.checks import EditChecks
@@ -79,7 +79,7 @@ class LLMPositives:
         options: LLMPositiveOptions | None = None,
     ) -> None:
         self.options = options or LLMPositiveOptions()
-        refuse_unknown("no such type of positive:", self.options.types, TYPES)
+        require_known("no such type of positive:", self.options.types, TYPES)
         self._checks = EditChecks(thesaurus, pool, tagger)
         self._model = model
         self._wanted = Wanted("hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model))

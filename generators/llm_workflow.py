@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, field_validator
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.answers import PLANNED, Answer, asked
 from pairwright.generators.llm.messages import Request
 from pairwright.generators.llm.rounds import together
@@ -126,7 +126,7 @@ class Workflow:
             concepts = [each for each in concepts if _stands_in(asking.pair.caption, each)]
         if not concepts:
             return [Candidate(kind, "", prompt.id, answer.key, "no_edit")] * self._per_type
-        rng = stream(seed, kind)
+        rng = make_rng(seed, kind)
         order = rng.sample(concepts, len(concepts))
         return [_Plan(kind, n, order[n % len(order)]) for n in range(self._per_type)]
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.datasets.suggestions import require_known
 from pairwright.generators.as_written import as_seen, as_written
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
@@ -105,7 +105,7 @@ class RuleNegatives:
     def __init__(self, thesaurus: Thesaurus, pool: Pool, options: NegativeOptions | None = None) -> None:
         self.options = options or NegativeOptions()
         self._origin = Origin(NAME, VERSION, self.options.seed)
-        refuse_unknown("no such type of negative:", self.options.types, TYPES)
+        require_known("no such type of negative:", self.options.types, TYPES)
         if self.options.per_type < 1:
             raise UsageError(f"per_type must be at least 1, not {self.options.per_type}.")
         self._rewordings = makers(thesaurus, pool, minimum=self.options.minimum) if self.options.both_sides else {}

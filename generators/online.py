@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from pairwright.datasets.chance import stream
-from pairwright.datasets.contents import type_of
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import MAX_CAPTION_EDITED, Annotation, Box, Pair, pair_key
+from pairwright.datasets.records import MAX_EDITABLE_CAPTION, Annotation, Box, Pair, pair_key
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.generators.language.pool import PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
@@ -53,7 +53,7 @@ class OnlineNegatives:
     seed: int = 0
     tagger: str = ""
     last_resorts: bool = True
-    max_caption: int = MAX_CAPTION_EDITED
+    max_caption: int = MAX_EDITABLE_CAPTION
 
     def __call__(
         self,
@@ -83,7 +83,7 @@ class OnlineNegatives:
             return _by_type(self.types, ())
         words = load_tagger(self.tagger).tag([caption])[0] if tokens is None else tokens
         pair = Pair(pair_key("", "", caption), caption, captions=_texts(captions), boxes=tuple(boxes))
-        rng = stream(self.seed, epoch, NAME, VERSION, pair.key)
+        rng = make_rng(self.seed, epoch, NAME, VERSION, pair.key)
         maker = _maker(self.pool, self.types, self.per_type, last_resorts=self.last_resorts)
         return _by_type(self.types, maker.annotate(pair, words, rng))
 
@@ -123,7 +123,7 @@ def _by_type(types: Sequence[str], rows: Sequence[Annotation]) -> Texts:
     texts: dict[str, list[str]] = {kind: [] for kind in types}
     for row in rows:
         if row.status == "kept":
-            texts[type_of(row)].append(row.text)
+            texts[annotation_type(row)].append(row.text)
     return {kind: tuple(found) for kind, found in texts.items()}
 
 

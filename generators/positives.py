@@ -14,8 +14,8 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.datasets.suggestions import require_known
 from pairwright.generators.as_written import as_seen, as_written
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import edited_annotation, first_good
@@ -75,7 +75,7 @@ class RulePositives:
 
     def __init__(self, thesaurus: Thesaurus, pool: Pool, options: PositiveOptions | None = None) -> None:
         self.options = options or PositiveOptions()
-        refuse_unknown("no such type of positive:", self.options.types, TYPES)
+        require_known("no such type of positive:", self.options.types, TYPES)
         self._makers = makers(thesaurus, pool, minimum=self.options.minimum)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:

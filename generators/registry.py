@@ -20,8 +20,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.suggestions import require_known
 from pairwright.generators.conversations import ConversationOptions, TemplateConversations
 from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.pool import PoolStatistics
@@ -183,7 +183,7 @@ def _maker(name: str) -> Maker:
     if name in BUILT_IN and not named:
         return BUILT_IN[name].make
     if not named:
-        refuse_unknown("no generator named", [name], [known for known, _, _ in listing()])
+        require_known("no generator named", [name], [known for known, _, _ in listing()])
     if name in BUILT_IN or len(named) > 1:
         owners = ", ".join(sorted(point.dist.name if point.dist else point.value for point in named))
         raise UsageError(f"the generator name {name!r} is taken more than once ({owners}). Uninstall or rename one.")

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairwright.datasets.contents import type_of
 from pairwright.datasets.records import Annotation
+from pairwright.datasets.shards.content_counts import annotation_type
 
 
 def tallied_as(row: Annotation) -> str:
     """Return the type under which a row is counted; a positive that stands beside a negative is told apart."""
-    kind = type_of(row)
+    kind = annotation_type(row)
     beside = row.kind == "hard_positive" and row.origin.generator.endswith("-negatives")
     return f"beside: {kind}" if beside else kind
 

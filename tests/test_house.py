@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ["datasets", "indexes", "generators", "filters", "flows"]  # and "training", which stands beside them
 ORDER = [*ROOMS, "cli"]
-ORACLE = "pairwright.datasets.colorshape.oracle"
+ORACLE = "pairwright.datasets.colorshape.oracle.judge"
 MAY_IMPORT_ORACLE = {"flows/truth.py"}
 
 
@@ -131,7 +131,7 @@ def test_nothing_that_is_read_can_run_code(room: str) -> None:
 def test_readers_name_no_option_by_hand() -> None:
     """A config is read by the same code, and its writer knows no options: `datasets.wording` names them for both."""
     by_hand = []
-    for path in [ROOT / "datasets/reading.py", *sorted((ROOT / "datasets/readers").rglob("*.py"))]:
+    for path in [ROOT / "datasets/readers/pairs.py", *sorted((ROOT / "datasets/readers").rglob("*.py"))]:
         texts = (
             node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant)
         )

@@ -29,7 +29,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from thinc.api import Adam, NumpyOps, fix_random_seed, set_current_ops, warmup_linear
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.treebank import Sentence, read_treebank
 from tools.caption_phrases import caption_sentences
 
@@ -89,7 +89,7 @@ def example(nlp: Language, sentence: Sentence) -> Example:
 def epochs(train: list[Sentence], count: int, seed: int) -> Iterator[list[Sentence]]:
     """Give the sentences of each epoch, varied and shuffled by the seed."""
     for epoch in range(count):
-        chance = stream(seed, epoch, "train-tagger")
+        chance = make_rng(seed, epoch, "train-tagger")
         sentences = [varied(sentence, chance) for sentence in train] + caption_sentences(CAPTIONS_AN_EPOCH, chance)
         chance.shuffle(sentences)
         yield sentences

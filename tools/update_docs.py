@@ -131,7 +131,7 @@ def _table(what: str) -> str:
     tables: dict[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...]]]]] = {
         "config": (("key", "default", "what it does"), lambda: _config_rows(BuildConfig)),
         "mixture": (("key", "default", "what it does"), lambda: _config_rows(MixtureConfig)),
-        "reasons": (("reason", "what to do"), lambda: ((f"`{name}`", mend) for name, mend in REASONS.items())),
+        "reasons": (("reason", "what to do"), lambda: ((f"`{name}`", fix) for name, fix in REASONS.items())),
         "review-reasons": (("reason", ""), lambda: ((f"`{name}`", means) for name, means in OF_REVIEW.items())),
         "validation-reasons": (
             ("reason", "the row falls because"),
@@ -161,10 +161,10 @@ def _shown(text: str) -> str:
 def _answer_rows() -> Iterator[tuple[str, ...]]:
     """Give what may be wrong with an answer, then how a request may end without one that stops no run."""
     for name, trouble in troubles.WORDS.items():
-        yield f"`{name}`", trouble.means, trouble.mend
+        yield f"`{name}`", trouble.means, trouble.fix
     for name, failure in failures.WORDS.items():
         if failure.kind != "fatal":
-            yield f"`{name}`", failure.means, failure.mend
+            yield f"`{name}`", failure.means, failure.fix
 
 
 def _config_rows(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, ...]]:

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from pairwright.datasets.atomic import write_text
-from pairwright.datasets.report_page import page, section, tiles
+from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 
 CURVES = "report.html"
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _FOOT = 420, 190, 8, 76, 12, 24
@@ -65,8 +65,12 @@ def curves_page(name: str, rows: Sequence[dict[str, str]]) -> str:
     numbers.append(("samples a second", f"{float(last['samples_per_second']):,.0f}"))
     body = (key if looked else "") + f'<div class="plots">{"".join(plots)}</div>'
     told = f"{len(rows):,} rows of log.csv; each is the mean of the steps since the row before it."
-    return page(
-        name, "pairwright train", ["Loss curves"], [tiles(numbers), section("Over the steps", told, body)], _STYLE
+    return render_page(
+        name,
+        "pairwright train",
+        ["Loss curves"],
+        [render_tiles(numbers), render_section("Over the steps", told, body)],
+        _STYLE,
     )
 
 

@@ -10,8 +10,8 @@ from typing import IO, Any
 
 import yaml
 
-from pairwright.datasets.atomic import write_text
-from pairwright.datasets.errors import StorageError, UsageError, why_not_written
+from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.errors import StorageError, UsageError, describe_write_error
 from pairwright.training.recipe import Recipe
 
 _FREE = {("batches", "workers"), ("log_every",), ("save_every",)}  # may differ when a run goes on
@@ -66,7 +66,7 @@ def hold(out: Path) -> IO[str]:
         out.mkdir(parents=True, exist_ok=True)
         handle = (out / ".lock").open("w", encoding="utf-8")
     except OSError as error:
-        raise StorageError(f"{out} is not writable ({why_not_written(error)}). Choose another --out.") from None
+        raise StorageError(f"{out} is not writable ({describe_write_error(error)}). Choose another --out.") from None
     try:
         fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

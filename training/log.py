@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.atomic import replacing
-from pairwright.datasets.errors import MissingResource
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.errors import MissingResourceError
 
 _FIRST = ("step", "epoch", "loss", "validation", "lr", "gradient", "scale", "samples_per_second", "waiting")
 
@@ -57,7 +57,7 @@ class CsvLog:
         """Begin the file, or go on with its rows of up to ``up_to`` steps."""
         self._path, self._columns = path, [*_FIRST, *(f"loss_{name}" for name in parts)]
         kept = [row for row in _read(path) if int(row["step"]) <= up_to]
-        with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        with replace_atomically(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, self._columns, restval="", lineterminator="\n")
             writer.writeheader()
             writer.writerows(kept)
@@ -81,7 +81,9 @@ class BoardLog:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
-            raise MissingResource("TensorBoard is not installed. pip install tensorboard, or leave it out.") from None
+            raise MissingResourceError(
+                "TensorBoard is not installed. pip install tensorboard, or leave it out."
+            ) from None
         make: Any = SummaryWriter  # has no types
         self._writer = make(str(folder), purge_step=up_to + 1)
 

@@ -18,11 +18,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from pairwright.datasets.atomic import write_text
-from pairwright.datasets.chance import stream
+from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.datasets.progress import step
-from pairwright.datasets.samples import image_name
+from pairwright.datasets.progress import open_step
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.samples import publishable_image_name
 from pairwright.training.curves import write_curves
 from pairwright.training.folder import Asked, claim, describe, hold
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_there
@@ -173,7 +173,7 @@ class _Trainer:
         self.first = self.progress.step
         with (
             memory_told(lambda: _memory_helps(self.recipe, f"at step {self.progress.step + 1}")),
-            step("training", self.steps - self.first, "steps") as self.bar,
+            open_step("training", self.steps - self.first, "steps") as self.bar,
         ):
             writers = self._writers()
             while not self.progress.ended:
@@ -247,7 +247,7 @@ class _Trainer:
 
     def _step(self, batch: Any) -> None:
         step = self.progress.step
-        torch.manual_seed(stream(self.recipe.seed, step, "step", str(self.ranks.rank)).getrandbits(63))
+        torch.manual_seed(make_rng(self.recipe.seed, step, "step", str(self.ranks.rank)).getrandbits(63))
         rate = self.recipe.optimizer.lr * share_of_rate(step, self._warmup(), self.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -316,7 +316,7 @@ class _Trainer:
         """Take over what the loaders skipped, and say so of the first few samples."""
         for loader in filter(None, (self.loader, self.looked)):
             for place, found in loader.skipped.items():
-                name = image_name(place)
+                name = publishable_image_name(place)
                 if name in self.progress.skipped:
                     continue
                 self.progress.skipped[name] = f"{found.reason}: {found.detail}"

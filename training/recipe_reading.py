@@ -8,8 +8,8 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from pairwright.datasets.choices import instead, meant
 from pairwright.datasets.errors import ConfigError, UsageError
+from pairwright.datasets.suggestions import did_you_mean, suggest_alternatives
 from pairwright.training.recipe import Recipe
 
 FOLDER = Path(__file__).parent / "recipes"
@@ -49,7 +49,9 @@ def _settings(path: Path, name: str) -> dict[str, Any]:
         if path.suffix in {".yaml", ".yml"}:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise ConfigError(f"{path}: cannot be read ({why}). Check the path, or name a recipe of ours.") from None
-        raise ConfigError(f"no recipe {name!r}. {instead([name], names())}; or give a YAML file.") from None
+        raise ConfigError(
+            f"no recipe {name!r}. {suggest_alternatives([name], names())}; or give a YAML file."
+        ) from None
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         line = f":{place.line + 1}" if place else ""
@@ -85,12 +87,12 @@ def _messages(error: ValidationError) -> Iterator[str]:
             kinds = sorted(kind for model in _models(Recipe, "method") for kind in _kinds(model))
             given = problem.get("ctx", {}).get("tag", "")
             wrong = f"is {given!r}" if given else "is missing"
-            yield f"`{place}.kind` {wrong}. {instead([given], kinds)}."
+            yield f"`{place}.kind` {wrong}. {suggest_alternatives([given], kinds)}."
         elif problem["type"] == "value_error":
             yield f"`{place}`: {problem['ctx']['error']}."
         elif problem["type"] == "literal_error":
             known = _QUOTED.findall(problem["ctx"]["expected"])
-            yield f"`{place}` is {problem['input']!r}. {instead([str(problem['input'])], known)}."
+            yield f"`{place}` is {problem['input']!r}. {suggest_alternatives([str(problem['input'])], known)}."
         else:
             yield f"`{place}` is {problem['input']!r}: {problem['msg'].lower()}. Change it."
 
@@ -103,7 +105,7 @@ def _unknown(loc: tuple[int | str, ...], place: str) -> str:
         elif str(step) in section.model_fields:
             section = next(iter(_models(section, str(step))), section)
     known = list(section.model_fields)
-    hint = meant([str(loc[-1])], known, mark="`") or f"Known here: {', '.join(known)}."
+    hint = did_you_mean([str(loc[-1])], known, mark="`") or f"Known here: {', '.join(known)}."
     return f"unknown key `{place}`. {hint}"
 
 

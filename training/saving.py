@@ -24,7 +24,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pairwright.datasets.atomic import write_text
+from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.records import compact_json
 from pairwright.training.loading.loader import LoaderState

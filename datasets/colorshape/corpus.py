@@ -18,21 +18,14 @@ from typing import Any
 
 import orjson
 
-from pairwright.datasets.atomic import replacing
-from pairwright.datasets.colorshape.render import jpeg_bytes
-from pairwright.datasets.colorshape.scenes import (
-    PIXELS,
-    SHAPES,
-    Scene,
-    make_scene,
-    scene_from_dict,
-    scene_to_dict,
-)
-from pairwright.datasets.colorshape.wording import captions_of
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.colorshape.captions import generate_captions
+from pairwright.datasets.colorshape.rendering import encode_jpeg
+from pairwright.datasets.colorshape.scenes import IMAGE_SIZE, SHAPES, Scene, make_scene, scene_from_dict, scene_to_dict
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.progress import track
 from pairwright.datasets.records import Box, Pair, compact_json, pair_key
-from pairwright.datasets.ustar import END, member
+from pairwright.datasets.shards.ustar import END_MARKER, encode_member
 
 SOURCE = "colorshape"
 LICENSE = "CC0-1.0"
@@ -64,7 +57,7 @@ class CorpusSpec:
     seed: int = 0
     shard_size: int = 1000
     images: bool = True
-    pixels: int = PIXELS
+    pixels: int = IMAGE_SIZE
     captions: int = 4
 
     def __post_init__(self) -> None:
@@ -74,7 +67,7 @@ class CorpusSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class CorpusSample:
+class ColorShapeSample:
     """A scene with its captions, under the key that names its files."""
 
     key: str
@@ -84,7 +77,7 @@ class CorpusSample:
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class ColorShapeCorpus:
     """What was written: the folder, the files in it in order, and the number of pairs."""
 
     folder: Path
@@ -92,12 +85,12 @@ class Corpus:
     pairs: int
 
 
-def vocabulary() -> tuple[str, ...]:
+def list_box_labels() -> tuple[str, ...]:
     """Return the box labels, all of which are annotated in every picture: the shape nouns, singular."""
     return SHAPES
 
 
-def make_sample(seed: int, index: int, *, captions: int = 4, pixels: int = PIXELS) -> CorpusSample:
+def make_sample(seed: int, index: int, *, captions: int = 4, pixels: int = IMAGE_SIZE) -> ColorShapeSample:
     """Return sample ``index`` of the corpus ``seed``.
 
     Args:
@@ -107,11 +100,11 @@ def make_sample(seed: int, index: int, *, captions: int = 4, pixels: int = PIXEL
         pixels: width and height of the picture.
     """
     scene = make_scene(seed, index, pixels)
-    caption, *others = captions_of(scene, seed, index, captions)
-    return CorpusSample(f"{index:09d}", scene, caption, tuple(others))
+    caption, *others = generate_captions(scene, seed, index, captions)
+    return ColorShapeSample(f"{index:09d}", scene, caption, tuple(others))
 
 
-def sample_json(sample: CorpusSample) -> dict[str, Any]:
+def sample_to_json(sample: ColorShapeSample) -> dict[str, Any]:
     """Return the JSON members of a sample, in their order."""
     return {
         "key": sample.key,
@@ -128,7 +121,7 @@ def sample_json(sample: CorpusSample) -> dict[str, Any]:
     }
 
 
-def sample_pair(sample: CorpusSample) -> Pair:
+def sample_to_pair(sample: ColorShapeSample) -> Pair:
     """Return a sample as a text-only pair whose ``meta`` holds the scene: a corpus without files."""
     return Pair(
         key=pair_key(SOURCE, sample.key, sample.caption),
@@ -144,7 +137,7 @@ def sample_pair(sample: CorpusSample) -> Pair:
     )
 
 
-def scene_of(pair: Pair) -> Scene:
+def read_scene(pair: Pair) -> Scene:
     """Return the scene that a pair of this corpus carries in its ``meta``.
 
     Raises:
@@ -153,12 +146,12 @@ def scene_of(pair: Pair) -> Scene:
     scene = json.loads(pair.meta).get("scene")
     if scene is None:
         raise InputError(
-            "no ColorShape scene in its meta", where=f"pair {pair.key}", mend="Use pairs read from a ColorShape corpus."
+            "no ColorShape scene in its meta", where=f"pair {pair.key}", fix="Use pairs read from a ColorShape corpus."
         )
     return scene_from_dict(scene)
 
 
-def write_corpus(folder: Path, spec: CorpusSpec) -> Corpus:
+def write_corpus(folder: Path, spec: CorpusSpec) -> ColorShapeCorpus:
     """Write the samples of ``spec`` into ``folder``.
 
     Args:
@@ -169,42 +162,42 @@ def write_corpus(folder: Path, spec: CorpusSpec) -> Corpus:
         UsageError: when the folder holds shards or lines that this corpus would not replace.
     """
     if spec.images:
-        return write_shards(folder, _rows(spec), spec.pairs, spec.shard_size)
+        return write_image_shards(folder, _rows(spec), spec.pairs, spec.shard_size)
     path = folder / TEXT_FILE
-    _refuse_strangers(folder, (path,))
-    with replacing(path) as temporary, temporary.open("wb", buffering=_BUFFER) as out:
+    _reject_foreign_files(folder, (path,))
+    with replace_atomically(path) as temporary, temporary.open("wb", buffering=_BUFFER) as out:
         rows = track(_rows(spec), _DRAWING, spec.pairs, "scenes")
         out.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for _, row in rows)
-    return Corpus(folder, (path,), spec.pairs)
+    return ColorShapeCorpus(folder, (path,), spec.pairs)
 
 
-def write_shards(folder: Path, rows: Iterable[SampleRow], count: int, shard_size: int) -> Corpus:
+def write_image_shards(folder: Path, rows: Iterable[SampleRow], count: int, shard_size: int) -> ColorShapeCorpus:
     """Write ``count`` rows as shards with pictures; arguments and errors as in `write_corpus`."""
     files = tuple(folder / f"{number:05d}.tar" for number in range(-(-count // shard_size)))
-    _refuse_strangers(folder, files)
+    _reject_foreign_files(folder, files)
     drawn = track(rows, _DRAWING, count, "scenes")
     for path in files:
-        with replacing(path) as temporary, temporary.open("wb", buffering=_BUFFER) as out:
+        with replace_atomically(path) as temporary, temporary.open("wb", buffering=_BUFFER) as out:
             for scene, row in islice(drawn, shard_size):
                 out.writelines(_members(scene, row))
-            out.write(END)
-    return Corpus(folder, files, count)
+            out.write(END_MARKER)
+    return ColorShapeCorpus(folder, files, count)
 
 
 def _rows(spec: CorpusSpec) -> Iterator[SampleRow]:
     for index in range(spec.pairs):
         sample = make_sample(spec.seed, index, captions=spec.captions, pixels=spec.pixels)
-        yield sample.scene, sample_json(sample)
+        yield sample.scene, sample_to_json(sample)
 
 
 def _members(scene: Scene, row: dict[str, Any]) -> Iterator[bytes]:
     key = row["key"]
-    yield from member(f"{key}.jpg", jpeg_bytes(scene))
-    yield from member(f"{key}.txt", row["caption"].encode())
-    yield from member(f"{key}.json", orjson.dumps(row))
+    yield from encode_member(f"{key}.jpg", encode_jpeg(scene))
+    yield from encode_member(f"{key}.txt", row["caption"].encode())
+    yield from encode_member(f"{key}.json", orjson.dumps(row))
 
 
-def _refuse_strangers(folder: Path, files: tuple[Path, ...]) -> None:
+def _reject_foreign_files(folder: Path, files: tuple[Path, ...]) -> None:
     # Readers take every shard of a folder; one left over from a longer corpus would slip in.
     present = {*folder.glob("*.tar"), *folder.glob("*.jsonl")} if folder.is_dir() else set()
     strangers = sorted(path.name for path in present - set(files))

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, cast, get_args
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.rng import make_rng
 
 Shape = Literal["circle", "square", "triangle", "star", "heart", "cross"]
 Size = Literal["small", "medium", "large"]
@@ -48,15 +48,15 @@ BACKGROUNDS: tuple[RGB, ...] = (
 
 SMALL_UP_TO = 0.16
 LARGE_FROM = 0.25
-GAP = 0.03
-PIXELS = 224
+MIN_DISTANCE = 0.03
+IMAGE_SIZE = 224
 
 # Box side of an object in a scene, by size word: far apart, so that the word is never a matter of taste.
 _SIDES: dict[Size, tuple[float, float]] = {"small": (0.11, 0.135), "large": (0.27, 0.32)}
 _NAMES = tuple(COLOURS)
-_HOW_MANY = (2, 2, 3, 3, 3, 4)
-_TWIN_CHANCE = 0.18
-_PLACES_TRIED = 40
+_OBJECT_COUNTS = (2, 2, 3, 3, 3, 4)
+_TWIN_PROBABILITY = 0.18
+_MAX_PLACEMENTS = 40
 _GRID = 10_000
 _EDGE = 200
 
@@ -97,24 +97,24 @@ class Scene:
     """What a picture shows: objects that do not overlap, on one background colour; size in pixels."""
 
     objects: tuple[SceneObject, ...]
-    width: int = PIXELS
-    height: int = PIXELS
+    width: int = IMAGE_SIZE
+    height: int = IMAGE_SIZE
     background: RGB = (255, 255, 255)
 
 
-def pick(options: Sequence[T], chance: random.Random) -> T:
+def pick_option(options: Sequence[T], chance: random.Random) -> T:
     """Return one of ``options``; as even as ``Random.choice`` for a few options, in a third of its time."""
     return options[int(chance.random() * len(options))]
 
 
-def size_of(side: float) -> Size:
+def size_word(side: float) -> Size:
     """Return the size word for a box side, 0-1 of the picture."""
     if side <= SMALL_UP_TO:
         return "small"
     return "large" if side >= LARGE_FROM else "medium"
 
 
-def box_gap(first: SceneObject, second: SceneObject) -> float:
+def box_distance(first: SceneObject, second: SceneObject) -> float:
     """Return the distance between the nearest points of two boxes, 0-1 of the picture; 0 when they touch."""
     a, b = first.box, second.box
     dx = max(b[0] - a[2], a[0] - b[2], 0.0)
@@ -122,7 +122,7 @@ def box_gap(first: SceneObject, second: SceneObject) -> float:
     return float((dx * dx + dy * dy) ** 0.5)
 
 
-def mirrored(scene: Scene) -> Scene:
+def mirror_scene(scene: Scene) -> Scene:
     """Return the scene as a mirror shows it: left and right change places."""
     objects = tuple(
         SceneObject(o.colour, o.shape, o.size, o.rgb, (_mirror(o.box[2]), o.box[1], _mirror(o.box[0]), o.box[3]))
@@ -135,7 +135,7 @@ def _mirror(x: float) -> float:
     return round(1 - x, 4)
 
 
-def make_scene(seed: int, index: int, pixels: int = PIXELS) -> Scene:
+def make_scene(seed: int, index: int, pixels: int = IMAGE_SIZE) -> Scene:
     """Return scene ``index`` of ``seed``: a pure function of the two.
 
     Args:
@@ -143,8 +143,8 @@ def make_scene(seed: int, index: int, pixels: int = PIXELS) -> Scene:
         index: from 0 on, without end.
         pixels: width and height of the picture; changes nothing else.
     """
-    chance = stream(seed, "colorshape", "scene", index)
-    background = pick(BACKGROUNDS, chance)
+    chance = make_rng(seed, "colorshape", "scene", index)
+    background = pick_option(BACKGROUNDS, chance)
     kinds = _choose_kinds(chance)
     while True:
         objects = _place(kinds, chance)
@@ -154,10 +154,10 @@ def make_scene(seed: int, index: int, pixels: int = PIXELS) -> Scene:
 
 def _choose_kinds(chance: random.Random) -> list[tuple[str, Shape, Size]]:
     """Choose colour, shape and size of each object; now and then one repeats an earlier one."""
-    number = pick(_HOW_MANY, chance)
+    number = pick_option(_OBJECT_COUNTS, chance)
     kinds = [_choose_kind(chance)]
     while len(kinds) < number:
-        kind = pick(kinds, chance) if chance.random() < _TWIN_CHANCE else _choose_kind(chance)
+        kind = pick_option(kinds, chance) if chance.random() < _TWIN_PROBABILITY else _choose_kind(chance)
         # A picture of nothing but twins has little to tell: the last object is always another one.
         if len(kinds) < number - 1 or {kind} != set(kinds):
             kinds.append(kind)
@@ -165,7 +165,7 @@ def _choose_kinds(chance: random.Random) -> list[tuple[str, Shape, Size]]:
 
 
 def _choose_kind(chance: random.Random) -> tuple[str, Shape, Size]:
-    return pick(_NAMES, chance), pick(SHAPES, chance), "large" if chance.random() < 0.5 else "small"
+    return pick_option(_NAMES, chance), pick_option(SHAPES, chance), "large" if chance.random() < 0.5 else "small"
 
 
 def _place(kinds: list[tuple[str, Shape, Size]], chance: random.Random) -> tuple[SceneObject, ...] | None:
@@ -174,10 +174,10 @@ def _place(kinds: list[tuple[str, Shape, Size]], chance: random.Random) -> tuple
     for colour, shape, size in kinds:
         low, high = _SIDES[size]
         side = low + (high - low) * chance.random()
-        rgb = jittered(COLOURS[colour], chance)
-        for _ in range(_PLACES_TRIED):
+        rgb = jitter_colour(COLOURS[colour], chance)
+        for _ in range(_MAX_PLACEMENTS):
             candidate = SceneObject(colour, shape, size, rgb, random_box(side, chance))
-            if all(_apart(candidate.box, other.box) for other in placed):
+            if all(_are_apart(candidate.box, other.box) for other in placed):
                 placed.append(candidate)
                 break
         else:
@@ -194,14 +194,19 @@ def random_box(side: float, chance: random.Random) -> Corners:
     return x / _GRID, y / _GRID, (x + length) / _GRID, (y + length) / _GRID
 
 
-def jittered(rgb: RGB, chance: random.Random, by: int = 7) -> RGB:
+def jitter_colour(rgb: RGB, chance: random.Random, by: int = 7) -> RGB:
     """Return a colour near ``rgb``: each channel moved by up to ``by``, within 0-255."""
     red, green, blue = (min(255, max(0, int(channel + (2 * chance.random() - 1) * by))) for channel in rgb)
     return red, green, blue
 
 
-def _apart(a: Corners, b: Corners) -> bool:
-    return a[2] + GAP <= b[0] or b[2] + GAP <= a[0] or a[3] + GAP <= b[1] or b[3] + GAP <= a[1]
+def _are_apart(a: Corners, b: Corners) -> bool:
+    return (
+        a[2] + MIN_DISTANCE <= b[0]
+        or b[2] + MIN_DISTANCE <= a[0]
+        or a[3] + MIN_DISTANCE <= b[1]
+        or b[3] + MIN_DISTANCE <= a[1]
+    )
 
 
 def scene_to_dict(scene: Scene) -> dict[str, Any]:
@@ -230,7 +235,7 @@ def scene_from_dict(value: Mapping[str, Any]) -> Scene:
         raise InputError(
             f"not a ColorShape scene ({type(error).__name__}: {error})",
             where="scene",
-            mend="Take the `scene` member of a ColorShape sample as it was written.",
+            fix="Take the `scene` member of a ColorShape sample as it was written.",
         ) from None
 
 

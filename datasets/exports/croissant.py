@@ -20,15 +20,15 @@ from typing import Any
 
 import orjson
 
-from pairwright.datasets.atomic import write_bytes
-from pairwright.datasets.card_metadata import front_matter
-from pairwright.datasets.contents import survey
+from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.exports import parquet
-from pairwright.datasets.exports.source import Source, open_source
-from pairwright.datasets.exports.webdataset_folder import files_of, write_folder
-from pairwright.datasets.exports.writing import Exported, ExportOptions
-from pairwright.datasets.sample_shape import SHAPE, Shape
-from pairwright.datasets.shards import shard_summary
+from pairwright.datasets.exports.webdataset import list_shard_files, write_shard_folder
+from pairwright.datasets.exports.writing import ExportOptions, ExportResult
+from pairwright.datasets.reports.card_metadata import front_matter
+from pairwright.datasets.shards.content_counts import count_contents
+from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, MemberSchema
+from pairwright.datasets.shards.sample_source import SampleSource, open_sample_source
+from pairwright.datasets.shards.webdataset import summarize_shards
 
 DATA = "data"
 TABLE = "samples.parquet"
@@ -86,26 +86,26 @@ _CONTEXT: dict[str, Any] = {
 }
 
 
-def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write shards and description of ``source`` into the folder ``out``."""
-    shards = write_folder(source, out / DATA, options)
+    shards = write_shard_folder(source, out / DATA, options)
     parquet.write(
-        open_source(out / DATA), out / TABLE, options
+        open_sample_source(out / DATA), out / TABLE, options
     )  # from the shards, whose images have names of their own
     manifest = {
         "name": out.name,
         **source.manifest,
-        "contents": survey(source.samples()),
-        "shards": shard_summary(shards),
+        "contents": count_contents(source.samples()),
+        "shards": summarize_shards(shards),
     }
-    files = files_of(shards)
+    files = list_shard_files(shards)
     tars = [path for path in files if path.suffix == ".tar"]
     described = out / "croissant.json"
-    write_bytes(described, orjson.dumps(description(manifest, out / TABLE, tars), option=orjson.OPT_INDENT_2))
-    return Exported(shards.count, (described, out / TABLE, *files))
+    write_bytes(described, orjson.dumps(describe_croissant(manifest, out / TABLE, tars), option=orjson.OPT_INDENT_2))
+    return ExportResult(shards.count, (described, out / TABLE, *files))
 
 
-def description(manifest: Mapping[str, Any], table: Path, tars: Iterable[Path]) -> dict[str, Any]:
+def describe_croissant(manifest: Mapping[str, Any], table: Path, tars: Iterable[Path]) -> dict[str, Any]:
     """Return the JSON-LD of a dataset.
 
     Args:
@@ -123,7 +123,7 @@ def description(manifest: Mapping[str, Any], table: Path, tars: Iterable[Path]) 
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": re.sub(r"[^A-Za-z0-9_-]+", "-", str(manifest.get("name", "dataset"))),
-        "description": _told(manifest),
+        "description": _describe_contents(manifest),
         **_license(manifest),
         **({"datePublished": str(manifest["created"])[:10]} if manifest.get("created") else {}),
         **({"version": f"{manifest['build']['number']}.0.0"} if manifest.get("build") else {}),
@@ -132,7 +132,7 @@ def description(manifest: Mapping[str, Any], table: Path, tars: Iterable[Path]) 
     }
 
 
-def _told(manifest: Mapping[str, Any]) -> str:
+def _describe_contents(manifest: Mapping[str, Any]) -> str:
     texts = manifest["contents"].get("texts", {})
     held = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in texts.items() if count)
     first = f"{manifest['contents']['samples']:,} captions{' of images' * bool(manifest['contents']['with_image'])}"
@@ -176,7 +176,7 @@ def _image_files(inside: list[dict[str, Any]], ext: str) -> dict[str, Any]:
 
 def _samples() -> dict[str, Any]:
     told = "Captions with the texts that were made for them."
-    return _record_set(SAMPLES, told, [_field(name, shape) for name, shape in SHAPE.items()])
+    return _record_set(SAMPLES, told, [_field(name, shape) for name, shape in SAMPLE_SCHEMA.items()])
 
 
 def _images(ext: str) -> dict[str, Any]:
@@ -198,13 +198,13 @@ def _record_set(name: str, told: str, fields: list[dict[str, Any]]) -> dict[str,
     return {"@type": "cr:RecordSet", "@id": name, "name": name, "description": told, "key": key, "field": fields}
 
 
-def _field(name: str, shape: Shape) -> dict[str, Any]:
+def _field(name: str, shape: MemberSchema) -> dict[str, Any]:
     place = f"{SAMPLES}/{name}"
     if isinstance(shape, str):
         return _leaf(place, name, _TYPES[shape], _column(name))
     several = isinstance(shape, list)
     members = shape[0] if isinstance(shape, list) else shape
-    assert isinstance(members, dict)  # `SHAPE` has no list of bare values at its top
+    assert isinstance(members, dict)  # `SAMPLE_SCHEMA` has no list of bare values at its top
     # A member is read from the whole column; where that is a list, from each of its items.
     inner = [
         _leaf(f"{place}/{each}", each, _TYPES[kind], _column(name, each))

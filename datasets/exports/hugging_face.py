@@ -6,24 +6,24 @@ nothing has to be guessed from the first samples.
 
 from pathlib import Path
 
-from pairwright.datasets.atomic import write_text
-from pairwright.datasets.card import card
-from pairwright.datasets.contents import survey
-from pairwright.datasets.exports.source import Source
-from pairwright.datasets.exports.webdataset_folder import files_of, write_folder
-from pairwright.datasets.exports.writing import Exported, ExportOptions
-from pairwright.datasets.shards import shard_summary
+from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.exports.webdataset import list_shard_files, write_shard_folder
+from pairwright.datasets.exports.writing import ExportOptions, ExportResult
+from pairwright.datasets.reports.dataset_card import render_card
+from pairwright.datasets.shards.content_counts import count_contents
+from pairwright.datasets.shards.sample_source import SampleSource
+from pairwright.datasets.shards.webdataset import summarize_shards
 
 
-def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write card and shards of ``source`` into the folder ``out``."""
-    shards = write_folder(source, out / "data", options)
+    shards = write_shard_folder(source, out / "data", options)
     manifest = {
         "name": out.name,
         **source.manifest,
-        "contents": survey(source.samples()),
-        "shards": shard_summary(shards) | {"folder": "data"},
+        "contents": count_contents(source.samples()),
+        "shards": summarize_shards(shards) | {"folder": "data"},
     }
     readme = out / "README.md"
-    write_text(readme, card(manifest))
-    return Exported(shards.count, (readme, *files_of(shards)))
+    write_text(readme, render_card(manifest))
+    return ExportResult(shards.count, (readme, *list_shard_files(shards)))

@@ -15,30 +15,36 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.exports.source import Source
-from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, conversations, write_json_list
-from pairwright.datasets.images import in_table, split_locator
-from pairwright.datasets.readers.text import read_whole
+from pairwright.datasets.exports.writing import (
+    ExportOptions,
+    ExportResult,
+    ImageNames,
+    list_conversations,
+    write_json_list,
+)
+from pairwright.datasets.images.loading import is_table_cell, split_locator
+from pairwright.datasets.readers.text_files import read_text_bytes
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.samples import Sample
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.sample_source import SampleSource
+from pairwright.datasets.shards.samples import Sample
 
-MARK = "<image>"
+IMAGE_TOKEN = "<image>"
 VERSION = 1
-_SPEAKER = {"human": "human", "assistant": "gpt"}
+_ROLE_NAMES = {"human": "human", "assistant": "gpt"}
 
 
-def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write the conversations of ``source`` to the JSON file ``out``; told of it: ``missing_images``, ``without_conversations``."""
-    rows = _Rows(source, options)
+    rows = _LlavaRows(source, options)
     written = write_json_list(rows.each(), out)
     return replace(written, told={"missing_images": len(rows.missing), "without_conversations": rows.without})
 
 
 @dataclass
-class _Rows:
-    source: Source
+class _LlavaRows:
+    source: SampleSource
     options: ExportOptions
     missing: set[str] = field(default_factory=set)
     without: int = 0
@@ -46,7 +52,7 @@ class _Rows:
     def each(self) -> Iterator[dict[str, Any]]:
         names = ImageNames(self.options)
         for sample in self.source.samples():
-            found = conversations(sample)
+            found = list_conversations(sample)
             self.without += not found
             image = names.name(sample) if found else ""
             if image and self._is_missing(sample):
@@ -55,7 +61,7 @@ class _Rows:
                 row: dict[str, Any] = {"id": f"{sample.pair.key}-{ordinal}"}
                 if image:
                     row["image"] = image
-                before = stream(self.options.seed, 0, "llava", VERSION, sample.pair.key, ordinal).random() < 0.5
+                before = make_rng(self.options.seed, 0, "llava", VERSION, sample.pair.key, ordinal).random() < 0.5
                 row["conversations"] = list(_turns(annotation, bool(image), before=before))
                 yield row
 
@@ -63,7 +69,7 @@ class _Rows:
         """Whether the image is no file, or one that is not there; what a URL leads to is not looked at."""
         if sample.image is not None or self.options.images is not None or "://" in sample.pair.image:
             return False
-        if in_table(sample.pair.image):
+        if is_table_cell(sample.pair.image):
             return True
         path, _ = split_locator(sample.pair.image)
         return not (self.options.image_root or Path()).joinpath(path).is_file()
@@ -71,10 +77,10 @@ class _Rows:
 
 def _turns(annotation: Annotation, has_image: bool, *, before: bool) -> Iterator[dict[str, str]]:  # noqa: FBT001
     for number, turn in enumerate(annotation.turns):
-        value = turn.text.replace(MARK, "< image >")
+        value = turn.text.replace(IMAGE_TOKEN, "< image >")
         if number == 0 and has_image:
-            value = f"{MARK}\n{value}" if before else f"{value}\n{MARK}"
-        yield {"from": _SPEAKER[turn.role], "value": value}
+            value = f"{IMAGE_TOKEN}\n{value}" if before else f"{value}\n{IMAGE_TOKEN}"
+        yield {"from": _ROLE_NAMES[turn.role], "value": value}
 
 
 def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
@@ -88,7 +94,7 @@ def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
         StorageError: when the file is not a JSON list.
     """
     try:
-        rows = json.loads(read_whole(path))
+        rows = json.loads(read_text_bytes(path))
     except InputError as error:
         raise StorageError(str(error)) from None
     except ValueError as error:
@@ -102,14 +108,14 @@ def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
             continue
         row_id = str(row.get("id", ""))
         name = f"row {row_id!r}" if row_id else f"row {number}"
-        problems += [f"{name}: {fault}" for fault in _faults(row, image_root)]
+        problems += [f"{name}: {fault}" for fault in _row_problems(row, image_root)]
         if not row_id or row_id in seen:
             problems.append(f"{name}: the id is empty or stands twice")
         seen.add(row_id)
     return problems
 
 
-def _faults(row: dict[str, Any], image_root: Path | None) -> Iterator[str]:
+def _row_problems(row: dict[str, Any], image_root: Path | None) -> Iterator[str]:
     turns = row.get("conversations") or []
     if not isinstance(turns, list) or not all(
         isinstance(turn, dict) and isinstance(turn.get("value"), str) for turn in turns
@@ -120,10 +126,10 @@ def _faults(row: dict[str, Any], image_root: Path | None) -> Iterator[str]:
     if not turns or speakers != ["human", "gpt"] * (len(turns) // 2):
         yield f"turns by {speakers} instead of human, gpt, human, gpt ..."
         return
-    if not all(turn["value"].replace(MARK, "").strip() for turn in turns):
+    if not all(turn["value"].replace(IMAGE_TOKEN, "").strip() for turn in turns):
         yield "a turn says nothing"
-    marks = [turn["value"].count(MARK) for turn in turns]
+    marks = [turn["value"].count(IMAGE_TOKEN) for turn in turns]
     if marks[0] != int("image" in row) or any(marks[1:]):
-        yield f"{MARK} stands {marks} times in its turns"
+        yield f"{IMAGE_TOKEN} stands {marks} times in its turns"
     if "image" in row and image_root is not None and not (image_root / str(row["image"])).is_file():
         yield f"no image {row['image']} in {image_root}"

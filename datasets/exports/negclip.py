@@ -9,35 +9,35 @@ loader's own negatives by feature distance can be put in its place. Text-only pa
 
 from pathlib import Path
 
-from pairwright.datasets.atomic import replacing
-from pairwright.datasets.chance import stream
-from pairwright.datasets.exports.source import Source
-from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, negatives
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.exports.writing import ExportOptions, ExportResult, ImageNames, list_negatives
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.sample_source import SampleSource
 
 VERSION = 1
 COLUMNS = ("filepath", "title", "neg_caption", "neg_image")
-_TRIES = 16
+_MAX_TRIES = 16
 
 
-def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write the hard negatives of ``source`` to the table ``out`` (``.tsv``, or ``.csv`` with commas)."""
     names = ImageNames(options)
     rows: list[tuple[str, str, str, list[str]]] = []
     without = 0
     for sample in source.samples():
-        texts = [annotation.text for annotation in negatives(sample)]
+        texts = [annotation.text for annotation in list_negatives(sample)]
         without += not texts
         if texts:
             file = names.name(sample) or sample.pair.source_id
             rows.append((sample.pair.key, file, sample.pair.caption, texts))
     files = [row[1] for row in rows]
-    with replacing(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as handle:
+    with replace_atomically(out) as temporary, temporary.open("w", encoding="utf-8", newline="") as handle:
         delimiter = "," if out.suffix == ".csv" else "\t"
         handle.write(_line(COLUMNS, delimiter))
         for number, (key, file, caption, texts) in enumerate(rows):
-            other = _other(number, key, files, options.seed)
+            other = _draw_other_row(number, key, files, options.seed)
             handle.write(_line((file, caption, repr(texts), repr([other])), delimiter))
-    return Exported(len(rows), (out,), told={"without_negatives": without})
+    return ExportResult(len(rows), (out,), told={"without_negatives": without})
 
 
 def _line(fields: tuple[str, ...], delimiter: str) -> str:
@@ -46,9 +46,9 @@ def _line(fields: tuple[str, ...], delimiter: str) -> str:
     return delimiter.join(quoted) + "\n"
 
 
-def _other(number: int, key: str, files: list[str], seed: int) -> int:
-    rng = stream(seed, 0, "negclip", VERSION, key)
-    for _ in range(_TRIES):
+def _draw_other_row(number: int, key: str, files: list[str], seed: int) -> int:
+    rng = make_rng(seed, 0, "negclip", VERSION, key)
+    for _ in range(_MAX_TRIES):
         drawn = rng.randrange(len(files))
         if files[drawn] != files[number]:
             return drawn

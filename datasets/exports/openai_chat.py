@@ -11,25 +11,31 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.exports.source import Source, with_image
-from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, conversations, write_json_lines
-from pairwright.datasets.samples import Sample
+from pairwright.datasets.exports.writing import (
+    ExportOptions,
+    ExportResult,
+    ImageNames,
+    list_conversations,
+    write_json_lines,
+)
+from pairwright.datasets.shards.sample_source import SampleSource, load_image
+from pairwright.datasets.shards.samples import Sample
 
 _MEDIA = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
 _ROLE = {"human": "user", "assistant": "assistant"}
 
 
-def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write the conversations of ``source`` to the JSONL file ``out``; told of it: ``without_conversations``."""
     without: list[str] = []
     written = write_json_lines(_rows(source, options, without), out)
     return replace(written, told={"without_conversations": len(without)})
 
 
-def _rows(source: Source, options: ExportOptions, without: list[str]) -> Iterator[dict[str, Any]]:
+def _rows(source: SampleSource, options: ExportOptions, without: list[str]) -> Iterator[dict[str, Any]]:
     names = ImageNames(options)
     for sample in source.samples():
-        found = conversations(sample)
+        found = list_conversations(sample)
         if not found:
             without.append(sample.pair.key)
         url = _url(sample, names) if found else ""
@@ -44,5 +50,5 @@ def _rows(source: Source, options: ExportOptions, without: list[str]) -> Iterato
 def _url(sample: Sample, names: ImageNames) -> str:
     if not sample.pair.image or "://" in sample.pair.image or names.options.images or names.options.image_root:
         return names.name(sample)
-    full = with_image(sample, names.options.recoding)
+    full = load_image(sample, names.options.recoding)
     return f"data:{_MEDIA[full.image_ext]};base64,{base64.b64encode(full.image or b'').decode()}"

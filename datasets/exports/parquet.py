@@ -12,33 +12,33 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pairwright.datasets.atomic import replacing
-from pairwright.datasets.exports.source import Source
-from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames
-from pairwright.datasets.sample_shape import SHAPE, Shape
-from pairwright.datasets.samples import sample_json
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.exports.writing import ExportOptions, ExportResult, ImageNames
+from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, MemberSchema
+from pairwright.datasets.shards.sample_source import SampleSource
+from pairwright.datasets.shards.samples import encode_sample_json
 
-GROUP = 2_000
+ROW_GROUP_SIZE = 2_000
 
 
-def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write every pair of ``source`` to the Parquet file ``out``."""
-    schema = pa.schema([("image", pa.string()), *((name, _arrow(shape)) for name, shape in SHAPE.items())])
+    schema = pa.schema([("image", pa.string()), *((name, _arrow(shape)) for name, shape in SAMPLE_SCHEMA.items())])
     rows, count = _rows(source, options), 0
-    with replacing(out) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-        while group := list(islice(rows, GROUP)):
+    with replace_atomically(out) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        while group := list(islice(rows, ROW_GROUP_SIZE)):
             writer.write_table(pa.Table.from_pylist(group, schema=schema))
             count += len(group)
-    return Exported(count, (out,))
+    return ExportResult(count, (out,))
 
 
-def _rows(source: Source, options: ExportOptions) -> Iterator[dict[str, Any]]:
+def _rows(source: SampleSource, options: ExportOptions) -> Iterator[dict[str, Any]]:
     names = ImageNames(options)
     for sample in source.samples():
-        yield {"image": names.name(sample), **sample_json(sample)}
+        yield {"image": names.name(sample), **encode_sample_json(sample)}
 
 
-def _arrow(shape: Shape) -> Any:
+def _arrow(shape: MemberSchema) -> Any:
     if isinstance(shape, str):
         return {"string": pa.string(), "int32": pa.int32(), "int64": pa.int64(), "float64": pa.float64()}[shape]
     if isinstance(shape, list):

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pairwright.datasets.atomic import replacing
-from pairwright.datasets.errors import NothingKept
-from pairwright.datasets.exports.source import Source
-from pairwright.datasets.exports.writing import Exported, ExportOptions, ImageNames, dump
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.errors import NothingKeptError
+from pairwright.datasets.exports.writing import ExportOptions, ExportResult, ImageNames, encode_json
 from pairwright.datasets.records import Example
+from pairwright.datasets.shards.sample_source import SampleSource
 
 Objectives = Literal["multi-task", "single-task"]
 SPLITS = ("train", "validation")
@@ -66,10 +66,10 @@ def _row(example: Example, objective: str, prefix: str, output: str, image: str)
     }
 
 
-STUDENT_ROWS = StudentRows()
+DEFAULT_STUDENT_ROWS = StudentRows()
 
 
-def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write the student rows of all examples of ``source`` to a JSONL file or a folder.
 
     Raises:
@@ -84,9 +84,9 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
             for example in sample.examples:
                 count += write_row(example, image)
         if not count:
-            mend = "Build with `rationales`, or give those of `pairwright generate rationales` with --rationales."
-            raise NothingKept("no kept rationale", where="the samples", mend=mend)
-    return Exported(count, student_files(out))
+            fix = "Build with `rationales`, or give those of `pairwright generate rationales` with --rationales."
+            raise NothingKeptError("no kept rationale", where="the samples", fix=fix)
+    return ExportResult(count, student_files(out))
 
 
 def student_files(out: Path) -> tuple[Path, ...]:
@@ -95,20 +95,20 @@ def student_files(out: Path) -> tuple[Path, ...]:
 
 
 @contextmanager
-def open_student_rows(out: Path, rows: StudentRows = STUDENT_ROWS) -> Iterator[Callable[[Example, str], int]]:
+def open_student_rows(out: Path, rows: StudentRows = DEFAULT_STUDENT_ROWS) -> Iterator[Callable[[Example, str], int]]:
     """Give a function that writes the rows of an example (and the name of its image) and returns how many.
 
     The files are whole when the block ends, or absent.
     """
     with ExitStack() as stack:
         paths = student_files(out)
-        files = [stack.enter_context(stack.enter_context(replacing(path)).open("wb")) for path in paths]
+        files = [stack.enter_context(stack.enter_context(replace_atomically(path)).open("wb")) for path in paths]
         file_of = dict(zip(SPLITS, files if len(files) > 1 else files * len(SPLITS), strict=True))
 
         def write_rows(example: Example, image: str) -> int:
             made = rows.of(example, image)
             for row in made:
-                file_of[example.split].write(dump(row) + b"\n")
+                file_of[example.split].write(encode_json(row) + b"\n")
             return len(made)
 
         yield write_rows

@@ -19,30 +19,30 @@ from typing import BinaryIO
 
 import orjson
 
-from pairwright.datasets.atomic import replacing
-from pairwright.datasets.exports.source import Source
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.exports.writing import (
-    TRAINING_FORMS,
-    Exported,
+    TRAINING_ONLY_FORMS,
     ExportOptions,
+    ExportResult,
     ImageNames,
-    dump,
-    negatives,
-    positive_of,
+    encode_json,
+    find_positive,
+    list_negatives,
 )
 from pairwright.datasets.records import Annotation
+from pairwright.datasets.shards.sample_source import SampleSource
 
-_NONE = ""  # the pairs that no row is made of, counted beside the forms
+_NO_FORM = ""  # the pairs that no row is made of, counted beside the forms
 _SHORT = {"object": "obj", "attribute": "att", "relation": "rel"}
 
 
-def type_name(annotation: Annotation) -> str:
+def sugarcrepe_type(annotation: Annotation) -> str:
     """Return the benchmark's name for a type, such as ``replace_obj``; ``other`` without a form."""
     parts = (annotation.form or "other", _SHORT.get(annotation.target, annotation.target))
     return "_".join(part for part in parts if part)
 
 
-def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write the hard negatives of ``source`` to the file ``out`` (``.json``) or into the folder ``out``."""
     counts: dict[Path, int] = {}
     left_out: Counter[str] = Counter()
@@ -50,19 +50,23 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
         handles: dict[Path, BinaryIO] = {}
         for path, row in _rows(source, out, options, left_out):
             if path not in handles:
-                handles[path] = _begin(path, stack)
+                handles[path] = _open_file(path, stack)
             counts[path] = counts.get(path, -1) + 1
-            body = textwrap.indent(dump(row, orjson.OPT_INDENT_2).decode().replace('\n  "', '\n    "'), "    ").lstrip()
+            body = textwrap.indent(
+                encode_json(row, orjson.OPT_INDENT_2).decode().replace('\n  "', '\n    "'), "    "
+            ).lstrip()
             handles[path].write(f'{"," if counts[path] else ""}\n    "{counts[path]}": {body}'.encode())
         if out.suffix == ".json" and not handles:
-            _begin(out, stack)
+            _open_file(out, stack)
     files = tuple(sorted(counts)) or ((out,) if out.suffix == ".json" else ())
-    without = left_out.pop(_NONE, 0)
-    return Exported(sum(counts.values()) + len(counts), files, left_out.total(), told={"without_negatives": without})
+    without = left_out.pop(_NO_FORM, 0)
+    return ExportResult(
+        sum(counts.values()) + len(counts), files, left_out.total(), told={"without_negatives": without}
+    )
 
 
-def _begin(path: Path, stack: ExitStack) -> BinaryIO:
-    temporary = stack.enter_context(replacing(path))
+def _open_file(path: Path, stack: ExitStack) -> BinaryIO:
+    temporary = stack.enter_context(replace_atomically(path))
     handle = stack.enter_context(temporary.open("wb"))
     handle.write(b"{")
     stack.callback(handle.write, b"\n}")
@@ -70,20 +74,20 @@ def _begin(path: Path, stack: ExitStack) -> BinaryIO:
 
 
 def _rows(
-    source: Source, out: Path, options: ExportOptions, left_out: Counter[str]
+    source: SampleSource, out: Path, options: ExportOptions, left_out: Counter[str]
 ) -> Iterator[tuple[Path, dict[str, str]]]:
     names = ImageNames(options)
     mixed = out.suffix == ".json" and _holds_several_types(source)
     for sample in source.samples():
-        left_out.update(row.form for row in negatives(sample) if row.form in TRAINING_FORMS)
-        found = [row for row in negatives(sample) if row.form not in TRAINING_FORMS]
-        left_out[_NONE] += not found
+        left_out.update(row.form for row in list_negatives(sample) if row.form in TRAINING_ONLY_FORMS)
+        found = [row for row in list_negatives(sample) if row.form not in TRAINING_ONLY_FORMS]
+        left_out[_NO_FORM] += not found
         filename = (names.name(sample) or sample.pair.source_id) if found else ""
         for annotation in found:
-            path = out if out.suffix == ".json" else out / f"{type_name(annotation)}.json"
+            path = out if out.suffix == ".json" else out / f"{sugarcrepe_type(annotation)}.json"
             row = {
                 "filename": filename,
-                "caption": positive_of(sample, annotation),
+                "caption": find_positive(sample, annotation),
                 "negative_caption": annotation.text,
             }
             if mixed:
@@ -91,10 +95,10 @@ def _rows(
             yield path, row
 
 
-def _holds_several_types(source: Source) -> bool:
+def _holds_several_types(source: SampleSource) -> bool:
     found: set[str] = set()
     for sample in source.samples():
-        found.update(type_name(row) for row in negatives(sample) if row.form not in TRAINING_FORMS)
+        found.update(sugarcrepe_type(row) for row in list_negatives(sample) if row.form not in TRAINING_ONLY_FORMS)
         if len(found) > 1:
             return True
     return False

@@ -16,22 +16,27 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.exports.source import Source
-from pairwright.datasets.exports.text_length import CONTEXT, TextLength, by_pieces, by_tokenizer
+from pairwright.datasets.exports.clip_tokens import (
+    CLIP_CONTEXT_LENGTH,
+    TokenCounter,
+    make_approximate_counter,
+    make_exact_counter,
+)
 from pairwright.datasets.exports.writing import (
-    Exported,
     ExportOptions,
+    ExportResult,
     ImageNames,
-    conversations,
-    exchanges,
+    iter_exchanges,
+    list_conversations,
     write_json_lines,
 )
-from pairwright.datasets.samples import Sample
+from pairwright.datasets.shards.sample_source import SampleSource
+from pairwright.datasets.shards.samples import Sample
 
 _Row = dict[str, Any]
 
 
-def write(source: Source, out: Path, options: ExportOptions) -> Exported:
+def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write every exchange of ``source`` to the JSONL file ``out``.
 
     Returns:
@@ -41,16 +46,16 @@ def write(source: Source, out: Path, options: ExportOptions) -> Exported:
     Raises:
         UsageError: when the tokenizer cannot be read.
     """
-    length = by_tokenizer(options.tokenizer) if options.tokenizer else by_pieces()
-    triplets = _Triplets(source, options, length)
+    length = make_exact_counter(options.tokenizer) if options.tokenizer else make_approximate_counter()
+    triplets = _TripletRows(source, options, length)
     return replace(write_json_lines(triplets.rows(), out), told=triplets.told())
 
 
 @dataclass
-class _Triplets:
-    source: Source
+class _TripletRows:
+    source: SampleSource
     options: ExportOptions
-    length: TextLength
+    length: TokenCounter
     images: int = 0
     repeated: int = 0
     longest: int = 0
@@ -66,10 +71,10 @@ class _Triplets:
         """Yield the lines, image by image, each where the last of its pairs stands."""
         last: dict[str, int] = {}
         for number, sample in enumerate(self.source.samples()):
-            last[_image_of(sample)] = number
+            last[_image_id(sample)] = number
         held: defaultdict[str, dict[tuple[str, str], _Row]] = defaultdict(dict)
         for number, sample in enumerate(self.source.samples()):
-            image = _image_of(sample)
+            image = _image_id(sample)
             self._take(sample, held[image])
             if last[image] == number:
                 rows = held.pop(image)
@@ -82,17 +87,17 @@ class _Triplets:
             "without_conversations": self.without,
             "repeated": self.repeated,
             "longest": self.longest,
-            f"over_{CONTEXT}": self.over,
+            f"over_{CLIP_CONTEXT_LENGTH}": self.over,
             "counted_by": self.length.by,
             "cut": self.cut,
         }
 
     def _take(self, sample: Sample, rows: dict[tuple[str, str], _Row]) -> None:
-        found = conversations(sample)
+        found = list_conversations(sample)
         self.without += not found
         name = self.names.name(sample) if found else ""
         for annotation in found:
-            for instruction, output in exchanges(annotation.turns):
+            for instruction, output in iter_exchanges(annotation.turns):
                 if (instruction, output) in rows:
                     self.repeated += 1
                 else:
@@ -102,12 +107,12 @@ class _Triplets:
     def _measured(self, output: str) -> str:
         tokens = self.length.of(output)
         self.longest = max(self.longest, tokens)
-        self.over += tokens > CONTEXT
+        self.over += tokens > CLIP_CONTEXT_LENGTH
         if not self.options.max_tokens or tokens <= self.options.max_tokens:
             return output
         self.cut += 1
         return self.length.cut(output, self.options.max_tokens)
 
 
-def _image_of(sample: Sample) -> str:
+def _image_id(sample: Sample) -> str:
     return sample.pair.image or sample.pair.key

@@ -1,7 +1,7 @@
 """What the export formats share: options, JSON rows written as they come, names of images, checked turns.
 
 An image is named as a consumer will look for it: a URL stays whole; with ``images`` its bytes are written there as
-``{key}.{ext}`` and the row says that name; with ``image_root`` the row says the path below it (`name_below`); else the row
+``{key}.{ext}`` and the row says that name; with ``image_root`` the row says the path below it (`relative_image_name`); else the row
 says the file name. A picture inside a table is no file: its row says ``table.parquet::column/row-N``, which pairwright opens.
 Two images that would get one name are an error, never a silent mix-up.
 """
@@ -14,15 +14,15 @@ from typing import Any
 
 import orjson
 
-from pairwright.datasets.atomic import replacing, write_bytes
+from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.exports.source import Source, with_image
-from pairwright.datasets.images import in_table, split_locator
-from pairwright.datasets.recode import AS_THEY_ARE, Recoding
+from pairwright.datasets.images.loading import is_table_cell, split_locator
+from pairwright.datasets.images.recoding import NO_RECODING, Recoding
 from pairwright.datasets.records import Annotation, Turn
-from pairwright.datasets.samples import Sample, image_name
+from pairwright.datasets.shards.sample_source import SampleSource, load_image
+from pairwright.datasets.shards.samples import Sample, publishable_image_name
 
-TRAINING_FORMS = frozenset({"shuffle"})  # they betray themselves, or may be true: never in a benchmark
+TRAINING_ONLY_FORMS = frozenset({"shuffle"})  # they betray themselves, or may be true: never in a benchmark
 EDITED_KINDS = frozenset({"hard_negative", "hard_positive"})
 
 
@@ -44,7 +44,7 @@ class ExportOptions:
     seed: int = 0
     image_root: Path | None = None
     images: Path | None = None
-    recoding: Recoding = AS_THEY_ARE
+    recoding: Recoding = NO_RECODING
     max_samples: int = 0
     max_bytes: int = 0
     max_tokens: int = 0
@@ -52,20 +52,20 @@ class ExportOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportResult:
     """What an export wrote: number of rows, and the files in order (without the images of ``images``).
 
-    ``for_training`` counts the rows that a benchmark's format left out, being for training only (SHUFFLE);
+    ``training_only_rows`` counts the rows that a benchmark's format left out, being for training only (SHUFFLE);
     ``told`` is what else a format tells of its rows, by name.
     """
 
     rows: int
     files: tuple[Path, ...]
-    for_training: int = 0
+    training_only_rows: int = 0
     told: Mapping[str, Any] = field(default_factory=dict)
 
 
-Writer = Callable[[Source, Path, ExportOptions], Exported]
+ExportWriter = Callable[[SampleSource, Path, ExportOptions], ExportResult]
 
 
 @dataclass
@@ -85,7 +85,7 @@ class ImageNames:
         if not locator:
             return ""
         if self.options.images is not None:
-            full = with_image(sample, self.options.recoding)
+            full = load_image(sample, self.options.recoding)
             name = f"{sample.pair.key}.{full.image_ext}"
             write_bytes(self.options.images / name, full.image or b"")
             return name
@@ -96,20 +96,20 @@ class ImageNames:
             raise InputError(
                 f"{locator} and {self._locator_of[name]} are both named {name}",
                 where="export",
-                mend="Give image_root (the folder above both) or images (a folder to write them into).",
+                fix="Give image_root (the folder above both) or images (a folder to write them into).",
             )
         return name
 
     def _relative(self, locator: str) -> str:
         if self.options.image_root is not None:
-            return name_below(locator, self.options.image_root)
-        if in_table(locator):
-            return image_name(locator)
+            return relative_image_name(locator, self.options.image_root)
+        if is_table_cell(locator):
+            return publishable_image_name(locator)
         path, _, inside = locator.partition("::")
-        return image_name(inside or path)
+        return publishable_image_name(inside or path)
 
 
-def name_below(locator: str, root: Path) -> str:
+def relative_image_name(locator: str, root: Path) -> str:
     """Return an image's name below a folder; a member of ``shard.tar`` is one of a folder ``shard`` beside it.
 
     One inside a table is named by the table below the folder, and its column and row.
@@ -118,8 +118,8 @@ def name_below(locator: str, root: Path) -> str:
         InputError: when the image lies outside ``root``.
     """
     path, member = split_locator(locator)
-    if in_table(locator):
-        return f"{name_below(path, root)}::{member}"
+    if is_table_cell(locator):
+        return f"{relative_image_name(path, root)}::{member}"
     path = f"{path.removesuffix('.tar')}/{member}" if member else path
     # As written first: image folders are often links to where there is room.
     below = Path(os.path.relpath(path, root))
@@ -129,11 +129,11 @@ def name_below(locator: str, root: Path) -> str:
         return Path(path).resolve().relative_to(root.resolve()).as_posix()
     except ValueError:
         raise InputError(
-            f"the image lies outside image_root {root}", where=locator, mend="Name a folder above all images."
+            f"the image lies outside image_root {root}", where=locator, fix="Name a folder above all images."
         ) from None
 
 
-def conversations(sample: Sample) -> list[Annotation]:
+def list_conversations(sample: Sample) -> list[Annotation]:
     """Return the sample's conversations, each with turns that alternate from human to assistant.
 
     Raises:
@@ -146,51 +146,51 @@ def conversations(sample: Sample) -> list[Annotation]:
             raise InputError(
                 f"turns by {', '.join(roles)}",
                 where=f"conversation {annotation.id}",
-                mend="Turns must alternate from human to assistant.",
+                fix="Turns must alternate from human to assistant.",
             )
     return found
 
 
-def exchanges(turns: tuple[Turn, ...]) -> Iterator[tuple[str, str]]:
+def iter_exchanges(turns: tuple[Turn, ...]) -> Iterator[tuple[str, str]]:
     """Yield question and answer of each pair of turns."""
     for question, answer in zip(turns[::2], turns[1::2], strict=True):
         yield question.text, answer.text
 
 
-def negatives(sample: Sample) -> list[Annotation]:
+def list_negatives(sample: Sample) -> list[Annotation]:
     """Return the sample's hard negatives that have a text."""
     return [a for a in sample.annotations if a.kind == "hard_negative" and a.text]
 
 
-def positive_of(sample: Sample, negative: Annotation) -> str:
+def find_positive(sample: Sample, negative: Annotation) -> str:
     """Return the true text that ``negative`` is compared with: its hard positive, or the caption it was made from."""
     texts = {a.id: a.text for a in sample.annotations}
     return texts.get(negative.positive_id) or negative.source_text or sample.pair.caption
 
 
-def write_json_lines(rows: Iterable[dict[str, Any]], path: Path) -> Exported:
+def write_json_lines(rows: Iterable[dict[str, Any]], path: Path) -> ExportResult:
     """Write one JSON object a line, whole or not at all."""
     count = 0
-    with replacing(path) as temporary, temporary.open("wb") as handle:
+    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
         for row in rows:
-            handle.write(dump(row) + b"\n")
+            handle.write(encode_json(row) + b"\n")
             count += 1
-    return Exported(count, (path,))
+    return ExportResult(count, (path,))
 
 
-def write_json_list(rows: Iterable[dict[str, Any]], path: Path) -> Exported:
+def write_json_list(rows: Iterable[dict[str, Any]], path: Path) -> ExportResult:
     """Write a JSON list with one object a line, whole or not at all."""
     count = 0
-    with replacing(path) as temporary, temporary.open("wb") as handle:
+    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
         handle.write(b"[")
         for row in rows:
-            handle.write((b",\n" if count else b"\n") + dump(row))
+            handle.write((b",\n" if count else b"\n") + encode_json(row))
             count += 1
         handle.write(b"\n]\n")
-    return Exported(count, (path,))
+    return ExportResult(count, (path,))
 
 
-def dump(row: dict[str, Any], option: int = 0) -> bytes:
+def encode_json(row: dict[str, Any], option: int = 0) -> bytes:
     """Return ``row`` as JSON in UTF-8.
 
     Raises:
@@ -199,4 +199,4 @@ def dump(row: dict[str, Any], option: int = 0) -> bytes:
     try:
         return orjson.dumps(row, option=option)
     except TypeError as error:
-        raise InputError(str(error), where=str(row)[:80], mend="Repair or leave out the row.") from None
+        raise InputError(str(error), where=str(row)[:80], fix="Repair or leave out the row.") from None

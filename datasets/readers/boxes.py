@@ -1,7 +1,7 @@
 """Boxes as files write them, to corners in 0-1.
 
 A box is ``{"category" | "label" | "name", "bbox": [x1, y1, x2, y2]}`` or ``{"label", "x1", "y1", "x2", "y2"}``.
-The unit is decided for the whole row: fractions when no coordinate is above 1 (`SLACK` allows for
+The unit is decided for the whole row: fractions when no coordinate is above 1 (`ROUNDING_TOLERANCE` allows for
 rounding), pixels when one is 2 or more and the image's width and height are known. What lies between is
 neither, and refused; so is a row without a size. `box_unit` settles it by hand.
 
@@ -12,14 +12,14 @@ import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from pairwright.datasets.readers.text import parse_json, type_name
+from pairwright.datasets.readers.text_files import json_type_name, parse_json
 from pairwright.datasets.records import Box
-from pairwright.datasets.rejects import Refused
+from pairwright.datasets.rejects import RejectError
 
 BoxUnit = Literal["guess", "fraction", "pixel"]
 Corners = tuple[float, float, float, float]
 
-SLACK = 1e-3
+ROUNDING_TOLERANCE = 1e-3
 
 
 def read_boxes(value: Any, width: int, height: int, unit: BoxUnit) -> tuple[Box, ...]:
@@ -39,53 +39,53 @@ def read_boxes(value: Any, width: int, height: int, unit: BoxUnit) -> tuple[Box,
     if isinstance(value, str):
         value = parse_json(value)
     if not isinstance(value, list):
-        raise Refused("wrong_type", f"boxes are {type_name(value)}, not a list")
-    raw = [_labelled(box) for box in value]
+        raise RejectError("wrong_type", f"boxes are {json_type_name(value)}, not a list")
+    raw = [_parse_box(box) for box in value]
     scale_x, scale_y, slack_x, slack_y = _scale((corners for _, corners in raw), (width, height), unit)
-    return tuple(Box(label, *_fractions(corners, (scale_x, scale_y), (slack_x, slack_y))) for label, corners in raw)
+    return tuple(Box(label, *_to_fractions(corners, (scale_x, scale_y), (slack_x, slack_y))) for label, corners in raw)
 
 
-def _labelled(box: Any) -> tuple[str, Corners]:
+def _parse_box(box: Any) -> tuple[str, Corners]:
     if not isinstance(box, dict):
-        raise Refused("wrong_type", f"a box is {type_name(box)}, not an object with a label and corners")
+        raise RejectError("wrong_type", f"a box is {json_type_name(box)}, not an object with a label and corners")
     label = next((box[name] for name in ("category", "label", "name") if name in box), None)
     if not isinstance(label, str) or not label.strip():
-        raise Refused("bad_box", "a box has no label (category, label or name)")
+        raise RejectError("bad_box", "a box has no label (category, label or name)")
     corners = box["bbox"] if "bbox" in box else [box.get(name) for name in ("x1", "y1", "x2", "y2")]
     if not isinstance(corners, list) or len(corners) != 4:
-        raise Refused("bad_box", f"the box {label!r} is not four numbers")
+        raise RejectError("bad_box", f"the box {label!r} is not four numbers")
     for number in corners:
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise Refused("wrong_type", f"a corner of the box {label!r} is {type_name(number)}, not a number")
+            raise RejectError("wrong_type", f"a corner of the box {label!r} is {json_type_name(number)}, not a number")
         if not math.isfinite(number):
-            raise Refused("not_finite", f"a corner of the box {label!r} is {number}")
+            raise RejectError("not_finite", f"a corner of the box {label!r} is {number}")
     x1, y1, x2, y2 = map(float, corners)
     if x1 > x2 or y1 > y2:
-        raise Refused("bad_box", f"the box {label!r} is inverted: {x1:g}, {y1:g}, {x2:g}, {y2:g}")
+        raise RejectError("bad_box", f"the box {label!r} is inverted: {x1:g}, {y1:g}, {x2:g}, {y2:g}")
     return label, (x1, y1, x2, y2)
 
 
 def _scale(boxes: Iterable[Corners], size: tuple[int, int], unit: BoxUnit) -> tuple[float, float, float, float]:
     """Return what the coordinates are divided by, and how far out they may be, in fractions."""
     largest = max((max(corners) for corners in boxes), default=0.0)
-    if unit == "fraction" or (unit == "guess" and largest <= 1 + SLACK):
-        return 1.0, 1.0, SLACK, SLACK
+    if unit == "fraction" or (unit == "guess" and largest <= 1 + ROUNDING_TOLERANCE):
+        return 1.0, 1.0, ROUNDING_TOLERANCE, ROUNDING_TOLERANCE
     if unit == "guess" and largest < 2:
-        raise Refused("bad_box", f"a coordinate is {largest:g}: neither in 0-1 nor clearly pixels")
+        raise RejectError("bad_box", f"a coordinate is {largest:g}: neither in 0-1 nor clearly pixels")
     width, height = size
     if not (width and height):
-        raise Refused("bad_box", "boxes in pixels, and the image's width and height are unknown")
+        raise RejectError("bad_box", "boxes in pixels, and the image's width and height are unknown")
     return float(width), float(height), 1 / width, 1 / height
 
 
-def _fractions(corners: Corners, scale: tuple[float, float], slack: tuple[float, float]) -> Corners:
+def _to_fractions(corners: Corners, scale: tuple[float, float], slack: tuple[float, float]) -> Corners:
     x1, y1, x2, y2 = corners[0] / scale[0], corners[1] / scale[1], corners[2] / scale[0], corners[3] / scale[1]
     for value, margin in ((x1, slack[0]), (y1, slack[1]), (x2, slack[0]), (y2, slack[1])):
         if not -margin <= value <= 1 + margin:
             shown = ", ".join(f"{corner:g}" for corner in corners)
-            raise Refused("bad_box", f"the box {shown} leaves the image")
-    return _cut(x1), _cut(y1), _cut(x2), _cut(y2)
+            raise RejectError("bad_box", f"the box {shown} leaves the image")
+    return _clip_to_unit(x1), _clip_to_unit(y1), _clip_to_unit(x2), _clip_to_unit(y2)
 
 
-def _cut(value: float) -> float:
+def _clip_to_unit(value: float) -> float:
     return min(1.0, max(0.0, value))

@@ -11,30 +11,30 @@ Limit: inference without texts leaves no captions in the metadata, and a pair ne
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.images import SUFFIXES
-from pairwright.datasets.readers.clip_retrieval_parts import find_parts
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES
+from pairwright.datasets.readers.embedding_parts import find_embedding_parts
+from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.parquet import read_parquet
-from pairwright.datasets.readers.rows import Row, Rows
 from pairwright.datasets.rejects import Reject
 
 EMBEDDING_ROW = "embedding_row"
-_ENDINGS = tuple(SUFFIXES)
+_ENDINGS = tuple(IMAGE_SUFFIXES)
 
 
-def read_clip_retrieval(path: Path) -> Rows:
+def read_clip_retrieval(path: Path) -> InputRowIterator:
     """Yield the rows of the folder's metadata; places are ``file:row N``.
 
     Raises:
         InputError: when embeddings and metadata do not match.
     """
-    for part in find_parts(path):
+    for part in find_embedding_parts(path):
         for number, row in enumerate(read_parquet(part.metadata), part.first):
             yield row if isinstance(row, Reject) else _row(row, number)
 
 
-def _row(row: Row, number: int) -> Row:
+def _row(row: InputRow, number: int) -> InputRow:
     fields: dict[str, Any] = {**row.fields, EMBEDDING_ROW: number}
     path, url = fields.get("image_path"), fields.get("url")
     if isinstance(path, str) and isinstance(url, str) and not path.lower().endswith(_ENDINGS):
         fields["image"] = url
-    return Row(row.place, fields)
+    return InputRow(row.place, fields)

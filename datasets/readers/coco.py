@@ -16,14 +16,14 @@ from typing import Any
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.boxes import read_boxes
-from pairwright.datasets.readers.rows import Row, Rows
-from pairwright.datasets.readers.text import parse_object, read_whole, type_name
-from pairwright.datasets.rejects import Refused, Reject, reject
+from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
+from pairwright.datasets.readers.text_files import json_type_name, parse_object, read_text_bytes
+from pairwright.datasets.rejects import Reject, RejectError, make_reject
 
-Grouped = dict[str, list[dict[str, Any]]]
+AnnotationsByImage = dict[str, list[dict[str, Any]]]
 
 
-def read_coco(path: Path, instances: Path | None = None) -> Rows:
+def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
     """Yield a row an image; places are ``file:image ID`` and ``file:annotation ID``.
 
     Args:
@@ -32,30 +32,32 @@ def read_coco(path: Path, instances: Path | None = None) -> Rows:
     """
     data = _load(path)
     known = {str(image["id"]) for image in data["images"] if _has_id(image)}
-    captions: Grouped = defaultdict(list)
+    captions: AnnotationsByImage = defaultdict(list)
     for number, annotation in enumerate(data["annotations"], 1):
         flaw = _annotation_flaw(path, number, annotation, known)
         if flaw:
             yield flaw
         else:
             captions[str(annotation["image_id"])].append(annotation.get("caption"))
-    boxes = _Boxes(instances) if instances else None
+    boxes = _InstanceBoxes(instances) if instances else None
     yield from boxes.flaws if boxes else ()
-    licenses = _names(data.get("licenses"))
+    licenses = _names_by_id(data.get("licenses"))
     for number, image in enumerate(data["images"], 1):
         if not _has_id(image):
-            yield reject(f"{path}:image number {number}", "wrong_type", "an image is an object with an id", str(image))
+            yield make_reject(
+                f"{path}:image number {number}", "wrong_type", "an image is an object with an id", str(image)
+            )
             continue
         place = f"{path}:image {image['id']}"
         id_ = str(image["id"])
         if id_ not in known:
-            yield reject(place, "duplicate_key", "an image of this id came before", image)
+            yield make_reject(place, "duplicate_key", "an image of this id came before", image)
             continue
         known.remove(id_)
         yield _row(place, image, captions.pop(id_, []), boxes, licenses)
 
 
-def categories_of(path: Path) -> tuple[str, ...]:
+def read_categories(path: Path) -> tuple[str, ...]:
     """Return the categories of an instances file, each of which it marks in every image; none where it says otherwise.
 
     Files in LVIS's layout name, for each image, categories that are not marked exhaustively.
@@ -66,18 +68,18 @@ def categories_of(path: Path) -> tuple[str, ...]:
     data = _load(path)
     if any(isinstance(image, dict) and "not_exhaustive_category_ids" in image for image in data["images"]):
         return ()
-    names = (name.strip().lower() for name in _names(data.get("categories")).values() if isinstance(name, str))
+    names = (name.strip().lower() for name in _names_by_id(data.get("categories")).values() if isinstance(name, str))
     return tuple(dict.fromkeys(filter(None, names)))
 
 
 def _load(path: Path) -> dict[str, Any]:
     try:
-        data = parse_object(read_whole(path), "file")
-    except Refused as flaw:
-        raise InputError(f"not COCO JSON: {flaw.detail}", where=str(path), mend="Correct the file.") from None
+        data = parse_object(read_text_bytes(path), "file")
+    except RejectError as flaw:
+        raise InputError(f"not COCO JSON: {flaw.detail}", where=str(path), fix="Correct the file.") from None
     for name in ("images", "annotations"):
         if not isinstance(data.get(name), list):
-            raise InputError(f"not COCO JSON: no list {name!r}", where=str(path), mend="Give the captions file.")
+            raise InputError(f"not COCO JSON: no list {name!r}", where=str(path), fix="Give the captions file.")
     return data
 
 
@@ -93,21 +95,21 @@ def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[str]) 
     if not _has_id(annotation, "image_id"):
         place = f"{path}:annotation number {number}"
         what = "an annotation is an object with an image_id"
-        return reject(place, "wrong_type", what, str(annotation), of_caption=True)
+        return make_reject(place, "wrong_type", what, str(annotation), is_single_caption=True)
     place = f"{path}:annotation {annotation.get('id', f'number {number}')}"
     if str(annotation["image_id"]) not in known:
         what = f"no image has the id {annotation['image_id']}"
-        return reject(place, "unknown_image", what, annotation, of_caption=True)
+        return make_reject(place, "unknown_image", what, annotation, is_single_caption=True)
     if "caption" not in annotation:
-        return reject(place, "empty_caption", "the annotation has no caption", annotation, of_caption=True)
+        return make_reject(place, "empty_caption", "the annotation has no caption", annotation, is_single_caption=True)
     return None
 
 
 def _row(
-    place: str, image: Mapping[str, Any], captions: list[Any], boxes: "_Boxes | None", licenses: dict[str, str]
-) -> Row | Reject:
+    place: str, image: Mapping[str, Any], captions: list[Any], boxes: "_InstanceBoxes | None", licenses: dict[str, str]
+) -> InputRow | Reject:
     if not captions:
-        return reject(place, "empty_caption", "the image has no caption", image)
+        return make_reject(place, "empty_caption", "the image has no caption", image)
     fields = {name: value for name, value in image.items() if name != "id"}
     fields |= {"image_id": image["id"], "captions": captions}
     if "file_name" not in fields and "coco_url" in fields:
@@ -117,31 +119,33 @@ def _row(
     if boxes:
         try:
             fields |= boxes.of(image)
-        except Refused as flaw:
-            return reject(place, flaw.reason, flaw.detail, image)
-    return Row(place, fields)
+        except RejectError as flaw:
+            return make_reject(place, flaw.reason, flaw.detail, image)
+    return InputRow(place, fields)
 
 
-def _names(entries: Any) -> dict[str, str]:
+def _names_by_id(entries: Any) -> dict[str, str]:
     entries = entries if isinstance(entries, list) else []
     return {str(entry["id"]): entry["name"] for entry in entries if _has_id(entry) and "name" in entry}
 
 
-class _Boxes:
+class _InstanceBoxes:
     """The instances of each image; ``flaws`` are those that belong to none."""
 
     def __init__(self, path: Path) -> None:
         data = _load(path)
-        self._labels = _names(data.get("categories"))
+        self._labels = _names_by_id(data.get("categories"))
         self._sizes = {str(image["id"]): image for image in data["images"] if _has_id(image)}
         self.flaws: list[Reject] = []
-        self._instances: Grouped = defaultdict(list)
+        self._instances: AnnotationsByImage = defaultdict(list)
         for number, instance in enumerate(data["annotations"], 1):
             if _has_id(instance, "image_id") and _has_id(instance, "category_id") and "bbox" in instance:
                 self._instances[str(instance["image_id"])].append(instance)
             else:
                 what = "an instance is an object with image_id, category_id and bbox"
-                self.flaws.append(reject(f"{path}:annotation number {number}", "wrong_type", what, str(instance)[:500]))
+                self.flaws.append(
+                    make_reject(f"{path}:annotation number {number}", "wrong_type", what, str(instance)[:500])
+                )
 
     def of(self, image: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields `boxes` and, where there are crowds, `crowd` of an image; both in 0-1."""
@@ -156,15 +160,15 @@ class _Boxes:
     def _box(self, instance: Mapping[str, Any]) -> dict[str, Any]:
         label = self._labels.get(str(instance["category_id"]))
         if label is None:
-            raise Refused("bad_box", f"no category has the id {instance['category_id']}")
+            raise RejectError("bad_box", f"no category has the id {instance['category_id']}")
         box = instance["bbox"]
         if not isinstance(box, list) or len(box) != 4 or not all(isinstance(n, int | float) for n in box):
-            raise Refused("wrong_type", f"a box is {type_name(box)}, not four numbers")
+            raise RejectError("wrong_type", f"a box is {json_type_name(box)}, not four numbers")
         x, y, width, height = box
         return {"label": label, "bbox": [x, y, x + width, y + height]}
 
 
 def _in_fractions(boxes: list[Any], width: Any, height: Any) -> list[dict[str, Any]]:
     if not isinstance(width, int) or not isinstance(height, int):
-        raise Refused("wrong_type", "width and height of the image are not whole numbers")
+        raise RejectError("wrong_type", "width and height of the image are not whole numbers")
     return [asdict(box) for box in read_boxes(boxes, width, height, "pixel")]

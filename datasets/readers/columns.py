@@ -14,14 +14,14 @@ A picture inside a table goes before a path or URL that stands beside it, which 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.rejects import Refused
-from pairwright.datasets.wording import COMMAND_LINE, Wording
+from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
+from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.suggestions import require_known
 
-Ranks = tuple[tuple[str, ...], ...]
+RankedNames = tuple[tuple[str, ...], ...]
 
-FIELDS: dict[str, Ranks] = {
+COLUMN_NAMES_BY_FIELD: dict[str, RankedNames] = {
     "key": (("source_id",), ("key",), ("image_id",), ("id", "uid")),
     "image": (("image",), ("image_path", "file_name", "filename", "filepath"), ("url", "URL", "image_url")),
     "caption": (("caption",), ("text", "TEXT", "txt", "title", "TITLE", "sentence", "description")),
@@ -34,11 +34,11 @@ FIELDS: dict[str, Ranks] = {
     "meta": (("meta",),),
 }
 
-PICTURES = ("jpg", "jpeg", "png", "webp", "image_bytes", "image_data", "img", "picture")
+IMAGE_COLUMN_NAMES = ("jpg", "jpeg", "png", "webp", "image_bytes", "image_data", "img", "picture")
 """Columns that are the image where they hold pictures and no column ``image`` is there or named; best first."""
 
 
-class Unclear(Exception):  # noqa: N818 - a signal to the reader, which knows the file
+class AmbiguousColumnsError(Exception):  # noqa: N818 - a signal to the reader, which knows the file
     """Several columns could be meant by a part; the first is as good as any."""
 
     def __init__(self, part: str, columns: Sequence[str]) -> None:
@@ -48,7 +48,7 @@ class Unclear(Exception):  # noqa: N818 - a signal to the reader, which knows th
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ColumnPlan:
     """The column of each part (None where the rows have none), and the columns that no part claims.
 
     ``picture`` is the column of the image itself, where ``image`` is none or tells no more than where that came from.
@@ -69,19 +69,19 @@ class Plan:
     extra: tuple[str, ...] = field(default=())
 
 
-def check_mapping(columns: Mapping[str, str], wording: Wording = COMMAND_LINE) -> None:
+def check_column_mapping(columns: Mapping[str, str], wording: OptionNames = COMMAND_LINE) -> None:
     """Refuse a mapping that names no part of a pair, or one column twice.
 
     Raises:
         UsageError: with the names that there are.
     """
     option = wording.option("columns")
-    refuse_unknown(f"{option}: no such name:", columns, FIELDS)
+    require_known(f"{option}: no such name:", columns, COLUMN_NAMES_BY_FIELD)
     if len(set(columns.values())) < len(columns):
         raise UsageError(f"{option}: one column is mapped to two names. Map each column once.")
 
 
-def resolve(names: Sequence[str], columns: Mapping[str, str], pictures: Sequence[str] = ()) -> Plan:
+def resolve_columns(names: Sequence[str], columns: Mapping[str, str], pictures: Sequence[str] = ()) -> ColumnPlan:
     """Return which of a row's columns is which part of a pair.
 
     Args:
@@ -93,54 +93,56 @@ def resolve(names: Sequence[str], columns: Mapping[str, str], pictures: Sequence
         Refused: missing_column, when there is no caption.
         Unclear: when two columns of the same rank are there.
     """
-    written = _as_written(names)
+    written = _index_by_stripped_name(names)
     found = {
         part: column for part, named in columns.items() if (column := written.get(named) or written.get(named.strip()))
     }
     taken = set(found.values())
     free = {name: column for name, column in written.items() if column not in taken}
-    for part, ranks in FIELDS.items():
-        if part not in columns and (column := _common(part, ranks, free, found)):
+    for part, ranks in COLUMN_NAMES_BY_FIELD.items():
+        if part not in columns and (column := _find_common_name(part, ranks, free, found)):
             found[part] = column
     if "caption" not in found and "captions" not in found:
         wanted = columns.get("caption") or columns.get("captions") or "caption"
-        raise Refused("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}")
+        raise RejectError("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}")
     # A row that pairwright wrote has both; its key was fixed when the row was first read.
     stored = free.get("key") if found.get("key", "").strip() == "source_id" else None
-    picture = _picture(found, columns, pictures)
+    picture = _find_image_column(found, columns, pictures)
     claimed = {*found.values(), stored, picture}
     if picture and found.get("image"):
         claimed.remove(found["image"])
     extra = tuple(name for name in names if name not in claimed)
-    return Plan(**found, stored_key=stored, picture=picture, extra=extra)
+    return ColumnPlan(**found, stored_key=stored, picture=picture, extra=extra)
 
 
-def unmet(columns: Iterable[str], names: Sequence[str]) -> set[str]:
+def find_unmatched_columns(columns: Iterable[str], names: Sequence[str]) -> set[str]:
     """Return those of the mapped columns that are not among a row's."""
-    written = _as_written(names)
+    written = _index_by_stripped_name(names)
     return {column for column in columns if column not in written and column.strip() not in written}
 
 
-def _as_written(names: Sequence[str]) -> dict[str, str]:
+def _index_by_stripped_name(names: Sequence[str]) -> dict[str, str]:
     """Return each name as it stands there, and by itself without the blanks around it."""
     return {**{name.strip(): name for name in names}, **{name: name for name in names}}
 
 
-def _picture(found: Mapping[str, str], columns: Mapping[str, str], pictures: Sequence[str]) -> str | None:
+def _find_image_column(found: Mapping[str, str], columns: Mapping[str, str], pictures: Sequence[str]) -> str | None:
     """Return the column of the image itself, if it is another than that of its name."""
     if not pictures or "image" in columns or found.get("image", "").strip() == "image":
         return None
-    written = _as_written(pictures)
-    return next((written[name] for name in PICTURES if name in written and written[name] not in found.values()), None)
+    written = _index_by_stripped_name(pictures)
+    return next(
+        (written[name] for name in IMAGE_COLUMN_NAMES if name in written and written[name] not in found.values()), None
+    )
 
 
-def _common(part: str, ranks: Ranks, free: Mapping[str, str], found: Mapping[str, str]) -> str | None:
+def _find_common_name(part: str, ranks: RankedNames, free: Mapping[str, str], found: Mapping[str, str]) -> str | None:
     if part == "caption" and "captions" in (*found, *free):
         ranks = ranks[:1]  # beside a list of captions, `text` or `title` is something else
     for rank in ranks:
         candidates = [free[name] for name in rank if name in free]
         if len(candidates) > 1:
-            raise Unclear(part, candidates)
+            raise AmbiguousColumnsError(part, candidates)
         if candidates:
             return candidates[0]
     return None

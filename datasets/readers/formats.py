@@ -14,27 +14,27 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.directories import walk_files
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.folders import files_below
-from pairwright.datasets.images import SUFFIXES, is_url
-from pairwright.datasets.mirror import local_copy
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_url
+from pairwright.datasets.images.unsupported_formats import UNSUPPORTED_SUFFIXES as UNREAD
+from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
-from pairwright.datasets.readers.columns import FIELDS
-from pairwright.datasets.readers.delimited import read_csv, read_tsv
+from pairwright.datasets.readers.columns import COLUMN_NAMES_BY_FIELD
+from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
 from pairwright.datasets.readers.image_folder import read_image_folder
+from pairwright.datasets.readers.input_rows import InputRowIterator
 from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.parquet import read_parquet
-from pairwright.datasets.readers.rows import Rows
-from pairwright.datasets.readers.text import lines_of, parse_json, read_whole
+from pairwright.datasets.readers.text_files import iter_lines, parse_json, read_text_bytes
 from pairwright.datasets.readers.webdataset import read_webdataset
-from pairwright.datasets.rejects import Refused
-from pairwright.datasets.unread_pictures import SUFFIXES as UNREAD
-from pairwright.datasets.wording import COMMAND_LINE, Wording
+from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.remote.local_copies import fetch_local_copy
+from pairwright.datasets.suggestions import require_known
 
-READERS: Mapping[str, Callable[[Path], Rows]] = {
+FORMAT_READERS: Mapping[str, Callable[[Path], InputRowIterator]] = {
     "coco": read_coco,
     "json": read_json_list,
     "jsonl": read_jsonl,
@@ -45,7 +45,7 @@ READERS: Mapping[str, Callable[[Path], Rows]] = {
     "webdataset": read_webdataset,
     "clip-retrieval": read_clip_retrieval,
 }
-ABOUT: Mapping[str, str] = {
+FORMAT_DESCRIPTIONS: Mapping[str, str] = {
     "coco": "COCO captions JSON, with COCO instances for boxes",
     "json": "a JSON list of rows",
     "jsonl": "one JSON object a line",
@@ -56,9 +56,9 @@ ABOUT: Mapping[str, str] = {
     "webdataset": "tars of jpg, txt and json, as img2dataset writes them",
     "clip-retrieval": "a folder of embeddings and metadata",
 }
-FIXED_COLUMNS = frozenset({"csv", "tsv", "parquet", "clip-retrieval"})
-FOLDERS = frozenset({"images", "clip-retrieval"})
-NOT_PAIRS: Mapping[str, tuple[str, str]] = {
+FIXED_COLUMN_FORMATS = frozenset({"csv", "tsv", "parquet", "clip-retrieval"})
+FOLDER_FORMATS = frozenset({"images", "clip-retrieval"})
+NON_PAIR_FORMATS: Mapping[str, tuple[str, str]] = {
     "llava": ("LLaVA conversations", "`pairwright mix`, `export` and `verify` take them; here, give captions."),
     "sugarcrepe": (
         "SugarCrepe candidates (captions with negatives)",
@@ -67,7 +67,7 @@ NOT_PAIRS: Mapping[str, tuple[str, str]] = {
     "coco-instances": ("COCO instances (boxes)", "Give the captions file, and this one as instances."),
 }
 """Formats that are recognised and hold no pairs: what they are, and what to do."""
-ENDINGS = {
+FORMAT_BY_SUFFIX = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".csv": "csv",
@@ -75,14 +75,14 @@ ENDINGS = {
     ".parquet": "parquet",
     ".tar": "webdataset",
 }
-PACKED = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"})
-TEXTS = frozenset({"jsonl", "csv", "tsv"})  # and .json, which is looked into; these may be gzipped
-PATTERN_LIMIT = 1_000_000
-_HEAD = 200
+ARCHIVE_SUFFIXES = frozenset({".gz", ".bz2", ".xz", ".zst", ".zip", ".7z"})
+LINE_FORMATS = frozenset({"jsonl", "csv", "tsv"})  # and .json, which is looked into; these may be gzipped
+MAX_PATTERN_NAMES = 1_000_000
+_PREVIEW_BYTES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class LocatedInput:
     """An input found: its format, its files in order, the folder of its relative paths, its default name."""
 
     format: str
@@ -91,8 +91,8 @@ class Located:
     name: str
 
 
-def guess_format(path: str | Path, wording: Wording = COMMAND_LINE) -> str:
-    """Return the format of a file or folder: a name of `READERS` or of `NOT_PAIRS`.
+def guess_format(path: str | Path, wording: OptionNames = COMMAND_LINE) -> str:
+    """Return the format of a file or folder: a name of `FORMAT_READERS` or of `NON_PAIR_FORMATS`.
 
     Raises:
         InputError: when there is no such file, or its format cannot be told.
@@ -101,56 +101,56 @@ def guess_format(path: str | Path, wording: Wording = COMMAND_LINE) -> str:
     if path.is_dir():
         return _guess_folder(path)
     if not path.exists():
-        raise _absent(path)
+        raise _missing_path_error(path)
     name = path.name.lower()
     plain = name.removesuffix(".gz")
     if plain.endswith(".json"):
         return _guess_json(path)
-    format_ = ENDINGS.get(Path(plain).suffix, "")
-    if format_ and (plain == name or format_ in TEXTS):
+    format_ = FORMAT_BY_SUFFIX.get(Path(plain).suffix, "")
+    if format_ and (plain == name or format_ in LINE_FORMATS):
         return format_
-    if path.suffix.lower() in PACKED:
+    if path.suffix.lower() in ARCHIVE_SUFFIXES:
         raise InputError(
             "a packed file",
             where=str(path),
-            mend="Unpack it first. As they are, gzipped .json, .jsonl, .csv and .tsv files are read.",
+            fix="Unpack it first. As they are, gzipped .json, .jsonl, .csv and .tsv files are read.",
         )
     if path.suffix.lower() == ".txt":
-        raise _lines_of_text(path, wording)
+        raise _describe_text_file(path, wording)
     raise InputError(
         "the format cannot be told from the name",
         where=str(path),
-        mend="Name it .jsonl, .csv, .tsv or .parquet."
+        fix="Name it .jsonl, .csv, .tsv or .parquet."
         if wording.bare
-        else f"Name it: {wording.choice('format', READERS)}.",
+        else f"Name it: {wording.choice('format', FORMAT_READERS)}.",
     )
 
 
-def _lines_of_text(path: Path, wording: Wording) -> InputError:
+def _describe_text_file(path: Path, wording: OptionNames) -> InputError:
     """Return what is said of a .txt: it may be a table under another name (Flickr8k's), or lines without a header."""
-    _, line = next(lines_of(path), (0, b""))
+    _, line = next(iter_lines(path), (0, b""))
     words = line.decode("utf-8", "replace").strip()
     format_ = "csv" if "," in words else "tsv"
     names = [name.strip(' "') for name in words.split("," if format_ == "csv" else "\t")]
-    if any(name in rank for rank in FIELDS["caption"] for name in names):
+    if any(name in rank for rank in COLUMN_NAMES_BY_FIELD["caption"] for name in names):
         told = f"a table under the name .txt ({', '.join(names)})"
-        return InputError(told, where=str(path), mend=wording.named(format_))
+        return InputError(told, where=str(path), fix=wording.named(format_))
     header = "image, a tab, and caption" if "\t" in words else "caption"
-    mend = f"Put a header above them, the line: {header}; and name the file .tsv."
-    return InputError("lines of text, without names of columns", where=str(path), mend=mend)
+    fix = f"Put a header above them, the line: {header}; and name the file .tsv."
+    return InputError("lines of text, without names of columns", where=str(path), fix=fix)
 
 
-def _absent(path: Path) -> InputError:
+def _missing_path_error(path: Path) -> InputError:
     starred = any(sign in path.name for sign in "*?")
-    mend = "Patterns are written {00000..00009} or {a,b}, not with * or ?; or name the folder." if starred else ""
-    return InputError("no such file or folder", where=str(path), mend=mend or "Check the path.")
+    fix = "Patterns are written {00000..00009} or {a,b}, not with * or ?; or name the folder." if starred else ""
+    return InputError("no such file or folder", where=str(path), fix=fix or "Check the path.")
 
 
 def _guess_folder(folder: Path) -> str:
     try:
         entries = [entry for entry in folder.iterdir() if not entry.name.startswith(".")]
     except OSError as error:
-        raise InputError(f"cannot be listed ({error.strerror})", where=str(folder), mend="Check the rights.") from None
+        raise InputError(f"cannot be listed ({error.strerror})", where=str(folder), fix="Check the rights.") from None
     endings = {entry.suffix.lower() for entry in entries}
     if ".tar" in endings:
         return "webdataset"
@@ -164,32 +164,32 @@ def _guess_folder(folder: Path) -> str:
     raise InputError(
         "the folder holds no tars, Parquet or JSON Lines files, embeddings or images",
         where=str(folder),
-        mend="Name the folder that does.",
+        fix="Name the folder that does.",
     )
 
 
 def _has_image(folder: Path) -> bool:
-    return any(path.suffix.lower() in SUFFIXES | UNREAD for path in files_below(folder) if path.name[0] != ".")
+    return any(path.suffix.lower() in IMAGE_SUFFIXES | UNREAD for path in walk_files(folder) if path.name[0] != ".")
 
 
 def _guess_json(path: Path) -> str:
     try:
-        data = parse_json(read_whole(path))
-    except Refused as flaw:
+        data = parse_json(read_text_bytes(path))
+    except RejectError as flaw:
         if _begins_with_row(path):
             return "jsonl"
-        raise InputError(f"{flaw.reason}: {flaw.detail}", where=str(path), mend="Correct the file.") from None
+        raise InputError(f"{flaw.reason}: {flaw.detail}", where=str(path), fix="Correct the file.") from None
     if isinstance(data, dict) and isinstance(data.get("images"), list) and isinstance(data.get("annotations"), list):
         return "coco" if not data["annotations"] or _has(data["annotations"], "caption") else "coco-instances"
     if isinstance(data, list):
         return "llava" if _has(data, "conversations") else "json"
     if isinstance(data, dict) and _has(list(data.values()), "negative_caption"):
         return "sugarcrepe"
-    mend = "COCO has `images` and `annotations`, a list each; else give a list of rows."
-    raise InputError(f"JSON of no known kind: {_told(data)}", where=str(path), mend=mend)
+    fix = "COCO has `images` and `annotations`, a list each; else give a list of rows."
+    raise InputError(f"JSON of no known kind: {_describe_json(data)}", where=str(path), fix=fix)
 
 
-def _told(data: Any) -> str:
+def _describe_json(data: Any) -> str:
     """Return what stands in a JSON file, in a few words."""
     if not isinstance(data, dict):
         return "no list and no object"
@@ -204,10 +204,10 @@ def _told(data: Any) -> str:
 
 def _begins_with_row(path: Path) -> bool:
     """Say whether the first line is an object of its own: JSON Lines under the name .json."""
-    _, line = next(lines_of(path), (0, b""))
+    _, line = next(iter_lines(path), (0, b""))
     try:
         return isinstance(parse_json(line), dict)
-    except Refused:
+    except RejectError:
         return False
 
 
@@ -215,103 +215,103 @@ def _has(items: list[Any], name: str) -> bool:
     return any(isinstance(item, dict) and name in item for item in items[:100])
 
 
-def locate(written: str, format_: str = "", wording: Wording = COMMAND_LINE) -> Located:
+def locate_input(written: str, format_: str = "", wording: OptionNames = COMMAND_LINE) -> LocatedInput:
     """Find the files of an input.
 
     Args:
         written: path or brace pattern, or a URL of one in a store (`remote.py`), which is copied here first.
-        format_: a name of `READERS`; empty to guess.
+        format_: a name of `FORMAT_READERS`; empty to guess.
         wording: of whoever asks.
 
     Raises:
         UsageError: for a format that does not exist.
         InputError: when files are missing, or the format holds no pairs.
     """
-    if format_ and format_ not in NOT_PAIRS:
-        refuse_unknown(f"{wording.option('format')}: no such format:", [format_], READERS)
-    written = local_copy(written)
+    if format_ and format_ not in NON_PAIR_FORMATS:
+        require_known(f"{wording.option('format')}: no such format:", [format_], FORMAT_READERS)
+    written = fetch_local_copy(written)
     if is_url(written) or written.startswith("pipe:"):
-        raise InputError("not a local path", where=written, mend="Download it first.")
+        raise InputError("not a local path", where=written, fix="Download it first.")
     if "{" in written and not Path(written).exists():
         files = tuple(map(Path, expand_braces(written)))
         missing = [file for file in files if not file.exists()]
         if missing:
             what = f"{len(missing)} of {len(files)} files of the pattern are missing"
-            raise InputError(what, where=str(missing[0]), mend="Correct the pattern.")
+            raise InputError(what, where=str(missing[0]), fix="Correct the pattern.")
         name = files[0].absolute().parent.name
     else:
         files, name = (Path(written),), _stem(Path(written).absolute())
-    _refuse_stand_in(files[0])
+    _reject_placeholder_file(files[0])
     format_ = format_ or guess_format(files[0], wording)
-    if format_ in NOT_PAIRS:
-        what, mend = NOT_PAIRS[format_]
-        raise InputError(f"not a source of pairs: {what}", where=written, mend=mend)
+    if format_ in NON_PAIR_FORMATS:
+        what, fix = NON_PAIR_FORMATS[format_]
+        raise InputError(f"not a source of pairs: {what}", where=written, fix=fix)
     root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
-    return Located(format_, tuple(_opened(files, format_)), root, name)
+    return LocatedInput(format_, tuple(_expand_folders(files, format_)), root, name)
 
 
-def _refuse_stand_in(path: Path) -> None:
+def _reject_placeholder_file(path: Path) -> None:
     """Refuse what a download leaves in a file's place: a pointer to it, or the page that says why it did not come."""
     if not path.is_file():
         return
     try:
         with path.open("rb") as handle:
-            head = handle.read(_HEAD).lstrip().lower()
+            head = handle.read(_PREVIEW_BYTES).lstrip().lower()
     except OSError:  # its reader tells
         return
     if head.startswith(b"version https://git-lfs"):
-        raise InputError("a pointer of Git LFS, not the file itself", where=str(path), mend="Fetch it: git lfs pull.")
+        raise InputError("a pointer of Git LFS, not the file itself", where=str(path), fix="Fetch it: git lfs pull.")
     if head.startswith((b"<!doctype html", b"<html")):
-        raise InputError("a web page, not data", where=str(path), mend="Look at it, and download the file again.")
+        raise InputError("a web page, not data", where=str(path), fix="Look at it, and download the file again.")
 
 
 def _stem(path: Path) -> str:
     return path.name.removesuffix(".gz").rpartition(".")[0] or path.name if path.is_file() else path.name
 
 
-def _opened(files: tuple[Path, ...], format_: str) -> Iterator[Path]:
+def _expand_folders(files: tuple[Path, ...], format_: str) -> Iterator[Path]:
     """Yield files, folders replaced by the files of the format that they hold."""
     for file in files:
         if not file.exists():
-            raise _absent(file)
+            raise _missing_path_error(file)
         if not os.access(file, os.R_OK):
-            raise InputError("may not be read", where=str(file), mend="Check its rights: ls -l tells them.")
-        if file.is_dir() == (format_ in FOLDERS):
+            raise InputError("may not be read", where=str(file), fix="Check its rights: ls -l tells them.")
+        if file.is_dir() == (format_ in FOLDER_FORMATS):
             yield file
         elif file.is_dir():
-            endings = tuple(ending for ending, name in ENDINGS.items() if name == format_)
-            endings += tuple(f"{ending}.gz" for ending in endings if format_ in TEXTS)
+            endings = tuple(ending for ending, name in FORMAT_BY_SUFFIX.items() if name == format_)
+            endings += tuple(f"{ending}.gz" for ending in endings if format_ in LINE_FORMATS)
             inner = sorted(path for path in file.iterdir() if path.name.endswith(endings) and path.name[0] != ".")
             if not endings or not inner:
-                raise InputError(f"a folder without {format_} files", where=str(file), mend="Name a file.")
+                raise InputError(f"a folder without {format_} files", where=str(file), fix="Name a file.")
             yield from inner
         else:
-            raise InputError(f"a file, where {format_} is a folder", where=str(file), mend="Name the folder.")
+            raise InputError(f"a file, where {format_} is a folder", where=str(file), fix="Name the folder.")
 
 
 def expand_braces(pattern: str) -> Iterator[str]:
     """Yield the names of a brace pattern: ``{00..12}`` counts with leading zeros, ``{a,b}`` lists.
 
     Raises:
-        InputError: for more than `PATTERN_LIMIT` names, or a pattern of another kind.
+        InputError: for more than `MAX_PATTERN_NAMES` names, or a pattern of another kind.
     """
     pieces = re.split(r"\{([^{}]*)\}", pattern)
-    choices = [[piece] if index % 2 == 0 else _choices(piece, pattern) for index, piece in enumerate(pieces)]
+    choices = [[piece] if index % 2 == 0 else _expand_group(piece, pattern) for index, piece in enumerate(pieces)]
     total = 1
     for choice in choices:
         total *= len(choice)
-    if total > PATTERN_LIMIT:
-        raise InputError(f"{total} names in one pattern", where=pattern, mend="Split the pattern.")
+    if total > MAX_PATTERN_NAMES:
+        raise InputError(f"{total} names in one pattern", where=pattern, fix="Split the pattern.")
     return map("".join, product(*choices))
 
 
-def _choices(inner: str, pattern: str) -> list[str]:
+def _expand_group(inner: str, pattern: str) -> list[str]:
     counted = re.fullmatch(r"(\d{1,12})\.\.(\d{1,12})", inner)
     if counted:
         first, last = counted.groups()
-        if int(first) > int(last) or int(last) - int(first) > PATTERN_LIMIT:
-            raise InputError(f"{{{inner}}} does not count up", where=pattern, mend="Write {00000..00009}.")
+        if int(first) > int(last) or int(last) - int(first) > MAX_PATTERN_NAMES:
+            raise InputError(f"{{{inner}}} does not count up", where=pattern, fix="Write {00000..00009}.")
         return [f"{number:0{len(first)}d}" for number in range(int(first), int(last) + 1)]
     if "," in inner:
         return inner.split(",")
-    raise InputError(f"{{{inner}}} is no pattern", where=pattern, mend="Write {00000..00009} or {a,b}.")
+    raise InputError(f"{{{inner}}} is no pattern", where=pattern, fix="Write {00000..00009} or {a,b}.")

@@ -15,46 +15,46 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from pairwright.datasets.folders import Identity, entries_of, identity_of
-from pairwright.datasets.images import SUFFIXES
-from pairwright.datasets.readers.downloads import failed_downloads
-from pairwright.datasets.readers.rows import Row, Rows
-from pairwright.datasets.readers.samples import File, sample_row
-from pairwright.datasets.rejects import Refused, Reject, reject
-from pairwright.datasets.unread_pictures import SUFFIXES as UNREAD
+from pairwright.datasets.directories import FolderIdentity, identify_folder, list_entries
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES
+from pairwright.datasets.images.unsupported_formats import UNSUPPORTED_SUFFIXES as UNREAD
+from pairwright.datasets.readers.download_status import iter_failed_downloads
+from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
+from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row
+from pairwright.datasets.rejects import Reject, RejectError, make_reject
 
-SIDE_FILES = frozenset({".txt", ".json"})
+SIDECAR_SUFFIXES = frozenset({".txt", ".json"})
 
 
-def read_image_folder(path: Path) -> Rows:
+def read_image_folder(path: Path) -> InputRowIterator:
     """Yield a row an image; places are the image's path."""
     return _read(path.absolute(), path.absolute())
 
 
-def _read(root: Path, folder: Path, above: frozenset[Identity] = frozenset()) -> Rows:
-    within = above | {identity_of(folder)}
-    names, folders = _listed(folder)
+def _read(root: Path, folder: Path, above: frozenset[FolderIdentity] = frozenset()) -> InputRowIterator:
+    within = above | {identify_folder(folder)}
+    names, folders = _list_sample_files(folder)
     for stem, group in groupby(names, key=lambda name: Path(name).stem):
         yield _row(root, folder / stem, [_file(folder / name) for name in group])
     for inner in folders:
-        if identity_of(inner) in within:
+        if identify_folder(inner) in within:
             continue
         yield from _read(root, inner, within)
         table = inner.with_name(f"{inner.name}.parquet")
         if table.is_file():
-            keys = {name.stem for name in inner.iterdir() if name.suffix.lower() in SUFFIXES}
-            yield from failed_downloads(table, keys)
+            keys = {name.stem for name in inner.iterdir() if name.suffix.lower() in IMAGE_SUFFIXES}
+            yield from iter_failed_downloads(table, keys)
 
 
-def _listed(folder: Path) -> tuple[list[str], list[Path]]:
+def _list_sample_files(folder: Path) -> tuple[list[str], list[Path]]:
     """Return the names of a folder's sample files, those of one sample side by side, and its sub-folders."""
     names, folders = list[str](), list[Path]()
-    for entry in entries_of(folder):
+    for entry in list_entries(folder):
         if entry.name.startswith(".") or _is_statistics(folder, entry.name):
             continue
         if entry.is_dir():
             folders.append(Path(entry.path))
-        elif Path(entry.name).suffix.lower() in SUFFIXES | SIDE_FILES | UNREAD:
+        elif Path(entry.name).suffix.lower() in IMAGE_SUFFIXES | SIDECAR_SUFFIXES | UNREAD:
             names.append(entry.name)
     return sorted(names, key=lambda name: (Path(name).stem, name)), sorted(folders)
 
@@ -64,29 +64,29 @@ def _is_statistics(folder: Path, name: str) -> bool:
     return stem != name and (folder / f"{stem}.parquet").is_file()
 
 
-def _file(path: Path) -> File:
+def _file(path: Path) -> SampleFile:
     try:
         size = path.stat().st_size
     except OSError:  # a link that leads nowhere; reading it tells
         size = 0
-    return File(path.suffix.lower(), str(path), size, partial(_read_side, path))
+    return SampleFile(path.suffix.lower(), str(path), size, partial(_read_sidecar, path))
 
 
-def _read_side(path: Path) -> bytes:
+def _read_sidecar(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise Refused("missing_caption", f"{path.name} cannot be read ({error.strerror})") from None
+        raise RejectError("missing_caption", f"{path.name} cannot be read ({error.strerror})") from None
 
 
-def _row(root: Path, base: Path, files: list[File]) -> Row | Reject:
+def _row(root: Path, base: Path, files: list[SampleFile]) -> InputRow | Reject:
     key = base.relative_to(root).as_posix()
-    read = {file.suffix for file in files} & SUFFIXES
+    read = {file.suffix for file in files} & IMAGE_SUFFIXES
     files = [file for file in files if not read or file.suffix not in UNREAD]
-    image = next((file.name for file in files if file.suffix in SUFFIXES | UNREAD), "")
+    image = next((file.name for file in files if file.suffix in IMAGE_SUFFIXES | UNREAD), "")
     if not image:
         names = ", ".join(Path(file.name).name for file in files)
-        return reject(str(base), "missing_image", f"{names} without an image of that name")
-    row = sample_row(image, key, files)
+        return make_reject(str(base), "missing_image", f"{names} without an image of that name")
+    row = build_sample_row(image, key, files)
     # Images in files of their own are looked at by path: a header is less than a file.
     return row if isinstance(row, Reject) else replace(row, load=None)

@@ -4,37 +4,37 @@ import re
 from pathlib import Path
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.readers.rows import Row, Rows
-from pairwright.datasets.readers.text import MAX_LINE, lines_of, parse_object
-from pairwright.datasets.rejects import Refused, reject
-from pairwright.datasets.wording import COMMAND_LINE, Wording
+from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
+from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
+from pairwright.datasets.readers.text_files import MAX_LINE, iter_lines, parse_object
+from pairwright.datasets.rejects import RejectError, make_reject
 
 _LIST_OF_ROWS = re.compile(rb"\s*\[\s*(?:\{|$)")
 
 
-def read_jsonl(path: Path, wording: Wording = COMMAND_LINE) -> Rows:
+def read_jsonl(path: Path, wording: OptionNames = COMMAND_LINE) -> InputRowIterator:
     """Yield the rows of a JSON Lines file; places are ``file:line``.
 
     Raises:
         InputError: when the file cannot be read, or is one JSON list.
     """
     first = True
-    for number, line in lines_of(path):
+    for number, line in iter_lines(path):
         if line.isspace():
             continue
         if first and _LIST_OF_ROWS.match(line):
-            raise _a_list(path, wording)
+            raise _json_list_error(path, wording)
         first = False
         place = f"{path}:{number}"
         if len(line) > MAX_LINE:
-            yield reject(place, "huge_field", f"the line is longer than {MAX_LINE} bytes", line[:2000])
+            yield make_reject(place, "field_too_long", f"the line is longer than {MAX_LINE} bytes", line[:2000])
             continue
         try:
-            yield Row(place, parse_object(line))
-        except Refused as flaw:
-            yield reject(place, flaw.reason, flaw.detail, line[:2000])
+            yield InputRow(place, parse_object(line))
+        except RejectError as flaw:
+            yield make_reject(place, flaw.reason, flaw.detail, line[:2000])
 
 
-def _a_list(path: Path, wording: Wording) -> InputError:
+def _json_list_error(path: Path, wording: OptionNames) -> InputError:
     what = "a JSON list, where each line is to be an object of its own"
-    return InputError(what, where=str(path), mend=wording.named("json"))
+    return InputError(what, where=str(path), fix=wording.named("json"))

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.readers.picture_columns import columns_of
-from pairwright.datasets.readers.rows import Row, Rows
-from pairwright.datasets.rejects import reject
+from pairwright.datasets.readers.image_columns import classify_columns
+from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
+from pairwright.datasets.rejects import make_reject
 
-ROWS_AT_ONCE = 4096
+BATCH_ROWS = 4096
 
 
-def read_parquet(path: Path) -> Rows:
+def read_parquet(path: Path) -> InputRowIterator:
     """Yield the rows of a Parquet file; places are ``file:row N``, from 1.
 
     Raises:
@@ -33,33 +33,33 @@ def read_parquet(path: Path) -> Rows:
     number, rows = 0, 0
     try:
         with parquet.ParquetFile(path) as file:
-            columns, rows = columns_of(path, file), file.metadata.num_rows
+            columns, rows = classify_columns(path, file), file.metadata.num_rows
             for batch in _batches(file, columns.read):
                 for values in batch:
                     number += 1
                     place = f"{path}:row {number}"
                     if values is None:
-                        yield reject(place, "not_utf8", "a text is not UTF-8")
+                        yield make_reject(place, "not_utf8", "a text is not UTF-8")
                     else:
-                        yield Row(place, columns.filled(values, number), pictures=columns.pictures)
+                        yield InputRow(place, columns.filled(values, number), pictures=columns.pictures)
     except (pa.ArrowException, OSError, ValueError) as error:
         what = f"not a whole Parquet file ({str(error).partition(chr(10))[0]})"
         place = f"{path}:row {number + 1}" if rows else str(path)
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None):
-            raise InputError(what, where=place, mend="Copy or write it again.") from None
+            raise InputError(what, where=place, fix="Copy or write it again.") from None
         left = f"; {number:,} of {rows:,} rows were read" if rows else ""
-        yield reject(place, "broken_parquet", what + left)
+        yield make_reject(place, "broken_parquet", what + left)
 
 
 def _batches(file: Any, read: list[str]) -> Iterator[Iterable[dict[str, Any] | None]]:
     if not read:  # pictures, and nothing beside them: no batch would come
         yield ({} for _ in range(file.metadata.num_rows))
         return
-    for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=read):
-        yield _values(_plain(batch))
+    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=read):
+        yield _values(_stringify_dates(batch))
 
 
-def _plain(batch: Any) -> Any:
+def _stringify_dates(batch: Any) -> Any:
     """Return the batch with times and decimals as text."""
     import pyarrow as pa
 
@@ -68,12 +68,12 @@ def _plain(batch: Any) -> Any:
 
     columns = [
         column if is_plain(column.type) else column.cast(pa.string())
-        for column in (_undated(column) for column in batch.columns)
+        for column in (_stringify_column(column) for column in batch.columns)
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _undated(column: Any) -> Any:
+def _stringify_column(column: Any) -> Any:
     import pyarrow as pa
 
     return column.cast(pa.int64()) if pa.types.is_duration(column.type) else column
@@ -86,13 +86,13 @@ def _values(batch: Any) -> Iterator[dict[str, Any] | None]:
         columns = [column.to_pylist() for column in batch.columns]
     except UnicodeDecodeError:
         for index in range(batch.num_rows):
-            yield _one(batch, index)
+            yield _decode_row(batch, index)
         return
     for values in zip(*columns, strict=True):
         yield dict(zip(names, values, strict=True))
 
 
-def _one(batch: Any, index: int) -> dict[str, Any] | None:
+def _decode_row(batch: Any, index: int) -> dict[str, Any] | None:
     try:
         (fields,) = batch.slice(index, 1).to_pylist()
     except UnicodeDecodeError:
@@ -100,7 +100,7 @@ def _one(batch: Any, index: int) -> dict[str, Any] | None:
     return dict(fields)
 
 
-def count_rows(path: Path) -> int:
+def count_parquet_rows(path: Path) -> int:
     """Return how many rows a Parquet file says it holds; errors as in `read_parquet`."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -109,6 +109,4 @@ def count_rows(path: Path) -> int:
         return int(parquet.read_metadata(path).num_rows)
     except (pa.ArrowException, OSError) as error:
         what = str(error).partition("\n")[0]
-        raise InputError(
-            f"not a whole Parquet file ({what})", where=str(path), mend="Copy or write it again."
-        ) from None
+        raise InputError(f"not a whole Parquet file ({what})", where=str(path), fix="Copy or write it again.") from None

@@ -5,22 +5,22 @@ Consecutive members that agree up to the first dot of their file name are one sa
 ``/abs/shard.tar::member`` and stays where it is. Beside the tar there may be ``00000.parquet``
 (`downloads.py`).
 
-Limits: uncompressed local tars; see `datasets/tars.py`.
+Limits: uncompressed local tars; see `datasets/tar_index.py`.
 """
 
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from pairwright.datasets.images import MAX_BYTES
-from pairwright.datasets.readers.downloads import failed_downloads
-from pairwright.datasets.readers.rows import Rows
-from pairwright.datasets.readers.samples import File, sample_row
-from pairwright.datasets.rejects import Reject, reject
-from pairwright.datasets.tars import Member, open_tar, scan_tar
+from pairwright.datasets.images.loading import MAX_IMAGE_BYTES
+from pairwright.datasets.readers.download_status import iter_failed_downloads
+from pairwright.datasets.readers.input_rows import InputRowIterator
+from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row
+from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.tar_index import TarMember, iter_tar_members, open_tar
 
 
-def read_webdataset(path: Path) -> Rows:
+def read_webdataset(path: Path) -> InputRowIterator:
     """Yield a row a sample of one shard; places are ``shard.tar::sample``."""
     keys: set[str] = set()
     table = path.with_suffix(".parquet")
@@ -30,27 +30,29 @@ def read_webdataset(path: Path) -> Rows:
             keys.add(row.place.partition(".tar::")[2])
         yield row
     if counted:
-        yield from failed_downloads(table, keys)
+        yield from iter_failed_downloads(table, keys)
 
 
-def _samples(path: Path) -> Rows:
-    current, files = "", list[File]()
+def _samples(path: Path) -> InputRowIterator:
+    current, files = "", list[SampleFile]()
     with open_tar(path) as handle:
-        for found in scan_tar(path):
+        for found in iter_tar_members(path):
             if isinstance(found, Reject):
                 yield found
                 continue
             prefix, suffix = _split(found.name)
             if prefix != current:
                 if files:
-                    yield sample_row(f"{path}::{current}", current, files)
+                    yield build_sample_row(f"{path}::{current}", current, files)
                 current, files = prefix, []
             if any(file.suffix == suffix for file in files):
-                yield reject(f"{path}::{found.name}", "duplicate_member", f"a second {suffix} in the sample {prefix}")
+                yield make_reject(
+                    f"{path}::{found.name}", "duplicate_member", f"a second {suffix} in the sample {prefix}"
+                )
             else:
                 files.append(_file(path, handle, found, suffix))
         if files:
-            yield sample_row(f"{path}::{current}", current, files)
+            yield build_sample_row(f"{path}::{current}", current, files)
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -59,11 +61,11 @@ def _split(name: str) -> tuple[str, str]:
     return str(member.with_name(stem or member.name)), (dot + suffix).lower()
 
 
-def _file(path: Path, handle: BinaryIO, member: Member, suffix: str) -> File:
-    return File(suffix, f"{path.absolute()}::{member.name}", member.size, partial(_read, handle, member))
+def _file(path: Path, handle: BinaryIO, member: TarMember, suffix: str) -> SampleFile:
+    return SampleFile(suffix, f"{path.absolute()}::{member.name}", member.size, partial(_read, handle, member))
 
 
-def _read(handle: BinaryIO, member: Member) -> bytes:
+def _read(handle: BinaryIO, member: TarMember) -> bytes:
     handle.seek(member.offset)
     # One byte too many is enough for the image check to refuse it.
-    return handle.read(min(member.size, MAX_BYTES + 1))
+    return handle.read(min(member.size, MAX_IMAGE_BYTES + 1))

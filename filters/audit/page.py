@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.report_figures import histogram
-from pairwright.datasets.report_page import page, section, tiles
+from pairwright.datasets.reports.figures import draw_histogram
+from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 from pairwright.filters.audit.figures import columns, gap_square, scale
 from pairwright.filters.audit.verdict import ALL, Audit
 from pairwright.generators.language.vocabulary import FloatArray
@@ -59,26 +59,28 @@ def as_html(audit: Audit, name: str, gaps: Gaps) -> str:
         ("rows that differ in format", f"{audit.tells.format_rows:,}"),
     ]
     bodies = [
-        tiles(numbers),
-        section("Attacks", _attacks_note(audit), _attacks(audit)),
-        section("By type", "Accuracy of each attack within each type; bold where it breaks the type.", _by_type(audit)),
-        section(
+        render_tiles(numbers),
+        render_section("Attacks", _attacks_note(audit), _attacks(audit)),
+        render_section(
+            "By type", "Accuracy of each attack within each type; bold where it breaks the type.", _by_type(audit)
+        ),
+        render_section(
             "Words that tell",
             "In rows where only one of the two texts has them; z is in standard deviations.",
             _words(audit),
         ),
-        section(
+        render_section(
             "Format",
             "Traits in which the two texts of a row differ, and how often it is the negative that has them.",
             _format(audit),
         ),
-        section("Where the texts begin to differ", "From the start of the positive to its end.", _places(audit)),
-        section(
+        render_section("Where the texts begin to differ", "From the start of the positive to its end.", _places(audit)),
+        render_section(
             "Two scorers at once",
             "Grammar gap to the right, plausibility gap upwards. Symmetric about the middle: both are blind.",
             _squares(gaps),
         ),
-        section("Gaps", "Score of the positive minus score of the negative.", _histograms(gaps)),
+        render_section("Gaps", "Score of the positive minus score of the negative.", _histograms(gaps)),
     ]
     about = (
         said_of(audit),
@@ -86,7 +88,7 @@ def as_html(audit: Audit, name: str, gaps: Gaps) -> str:
         "50% is a coin's toss",
         "classifiers judge held-out rows only",
     )
-    return page(name, "audit", about, bodies, _STYLE.read_text(encoding="utf-8"))
+    return render_page(name, "audit", about, bodies, _STYLE.read_text(encoding="utf-8"))
 
 
 def said_of(audit: Audit) -> str:
@@ -184,7 +186,7 @@ def _histograms(gaps: Gaps) -> str:
     figures = []
     for name, gap in gaps.gaps.items():
         whole = np.nan_to_num(gap)
-        figures.append(histogram(name, whole.tolist(), whole[gaps.audited].tolist()))
+        figures.append(draw_histogram(name, whole.tolist(), whole[gaps.audited].tolist()))
     return f'<div class="pair">{"".join(figures)}</div>'
 
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Final
 
-from pairwright.datasets.progress import step, track
+from pairwright.datasets.progress import open_step, track
 from pairwright.generators.edit_checks.unwrapping import sameness
 
 Pairs = Sequence[tuple[str, str]]  # positive, negative
@@ -100,7 +100,7 @@ def tells_of(pairs: Pairs, most: int = 30) -> Tells:
         pairs: (positive, negative) a row.
         most: telling words to name, at most.
     """
-    with step("describing rows", unit=""):  # around steps that are too short for bars of their own
+    with open_step("describing rows", unit=""):  # around steps that are too short for bars of their own
         formal = [(sameness(positive), sameness(negative)) for positive, negative in track(pairs, "comparing texts")]
         seen = Counter(formal)
         positives = {positive for positive, _ in formal}

@@ -16,8 +16,8 @@ from heapq import nsmallest
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.chance import number
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import hash_to_int
 from pairwright.generators.captions.phrases import noun_phrases
 from pairwright.generators.language.tokens import Token
 
@@ -94,4 +94,4 @@ class Concepts:
         return Covered(kept, rare, len(self._holders), len(counted), capped)
 
     def _drawn(self, phrase: str, at: int) -> int:
-        return number(self._seed, 0, "concepts", 1, phrase, self._keys[at])
+        return hash_to_int(self._seed, 0, "concepts", 1, phrase, self._keys[at])

@@ -47,8 +47,8 @@ class Bounds:
             return ""
         short, long = sorted((pair.width, pair.height))
         if short < self.min_side:
-            return "small_image"
-        return "stretched_image" if self.max_aspect and long > self.max_aspect * short else ""
+            return "image_too_small"
+        return "extreme_aspect_ratio" if self.max_aspect and long > self.max_aspect * short else ""
 
 
 def unknown_size(pair: Pair) -> bool:

@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 import polars as pl
 
-from pairwright.datasets.exports.source import Source
-from pairwright.datasets.records import Annotation, compact_json, edit_dict
-from pairwright.datasets.samples import Sample
-from pairwright.datasets.tables import column
+from pairwright.datasets.record_tables import make_column
+from pairwright.datasets.records import Annotation, compact_json, edit_to_dict
+from pairwright.datasets.shards.sample_source import SampleSource
+from pairwright.datasets.shards.samples import Sample
 from pairwright.filters.candidates import SCHEMA
 from pairwright.filters.review.fixes import CheckFixes, Fixed, Written, check_fixes
 from pairwright.filters.review.rows import ReviewRows
@@ -96,7 +96,7 @@ def apply_to_rows(frame: pl.DataFrame, found: Mapping[str, Outcome]) -> pl.DataF
         changed = row if outcome is None else row | _changed(row, outcome)
         for name, values in columns.items():
             values.append(changed[name])
-    return pl.DataFrame([column(name, values, SCHEMA[name]) for name, values in columns.items()])
+    return pl.DataFrame([make_column(name, values, SCHEMA[name]) for name, values in columns.items()])
 
 
 def _changed(row: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _changed(row: Mapping[str, Any], outcome: Outcome) -> dict[str, Any]:
     if outcome.fixed is not None:
         extra["fixed_from"] = row["negative"]
         form, _, target = outcome.fixed.type.partition("-")
-        edits = [edit_dict(edit) for edit in outcome.fixed.edits]
+        edits = [edit_to_dict(edit) for edit in outcome.fixed.edits]
         changed |= {"negative": outcome.fixed.text, "edit": edits, "scores": []}
         if outcome.fixed.edits:  # else nothing new is known of its type
             changed |= {"form": form, "target": target}
@@ -130,7 +130,7 @@ def counted(frame: pl.DataFrame, found: Mapping[str, Outcome]) -> dict[str, Any]
     }
 
 
-def apply_to_source(source: Source, found: Mapping[str, Outcome]) -> Source:
+def apply_to_source(source: SampleSource, found: Mapping[str, Outcome]) -> SampleSource:
     """Return the samples of a build or of shards without the negatives that go, and with the fixed texts.
 
     A hard positive that only rejected negatives are compared with goes with them. Shards that are there already do not
@@ -144,7 +144,7 @@ def apply_to_source(source: Source, found: Mapping[str, Outcome]) -> Source:
             kept = tuple(row for row in balanced(mine, gone) if row.status == "kept")
             yield replace(sample, annotations=kept)
 
-    return Source(samples, manifest=source.manifest, examples=source.examples)
+    return SampleSource(samples, manifest=source.manifest, examples=source.examples)
 
 
 def _fixed(row: Annotation, outcome: Outcome) -> Annotation:

@@ -102,7 +102,7 @@ def read_decisions(path: Path) -> Decisions:
         InputError: there is no such file, or a whole line is no decision.
     """
     if not path.is_file():
-        raise InputError("no such file", where=str(path), mend="Name a file that `pairwright review` wrote.")
+        raise InputError("no such file", where=str(path), fix="Name a file that `pairwright review` wrote.")
     found = Decisions()
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
         if not line.strip():
@@ -121,8 +121,8 @@ def _decision(given: Any, place: str) -> Decision:
     texts = {name: value for name, value in given.items() if name in names} if isinstance(given, dict) else {}
     whole = all(isinstance(value, str) for value in texts.values())
     if not whole or not texts.get("id") or not texts.get("reviewer") or texts.get("decision") not in {*WORDS, UNDO}:
-        mend = "Name a file that `pairwright review` wrote, or take the line out."
-        raise InputError("not a decision", where=place, mend=mend)
+        fix = "Name a file that `pairwright review` wrote, or take the line out."
+        raise InputError("not a decision", where=place, fix=fix)
     return Decision(**texts)
 
 

@@ -13,9 +13,9 @@ from threading import Lock
 from typing import Protocol
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import check_image, in_eight_bits, is_url, open_image, split_locator
+from pairwright.datasets.images.loading import check_image, convert_to_8_bit, is_url, open_image, split_locator
 from pairwright.datasets.rejects import Reject
-from pairwright.datasets.tars import scan_tar
+from pairwright.datasets.tar_index import iter_tar_members
 
 _SHOWN = frozenset({"jpeg", "png", "webp", "gif", "bmp"})  # what every browser draws
 _DRAWN = "png"  # what others are turned into
@@ -85,7 +85,7 @@ class Shards:
 
 
 def _images_of(tar: Path) -> Iterator[tuple[str, str]]:
-    for member in scan_tar(tar):
+    for member in iter_tar_members(tar):
         if not isinstance(member, Reject):
             key, _, ending = member.name.partition(".")
             if ending not in {"txt", "json"}:
@@ -99,7 +99,7 @@ def show(locator: str) -> Shown:
         InputError: there is none, or it is no image.
     """
     if not locator:
-        raise InputError("no image here", where="this row", mend="Give its folder by --image-root.")
+        raise InputError("no image here", where="this row", fix="Give its folder by --image-root.")
     data = open_image(locator)
     _, _, kind = check_image(data, "header", locator)
     if kind in _SHOWN:
@@ -113,5 +113,5 @@ def _redrawn(data: bytes) -> bytes:
 
     out = io.BytesIO()
     with Image.open(io.BytesIO(data)) as image:
-        in_eight_bits(image).convert("RGB").save(out, _DRAWN)
+        convert_to_8_bit(image).convert("RGB").save(out, _DRAWN)
     return out.getvalue()

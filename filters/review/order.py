@@ -9,7 +9,7 @@ same probability; and a larger sample begins with the smaller one, whose decisio
 from collections import defaultdict
 from collections.abc import Sequence
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 
 NAME = "review"
 
@@ -27,7 +27,7 @@ def review_order(ids: Sequence[str], types: Sequence[str], seed: int) -> list[in
         members[kind].append(row)
     places: list[tuple[float, str, int]] = []
     for kind, rows in members.items():
-        drawn = sorted(rows, key=lambda row: (stream(seed, NAME, ids[row]).random(), ids[row]))
-        start = stream(seed, f"{NAME}-start", kind).random()
+        drawn = sorted(rows, key=lambda row: (make_rng(seed, NAME, ids[row]).random(), ids[row]))
+        start = make_rng(seed, f"{NAME}-start", kind).random()
         places += [((k + start) / len(rows), kind, row) for k, row in enumerate(drawn)]
     return [row for _, _, row in sorted(places)]

@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 import polars as pl
 
-from pairwright.datasets.atomic import write_text
+from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import compact_json
 from pairwright.filters.candidate_files import given_rows
@@ -38,7 +38,7 @@ def read_positives(path: Path, image_root: str = "") -> ReviewRows:
     """
     frame = candidate_frame((place, _turned(row)) for place, row in given_rows(path))
     if not (frame["status"] == "kept").any():
-        raise InputError("no row that is not rejected has a positive", where=str(path), mend="Give hard positives.")
+        raise InputError("no row that is not rejected has a positive", where=str(path), fix="Give hard positives.")
     roots = [Path(image_root)] if image_root else [path.parent, Path.cwd()]
     beside = path.with_name(f"{path.name}.positives.decisions.jsonl")
     return ReviewRows(frame, said_of_images(frame), Folders(roots), beside, positives=True)

@@ -13,12 +13,12 @@ from typing import Any
 import orjson
 import polars as pl
 
+from pairwright.datasets.build_manifest import is_build
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.exports.source import open_source
-from pairwright.datasets.manifest import is_build
-from pairwright.datasets.records import edit_dict
-from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import find_shards
+from pairwright.datasets.records import edit_to_dict
+from pairwright.datasets.shards.sample_source import open_sample_source
+from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.webdataset import find_shards
 from pairwright.filters.candidate_files import files_of_sugarcrepe, read_candidates
 from pairwright.filters.candidates import candidate_frame, type_name
 from pairwright.filters.groups import text_group
@@ -104,7 +104,7 @@ def _of_samples(path: Path) -> ReviewRows:
     others: dict[str, tuple[str, ...]] = {}
 
     def rows() -> Iterator[tuple[str, dict[str, Any]]]:
-        for sample in open_source(path).samples():
+        for sample in open_sample_source(path).samples():
             for row in _rows_of(sample):
                 others[row["id"]] = sample.pair.captions
                 yield f"{path}: {row['id']}", row
@@ -131,6 +131,6 @@ def _rows_of(sample: Sample) -> Iterator[dict[str, Any]]:
                 "positive": positive,
                 "form": row.form,
                 "target": row.target,
-                "edit": [edit_dict(edit) for edit in row.edits],
+                "edit": [edit_to_dict(edit) for edit in row.edits],
                 "scores": row.scores,
             }

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.samples import image_name
+from pairwright.datasets.shards.samples import publishable_image_name
 from pairwright.filters.review.decisions import UNDO, WORDS, Decision, DecisionLog
 from pairwright.filters.review.images import Shown, show
 from pairwright.filters.review.marking import marked
@@ -84,7 +84,7 @@ class ReviewSession:
             "candidate": candidate,
             "positive": marked(row["caption"], row["positive"])[1] if row["positive"] else [],
             "others": self._all.others.get(row["id"], ()),
-            "named": image_name(row["image"]),
+            "named": publishable_image_name(row["image"]),
             "decision": decision.decision if decision else "",
             "text": decision.text if decision else "",
         }

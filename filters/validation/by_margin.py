@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import UnusableImage, decode_image, open_image
+from pairwright.datasets.images.loading import UnusableImageError, decode_image, open_image
 from pairwright.filters.validation.questions import Question, Verdict
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def by_margin(questions: Iterable[Question], encoder: ImageTextEncoder, margin: 
 def _image(locator: str) -> "Image.Image | None":
     try:
         return decode_image(open_image(locator), locator) if locator else None
-    except (UnusableImage, InputError):
+    except (UnusableImageError, InputError):
         return None
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import UnusableImage
+from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.filters.validation.questions import Question, Verdict
 from pairwright.filters.validation.verdicts import BOTH, FIRST, NEITHER, SECOND, pick_of
@@ -64,7 +64,7 @@ class Judge:
         question = self._questions[pair.key]
         try:
             image = self._images.read(question.image) if question.image else None
-        except (UnusableImage, InputError):
+        except (UnusableImageError, InputError):
             image = None
         if image is None:
             return [self._row(pair, Verdict("no_image"), "")]

@@ -12,8 +12,8 @@ from typing import Any
 import orjson
 import polars as pl
 
-from pairwright.datasets.atomic import write_bytes
-from pairwright.datasets.shards import continue_shards, shard_summary
+from pairwright.datasets.atomic_files import write_bytes
+from pairwright.datasets.shards.webdataset import append_shards, summarize_shards
 from pairwright.filters.appended import Appended, Carried, append_by_cells, append_generally
 from pairwright.filters.audit.verdict import audit
 from pairwright.filters.evidence import Texts
@@ -114,6 +114,6 @@ def audit_union(  # noqa: PLR0913, PLR0917 - a job's arguments
 
 def join_shards(root: Path, home: Path, image_ext: str) -> Outcome:
     """Write ``sizes.json`` and the check sums over the shards that stand and the new ones; the unit is a new sample."""
-    written, new = continue_shards(root / "shards", home / "shards", image_ext)
+    written, new = append_shards(root / "shards", home / "shards", image_ext)
     outputs = sorted(path for path in (root / "shards").iterdir() if path.suffix != ".tar" and path.name[0] != ".")
-    return Outcome(outputs, Counts("sample", new, new), shard_summary(written))
+    return Outcome(outputs, Counts("sample", new, new), summarize_shards(written))

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from threading import Event
 
-from pairwright.datasets.tables import PAIRS
+from pairwright.datasets.record_tables import PAIRS
 from pairwright.flows.chosen import chosen_flags, chosen_frame, chosen_pairs
 from pairwright.flows.counting import Filling, asked_and_given, told_missing
 from pairwright.flows.layout import failed_path, pairs_path, tokens_path

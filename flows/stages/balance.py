@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pairwright.datasets.tables import ANNOTATIONS
+from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.flows.annotation_frames import (
     add_to_account,
     new_words,

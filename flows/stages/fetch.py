@@ -7,12 +7,12 @@ from pathlib import Path
 
 import polars as pl
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import is_url, split_locator
-from pairwright.datasets.progress import following
-from pairwright.datasets.reading import Batch
-from pairwright.datasets.tables import PAIRS, REJECTS
+from pairwright.datasets.images.loading import is_url, split_locator
+from pairwright.datasets.progress import report_named_steps
+from pairwright.datasets.readers.pairs import ReadBatch
+from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.flows.chosen import Choice, chosen_pairs
 from pairwright.flows.layout import DOWNLOADS, fetched_path, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
@@ -38,26 +38,26 @@ def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments
         InputError: when fewer than the asked share of the URLs, or no pair at all, has its image afterwards.
     """
     local: list[str] = []
-    batches: list[Batch] = []
+    batches: list[ReadBatch] = []
     for part in parts:
         pairs = chosen_pairs(root, part, choice)
         local += [pair.key for pair in pairs if not is_url(pair.image)]
-        batches.append(Batch([pair for pair in pairs if is_url(pair.image)], []))
-    with following("images") as follow:
+        batches.append(ReadBatch([pair for pair in pairs if is_url(pair.image)], []))
+    with report_named_steps("images") as follow:
         told = fetch_images(batches, root / DOWNLOADS, _options(section), follow, read_exclusions(exclude))
     none = not (told.fetched or local or home)
     if told.fetched < section.min_success * told.pairs or none:
         raise InputError(
             f"{told.fetched} of {told.pairs} images came ({_told(told.rejected)})",
             where=str(root / DOWNLOADS / "rejected.parquet"),
-            mend="Start again to go on fetching; or change `min_success`, `retries` or `timeout` under fetch",
+            fix="Start again to go on fetching; or change `min_success`, `retries` or `timeout` under fetch",
         )
     copies = PAIRS.read_frame(root / DOWNLOADS / "fetched.parquet").select(
         "key", (pl.lit(f"{DOWNLOADS}/") + pl.col("image")).alias("image"), "width", "height"
     )
     table = pl.concat([copies, pl.DataFrame({"key": local}, schema={"key": pl.String})], how="diagonal").sort("key")
     before = [pl.read_parquet(fetched_path(home))] if home else []
-    with replacing(fetched_path(root)) as temporary:
+    with replace_atomically(fetched_path(root)) as temporary:
         pl.concat([*before, table], how="diagonal").sort("key").write_parquet(temporary)
     rejected = rejected_path(root, "fetch", "all")
     REJECTS.write(REJECTS.read(root / DOWNLOADS / "rejected.parquet"), rejected)

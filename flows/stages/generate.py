@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.progress import track
+from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+from pairwright.datasets.rng import make_rng
 from pairwright.flows.chosen import Choice, chosen_flags
 from pairwright.flows.layout import (
     annotations_path,
@@ -72,7 +72,7 @@ def generate_part(root: Path, part: str, this: Generation) -> Outcome:
     flagged = zip(pairs, tokens, chosen_flags(root, pairs, this.choice), strict=True)
     for pair, words, goes_on in track(flagged, "writing texts", len(pairs), "captions"):
         if goes_on:
-            rows += maker.annotate(pair, words, stream(this.seed, 0, maker.name, maker.version, pair.key))
+            rows += maker.annotate(pair, words, make_rng(this.seed, 0, maker.name, maker.version, pair.key))
     rows = not_on_both_sides(root, part, this, rows)
     tally = Tally()
     tally.add(rows)

@@ -10,12 +10,12 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.atomic import replacing
-from pairwright.datasets.errors import NothingKept, PairwrightError
-from pairwright.datasets.progress import following
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.errors import NothingKeptError, PairwrightError
+from pairwright.datasets.progress import report_named_steps
+from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, reject
-from pairwright.datasets.tables import PAIRS, REJECTS
+from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.flows.inputs import file_state, named_state
 from pairwright.flows.layout import chosen_path, pairs_path, read_pair_parts, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
@@ -100,7 +100,7 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     """
     folder = root / "index"
     rejects: list[Reject] = []
-    with following("pairs") as follow:
+    with report_named_steps("pairs") as follow:
         info = build_index_from_pairs(
             lambda: _until(stop, read_pair_parts(root, parts)),
             folder,
@@ -198,10 +198,10 @@ def retrieve_pairs(
         keys = set(better_hits(pl.read_parquet(folder / "hits.parquet"), before, section)["key"])
         stay = set(pl.read_parquet(chosen_path(home))["key"])
     if not keys and not home:
-        raise NothingKept(
+        raise NothingKeptError(
             "no query found a pair",
             where=section.queries,
-            mend="Lower `min_score` under retrieve, or change the queries.",
+            fix="Lower `min_score` under retrieve, or change the queries.",
         )
     tables = {
         folder / "pairs.parquet": found.pairs,
@@ -209,7 +209,7 @@ def retrieve_pairs(
         chosen_path(root): pl.DataFrame({"key": sorted({*keys, *stay})}, schema={"key": pl.String}),
     }
     for path, frame in tables.items():
-        with replacing(path) as temporary:
+        with replace_atomically(path) as temporary:
             frame.write_parquet(temporary)
     write_coverage_page(folder / "coverage.html", found, pool.of, "What the pool covers")
     leaks = {row.place.removeprefix("pair "): row for row in make_exclusion_rejects(found.excluded, pool.of)}
@@ -275,7 +275,7 @@ def _reject_others(
     for part in parts:
         pairs = PAIRS.read_frame(pairs_path(root, part)).select("key", "caption").iter_rows()
         rows = [
-            leaks.get(key) or reject(f"pair {key}", "not_retrieved", "no query found it", caption)
+            leaks.get(key) or make_reject(f"pair {key}", "not_retrieved", "no query found it", caption)
             for key, caption in pairs
             if key not in keys
         ]

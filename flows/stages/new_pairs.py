@@ -12,10 +12,10 @@ from pathlib import Path
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
-from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.flows.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.stages.pairs import Intake, without_image
@@ -74,7 +74,7 @@ def _mixed(pair: Pair, options: ReadOptions) -> InputError:
     return InputError(
         f"pair {pair.source_id or pair.key} has {has} image, and those of the build have {others}",
         where=str(options.input),
-        mend=f"{skip}with `images: false` under shards, --full builds texts alone",
+        fix=f"{skip}with `images: false` under shards, --full builds texts alone",
     )
 
 

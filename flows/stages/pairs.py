@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import SUFFIXES, in_table, is_url
-from pairwright.datasets.progress import step
-from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
-from pairwright.datasets.recode import EXTENSIONS
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
+from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
+from pairwright.datasets.progress import open_step
+from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, reject
-from pairwright.datasets.tables import PAIRS, REJECTS
+from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.flows.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 
@@ -63,7 +63,7 @@ def read_input(root: Path, intake: Intake) -> Outcome:
         bare += sum(not pair.image for pair in pairs)
         formats.update(filter(None, (format_of(pair.image) for pair in pairs)))
         reasons.update(row.reason for row in rejects)
-    if intake.one_format and formats and len(formats.keys() & set(EXTENSIONS)) != 1:
+    if intake.one_format and formats and len(formats.keys() & set(IMAGE_EXTENSIONS)) != 1:
         raise _several(formats, str(options.input))
     if intake.all_pictured and 0 < bare < kept:
         if options.on_error == "stop":
@@ -90,9 +90,9 @@ def _parts(options: ReadOptions, size: int, formats: Counter[str]) -> Iterator[t
         yield pairs, rejects
 
 
-def reading(batches: Iterable[Batch]) -> Iterator[Batch]:
+def reading(batches: Iterable[ReadBatch]) -> Iterator[ReadBatch]:
     """Yield batches as they come, and report how many rows were read."""
-    with step("reading", unit="rows") as done:
+    with open_step("reading", unit="rows") as done:
         for batch in batches:
             yield batch
             done.advance(len(batch.pairs) + len(batch.rejects))
@@ -101,21 +101,25 @@ def reading(batches: Iterable[Batch]) -> Iterator[Batch]:
 def without_image(pair: Pair) -> Reject:
     """Return what becomes of a pair without an image where others have one."""
     place = f"{pair.source}: {pair.source_id or pair.key}"
-    return reject(place, BARE, "no image, and other pairs have one", pair.caption)
+    return make_reject(place, BARE, "no image, and other pairs have one", pair.caption)
 
 
 def _mixed(bare: int, pairs: int, where: str) -> InputError:
     return InputError(
         f"{bare:,} of {pairs:,} pairs have no image, and the samples of a dataset have one all or none",
         where=where,
-        mend="`on_error: skip` under input sets them aside; `images: false` under shards packs texts alone",
+        fix="`on_error: skip` under input sets them aside; `images: false` under shards packs texts alone",
     )
 
 
 def format_of(image: str) -> str:
     """Return what an image's name says of its format; nothing for names that say nothing, or are not the file's."""
     suffix = PurePosixPath(image).suffix.lower()
-    return _SAME.get(suffix[1:], suffix[1:]) if suffix in SUFFIXES and not (is_url(image) or in_table(image)) else ""
+    return (
+        _SAME.get(suffix[1:], suffix[1:])
+        if suffix in IMAGE_SUFFIXES and not (is_url(image) or is_table_cell(image))
+        else ""
+    )
 
 
 def _several(formats: Counter[str], where: str) -> InputError:
@@ -123,7 +127,7 @@ def _several(formats: Counter[str], where: str) -> InputError:
     return InputError(
         f"the images are of several formats, or of none that shards hold ({told})",
         where=where,
-        mend="`image_format: jpg` (or png, webp) under shards recodes those that are of another",
+        fix="`image_format: jpg` (or png, webp) under shards recodes those that are of another",
     )
 
 

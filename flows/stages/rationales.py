@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 from threading import Event
 
-from pairwright.datasets.exports.source import from_records
-from pairwright.datasets.tables import EXAMPLES
+from pairwright.datasets.record_tables import EXAMPLES
+from pairwright.datasets.shards.sample_source import source_from_records
 from pairwright.flows.chosen import Choice, chosen_pairs
 from pairwright.flows.layout import failed_path, kept_annotations, rationales_path, rejected_path
 from pairwright.flows.llm import Asking
@@ -89,6 +89,6 @@ class RationaleStage:
 
     def _items(self, root: Path, part: str, task: Task) -> Iterator[Item]:
         pairs = chosen_pairs(root, part, self.choice)
-        for sample in from_records(pairs, kept_annotations(root, part, self.made)).samples():
+        for sample in source_from_records(pairs, kept_annotations(root, part, self.made)).samples():
             for row, key in rows_of(sample):
                 yield task.item(row, key)

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import polars as pl
 
-from pairwright.datasets.exports.writing import TRAINING_FORMS
-from pairwright.datasets.tables import ANNOTATIONS, PAIRS
-from pairwright.datasets.wording import Wording
+from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
+from pairwright.datasets.option_names import OptionNames
+from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.groups import text_group
 from pairwright.filters.reference import Reference
@@ -35,14 +35,14 @@ from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import RefineSection
 
 ROWS = pl.Schema(dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String))
-_ENTERS = (pl.col("kind") == NEGATIVE) & ~pl.col("form").is_in(sorted(TRAINING_FORMS))
+_ENTERS = (pl.col("kind") == NEGATIVE) & ~pl.col("form").is_in(sorted(TRAINING_ONLY_FORMS))
 
 
 def refine_negatives(root: Path, stages: list[str], parts: list[str], section: RefineSection, seed: int) -> Outcome:
     """Refine the hard negatives that ``stages`` made; the unit is a negative that a generator kept.
 
     A negative is compared with its hard positive where it has one, else with the caption. SHUFFLE rows are kept, and
-    counted as kept; ``for_training`` among the facts is their number. What else those stages made
+    counted as kept; ``training_only_rows`` among the facts is their number. What else those stages made
     (a generator may make several kinds) is kept as it is, but for hard positives whose negatives all go.
     """
     places = [(root, part) for part in parts]
@@ -131,7 +131,7 @@ def general_options(section: RefineSection, seed: int) -> GeneralOptions:
         min_keep=section.min_keep,
         by_type=section.by_type,
         seed=seed,
-        wording=Wording("under refine"),
+        wording=OptionNames("under refine"),
     )
 
 

@@ -13,15 +13,21 @@ from pathlib import Path
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.exports.source import with_image
-from pairwright.datasets.images import INSIDE, UnusableImage, is_url, stored_size
+from pairwright.datasets.images.loading import MEMBER_SEPARATOR, UnusableImageError, is_url, read_stored_size
+from pairwright.datasets.images.recoding import Recoding
 from pairwright.datasets.progress import track
-from pairwright.datasets.recode import Recoding
+from pairwright.datasets.record_tables import EXAMPLES, REJECTS
 from pairwright.datasets.records import Annotation, Example, Pair
-from pairwright.datasets.rejects import Reject, reject
-from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import MAX_BYTES, finish_shards, shard_name, shard_summary, write_shard
-from pairwright.datasets.tables import EXAMPLES, REJECTS
+from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.shards.sample_source import load_image
+from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.webdataset import (
+    MAX_SHARD_BYTES,
+    finish_shards,
+    shard_name,
+    summarize_shards,
+    write_shard,
+)
 from pairwright.flows.chosen import Choice, chosen_frame, chosen_pairs
 from pairwright.flows.inputs import file_state
 from pairwright.flows.layout import kept_annotations, rationales_path, rejected_path
@@ -42,7 +48,7 @@ TEXTS = 4_096  # bytes of a sample beside its image, about: texts as JSON, heade
 
 
 def plan_shards(
-    chosen: Iterable[tuple[str, Sequence[int]]], samples: int, most: int = MAX_BYTES
+    chosen: Iterable[tuple[str, Sequence[int]]], samples: int, most: int = MAX_SHARD_BYTES
 ) -> list[tuple[Slice, ...]]:
     """Return for each shard the slices of parts that it holds.
 
@@ -94,7 +100,9 @@ def part_state(root: Path, part: str, packing: Packing) -> str:
     if not packing.section.images:
         return ""
     frame = chosen_frame(root, part, packing.choice)
-    files = frame.select(pl.col("image").str.replace(f"(?s){INSIDE}.*$", "${1}").unique(maintain_order=True))["image"]
+    files = frame.select(pl.col("image").str.replace(f"(?s){MEMBER_SEPARATOR}.*$", "${1}").unique(maintain_order=True))[
+        "image"
+    ]
     return hash_of(file_state([path for file in files if file and (path := Path(file)).is_file()]))
 
 
@@ -104,10 +112,10 @@ def part_sizes(root: Path, part: str, packing: Packing) -> list[int]:
 
 
 def sample_bytes(image: str, section: ShardsSection) -> int:
-    """Return how many bytes a sample with this image takes, about; see `TEXTS`."""
+    """Return how many bytes a sample with this image takes, about; see `LINE_FORMATS`."""
     if not (image and section.images) or is_url(image):
         return TEXTS
-    return TEXTS + stored_size(image)
+    return TEXTS + read_stored_size(image)
 
 
 def finish(root: Path) -> Outcome:
@@ -118,10 +126,10 @@ def finish(root: Path) -> Outcome:
         raise InputError(
             "not one image could be read",
             where=str(folder),
-            mend="See rejected/shards-*.parquet for the reasons; `images: false` under shards packs texts alone",
+            fix="See rejected/shards-*.parquet for the reasons; `images: false` under shards packs texts alone",
         )
     outputs = sorted(path for path in folder.iterdir() if path.suffix != ".tar" and not path.name.startswith("."))
-    return Outcome(outputs, Counts("sample", written.count, written.count), shard_summary(written))
+    return Outcome(outputs, Counts("sample", written.count, written.count), summarize_shards(written))
 
 
 def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: list[Reject]) -> Iterator[Sample]:
@@ -138,7 +146,7 @@ def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: lis
             sample = Sample(pair, tuple(texts.get(pair.key, ())), tuple(rationales.get(pair.key, ())))
             if packing.section.images:
                 try:
-                    sample = with_image(sample, recoding)
+                    sample = load_image(sample, recoding)
                 except InputError as error:
                     rejects.append(_unusable(pair, error))
                     continue
@@ -147,5 +155,5 @@ def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: lis
 
 def _unusable(pair: Pair, error: InputError) -> Reject:
     other = "not_fetched" if is_url(pair.image) else "bad_image"
-    reason = error.reason if isinstance(error, UnusableImage) else other
-    return reject(pair.image, reason, error.what, pair.caption)
+    reason = error.reason if isinstance(error, UnusableImageError) else other
+    return make_reject(pair.image, reason, error.what, pair.caption)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pairwright.datasets.tables import PAIRS
+from pairwright.datasets.record_tables import PAIRS
 from pairwright.flows.layout import pairs_path, tokens_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.generators.language.pool import PoolCounts, PoolStatistics, count

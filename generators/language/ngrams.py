@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.generators.language.vocabulary import (
     END,
@@ -146,7 +146,7 @@ class TrigramModel:
         """Write the model to the ``.npz`` file ``path``, whole or not at all; equal models give equal bytes."""
         text = "\n".join(self.vocabulary.words).encode("utf-8", "surrogatepass")
         arrays = {name: getattr(self, name) for name in _ARRAYS}
-        with replacing(path) as temporary, temporary.open("wb") as handle:
+        with replace_atomically(path) as temporary, temporary.open("wb") as handle:
             np.savez(
                 handle,
                 format=np.array([FORMAT]),

@@ -26,7 +26,7 @@ from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.generators.language.links import ENDS_OF_WORDINGS, Link, links_in, noun_after, preposition_until
 from pairwright.generators.language.tokens import Token
@@ -337,7 +337,7 @@ class PoolStatistics:
         import polars as pl  # a while to import, and counting does without
 
         frame = pl.DataFrame(self._rows(), schema=_schema(), orient="row")
-        with replacing(path) as temporary:
+        with replace_atomically(path) as temporary:
             frame.write_parquet(temporary, compression="zstd", statistics=False)
 
     @classmethod

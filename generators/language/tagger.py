@@ -20,8 +20,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pairwright.datasets.errors import MissingResource, UsageError
-from pairwright.datasets.one_thread import one_thread
+from pairwright.datasets.blas_threads import limit_blas_to_one_thread
+from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.generators.language.import_spacy import import_spacy
 from pairwright.generators.language.lemmas import is_common_noun, with_lemmas
 from pairwright.generators.language.tokens import Tagger, Token
@@ -58,7 +58,7 @@ class SpacyTagger:
 
     def tag(self, texts: Sequence[str]) -> list[list[Token]]:
         """Return the tokens of each text, in order; spaces are not tokens."""
-        with one_thread():
+        with limit_blas_to_one_thread():
             if len(texts) == 1:  # setting up a pipe costs more than the tagging
                 return [_tokens(texts[0], self._nlp(_readable(texts[0])))]
             docs = self._nlp.pipe((_readable(text) for text in texts), batch_size=_BATCH)
@@ -137,7 +137,7 @@ def load_tagger(name: str = "") -> Tagger:
 def _load(source: str) -> SpacyTagger:
     spacy = import_spacy()
     if not (Path(source).is_dir() or importlib.util.find_spec(source)):
-        raise MissingResource(
+        raise MissingResourceError(
             f"The spaCy pipeline {source!r} is not installed: `python -m spacy download {source}`, or unset "
             "PAIRWRIGHT_SPACY_MODEL to use the tagger that comes with pairwright."
         )
@@ -147,7 +147,9 @@ def _load(source: str) -> SpacyTagger:
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno in _OF_THE_SYSTEM:
             raise
-        raise MissingResource(f"The spaCy pipeline {source!r} does not load ({error}): install it again.") from error
+        raise MissingResourceError(
+            f"The spaCy pipeline {source!r} does not load ({error}): install it again."
+        ) from error
     if "tagger" not in nlp.pipe_names:
         raise UsageError(f"The spaCy pipeline {source!r} has no tagger: name one that gives Penn Treebank tags.")
     nlp.max_length = _LONGEST

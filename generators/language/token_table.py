@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.generators.language.tokens import Token
 
@@ -35,7 +35,7 @@ def write_tokens(keys: Sequence[str], tokens: Sequence[Sequence[Token]], path: P
         "pos": [[token.pos for token in row] for row in tokens],
         "lemma": [[token.lemma for token in row] for row in tokens],
     }
-    with replacing(path) as temporary:
+    with replace_atomically(path) as temporary:
         pl.DataFrame(columns, schema=SCHEMA).write_parquet(temporary)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from pairwright.datasets.progress import step
+from pairwright.datasets.progress import open_step
 
 BATCH: Final = 1_024  # texts between two reports of progress
 
@@ -50,7 +50,7 @@ class Tagger(Protocol):
 def tag_all(tagger: Tagger, texts: Sequence[str]) -> list[list[Token]]:
     """Return the tokens of each text, in order, and report progress."""
     tokens: list[list[Token]] = []
-    with step("tagging", len(texts), "captions") as done:
+    with open_step("tagging", len(texts), "captions") as done:
         for start in range(0, len(texts), BATCH):
             tokens += tagger.tag(texts[start : start + BATCH])
             done.reach(len(tokens))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairwright.datasets.errors import InputError, MissingResource
+from pairwright.datasets.errors import InputError, MissingResourceError
 
 _ID, _FORM, _XPOS, _MISC, _COLUMNS = 0, 1, 4, 9, 10
 
@@ -36,7 +36,9 @@ def read_treebank(path: Path) -> list[Sentence]:
         InputError: a line has not ten columns.
     """
     if not path.is_file():
-        raise MissingResource(f"{path} is not there: give a folder with train.conllu and dev.conllu of UD English EWT.")
+        raise MissingResourceError(
+            f"{path} is not there: give a folder with train.conllu and dev.conllu of UD English EWT."
+        )
     sentences = (_sentence(lines) for lines in _blocks(path))
     return [sentence for sentence in sentences if sentence.words]
 
@@ -54,7 +56,7 @@ def _blocks(path: Path) -> Iterator[list[list[str]]]:
             columns = line.rstrip("\n").split("\t")
             if len(columns) != _COLUMNS:
                 raise InputError(
-                    f"{len(columns)} columns, not {_COLUMNS}", where=f"{path}:{number}", mend="Is it a CoNLL-U file?"
+                    f"{len(columns)} columns, not {_COLUMNS}", where=f"{path}:{number}", fix="Is it a CoNLL-U file?"
                 )
             rows.append(columns)
     yield rows

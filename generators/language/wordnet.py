@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from pairwright.datasets.errors import MissingResource
+from pairwright.datasets.errors import MissingResourceError
 from pairwright.generators.language.wordnet_senses import COUNTING_SHARE, Senses
 from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, WordGraph, read_graph, table_path
 
@@ -206,5 +206,5 @@ def load_wordnet() -> WordNet:
     """
     path = table_path()
     if not path.is_file():
-        raise MissingResource(f"WordNet is not set up ({path} is not there): run `pairwright doctor --mend`.")
+        raise MissingResourceError(f"WordNet is not set up ({path} is not there): run `pairwright doctor --mend`.")
     return _cached(path)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, POS, TABLE_VERSION
 
 _WORDNET_POS: Final = ("n", "v", "a", "r")  # in the order of POS; "s", a satellite adjective, counts as "a"
@@ -56,7 +56,7 @@ def compile_table(root: Any, path: Path) -> None:
     )
     arrays = {"version": np.array(TABLE_VERSION)} | _lemma_arrays(spelled) | _sense_arrays(reader, graph)
     arrays |= _synset_arrays(graph) | _antonym_arrays(graph)
-    with replacing(path) as temporary, temporary.open("wb") as handle:
+    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
         np.savez(handle, allow_pickle=False, **arrays)
 
 

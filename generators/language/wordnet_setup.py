@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from pairwright.datasets.atomic import write_text
-from pairwright.datasets.errors import MissingResource, StorageError
+from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.errors import MissingResourceError, StorageError
 from pairwright.generators.language.wordnet_compile import compile_table
 from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, read_graph, table_path
 
@@ -55,7 +55,7 @@ def set_up_language(progress: Progress, prefix: Path | None = None) -> Path:
             progress(f"compiling WordNet from {root} (about 15 seconds, once)")
             compile_table(root, path)
     except PermissionError as error:
-        raise MissingResource(
+        raise MissingResourceError(
             f"{error.filename or path} cannot be written: run as the owner of {prefix or sys.prefix}, or name a file "
             "of your own in PAIRWRIGHT_WORDNET and a folder of your own in NLTK_DATA."
         ) from error
@@ -101,7 +101,7 @@ def find_wordnet(progress: Progress, prefix: Path | None = None) -> Any:
         _get_wordnet(progress, _corpora(prefix))
         found = _known_to_nltk()
     if found is None:
-        raise MissingResource(f"NLTK does not find WordNet under {_corpora(prefix)} although it was put there.")
+        raise MissingResourceError(f"NLTK does not find WordNet under {_corpora(prefix)} although it was put there.")
     return found
 
 
@@ -159,7 +159,7 @@ def lexnames() -> str:
 def _from_debian(progress: Progress, scratch: Path) -> Path:
     """Download Debian's packages into ``scratch`` and return the folder with WordNet's files."""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        raise MissingResource(
+        raise MissingResourceError(
             "WordNet is not there, NLTK cannot download it, and this is no Debian or Ubuntu: get NLTK's corpus "
             "`wordnet`, put it under NLTK_DATA, and run `pairwright doctor --mend` again."
         )
@@ -170,13 +170,13 @@ def _from_debian(progress: Progress, scratch: Path) -> Path:
         apt += _private_state(scratch / "apt")
         for command in ([*apt, "update"], [*apt, "download", *_PACKAGES]):
             if not _ran(command, scratch):
-                raise MissingResource(
+                raise MissingResourceError(
                     "apt-get cannot download wordnet-base and wordnet-sense-index: install them "
                     "(`apt-get install wordnet-base wordnet-sense-index`) and run `pairwright doctor --mend` again."
                 )
     for package in sorted(scratch.glob("*.deb")):
         if not _ran(["dpkg-deb", "-x", package.name, "unpacked"], scratch):
-            raise MissingResource(f"dpkg-deb cannot unpack {package.name}: is the disk full?")
+            raise MissingResourceError(f"dpkg-deb cannot unpack {package.name}: is the disk full?")
     return scratch / "unpacked" / "usr" / "share" / "wordnet"
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.locks import take_lock
+from pairwright.datasets.file_locks import acquire_lock
 from pairwright.generators.llm.batch_lines import Outcome
 from pairwright.generators.llm.cache_file import BUSY_SECONDS, transaction, translated
 
@@ -137,7 +137,7 @@ class Ledger:
             with path.open("ab") as handle:
                 while True:
                     try:
-                        take_lock(handle, path)
+                        acquire_lock(handle, path)
                         break
                     except BlockingIOError:
                         await pause(TURN_EVERY)

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.generators.llm.cache_file import COLUMNS, SELECT, Row, insert, open_file, translated
 from pairwright.generators.llm.cache_log import open_whole
@@ -44,7 +44,7 @@ def export_lines(path: Path, out: Path) -> int:
     Raises:
         StorageError: when there is no cache, or it cannot be read.
     """
-    with closing(open_whole(path, create=False)) as connection, translated(path), replacing(out) as temporary:
+    with closing(open_whole(path, create=False)) as connection, translated(path), replace_atomically(out) as temporary:
         count = 0
         with temporary.open("wb") as file:
             file.write(orjson.dumps({_MARK: FORMAT}) + b"\n")
@@ -73,7 +73,7 @@ def import_lines(source: Path, path: Path) -> Imported:
     try:
         file = source.open("rb")
     except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=str(source), mend=_MEND) from None
+        raise InputError(f"cannot be read ({error.strerror})", where=str(source), fix=_MEND) from None
     with file:
         _check_head(file, source)
         added = known = 0
@@ -90,7 +90,7 @@ def _check_head(file: BinaryIO, source: Path) -> None:
     head = _object(file.readline(), f"{source}:1")
     version = head.get(_MARK)
     if not isinstance(version, int):
-        raise InputError("not an export of a cache", where=f"{source}:1", mend=_MEND)
+        raise InputError("not an export of a cache", where=f"{source}:1", fix=_MEND)
     if version > FORMAT:
         raise UsageError(f"{source}: written by a newer pairwright (format {version}). Upgrade pairwright.")
 
@@ -106,21 +106,21 @@ def _object(line: bytes, where: str) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         value = None
     if not isinstance(value, dict):
-        raise InputError("not a JSON object", where=where, mend=_MEND)
+        raise InputError("not a JSON object", where=where, fix=_MEND)
     return value
 
 
 def _row(values: dict[str, Any], where: str) -> Row:
     for name, kind in _TYPES.items():
         if type(values.get(name)) is not kind:
-            raise InputError(f"{name} is missing or of another type", where=where, mend=_MEND)
+            raise InputError(f"{name} is missing or of another type", where=where, fix=_MEND)
         if kind is int and not 0 <= values[name] < _MOST:
-            raise InputError(f"{name} {values[name]} is out of range", where=where, mend=_MEND)
+            raise InputError(f"{name} {values[name]} is out of range", where=where, fix=_MEND)
     try:
         key = bytes.fromhex(values["key"])
     except ValueError:
         key = b""
     if len(key) != 16:
-        raise InputError(f"key {values['key']!r} is not 32 hex digits", where=where, mend=_MEND)
+        raise InputError(f"key {values['key']!r} is not 32 hex digits", where=where, fix=_MEND)
     middle = [values[name] for name in COLUMNS[1:-1]]
     return (key, *middle, values["raw"].encode())

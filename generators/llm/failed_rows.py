@@ -28,7 +28,7 @@ from typing import Any, BinaryIO, Self
 
 import orjson
 
-from pairwright.datasets.atomic import replacing, write_bytes
+from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import PairwrightError, StorageError, UsageError
 from pairwright.generators.llm.failed_tally import FailedTally
 from pairwright.generators.llm.failures import MOST, Failure
@@ -123,7 +123,7 @@ class FailedRows:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._file: BinaryIO = stack.enter_context(stack.enter_context(replacing(self.path)).open("wb"))
+            self._file: BinaryIO = stack.enter_context(stack.enter_context(replace_atomically(self.path)).open("wb"))
             self._stack = stack.pop_all()
         return self
 

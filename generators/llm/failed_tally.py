@@ -79,7 +79,7 @@ class FailedTally:
             return ""
         said = self.details[reason]
         said = f" ({said if len(said) <= _SHOWN else said[:_SHOWN] + '…'})" if said else ""
-        return f"{reason}: {word.means}{said}. {word.mend}"
+        return f"{reason}: {word.means}{said}. {word.fix}"
 
 
 def _counted(counts: Counter[str], of: str) -> str:

@@ -29,7 +29,7 @@ class Word:
 
     kind: Kind
     means: str
-    mend: str
+    fix: str
 
 
 WORDS: Mapping[str, Word] = {
@@ -131,7 +131,7 @@ class Failure(PairwrightError):  # noqa: N818 - it is data as well as an error: 
         entry = WORDS[word]
         said = " ".join(detail.split())
         detail = said if len(said) <= MOST else said[:MOST] + "…"
-        super().__init__(f"{entry.means}{f' ({detail})' if detail else ''}. {entry.mend}")
+        super().__init__(f"{entry.means}{f' ({detail})' if detail else ''}. {entry.fix}")
         self.word, self.said, self.detail, self.status, self.retry_after = word, said, detail, status, retry_after
 
     @property
@@ -150,9 +150,9 @@ class Failure(PairwrightError):  # noqa: N818 - it is data as well as an error: 
         return WORDS[self.word].kind == "row"
 
     @property
-    def mend(self) -> str:
+    def fix(self) -> str:
         """What to do, in a sentence."""
-        return WORDS[self.word].mend
+        return WORDS[self.word].fix
 
     def again(self) -> "Failure":
         """Return the same failure, to be raised for another row: a shared one would gather every row's traceback."""

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.images import UnusableImage, check_image, open_image
+from pairwright.datasets.images.loading import UnusableImageError, check_image, open_image
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Image
 
@@ -72,7 +72,7 @@ class Images:
         if url is None:
             try:
                 url = self._encode(data, where)
-            except UnusableImage as error:  # its header was good, its pixels are not
+            except UnusableImageError as error:  # its header was good, its pixels are not
                 raise Failure("bad_request", str(error)) from None
             self._encoded.put(digest, url)
         return url
@@ -86,9 +86,9 @@ class Images:
     def _smaller(self, data: bytes, where: str) -> bytes:
         from PIL.Image import Resampling
 
-        from pairwright.datasets.recode import flatten, open_picture
+        from pairwright.datasets.images.recoding import convert_to_rgb, decode_oriented_image
 
-        picture = flatten(open_picture(data, where))
+        picture = convert_to_rgb(decode_oriented_image(data, where))
         picture.thumbnail((self._edge, self._edge), Resampling.LANCZOS)
         out = io.BytesIO()
         picture.save(out, "JPEG", quality=self._quality)

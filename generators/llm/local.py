@@ -27,8 +27,8 @@ from typing import Any
 
 import orjson
 
-from pairwright.datasets.choices import instead
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.llm.cache import Cache
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.local_folder import LocalFolder
@@ -271,7 +271,7 @@ def checked(parameters: Any) -> dict[str, Any]:
     """
     if unknown := sorted(set(parameters) - set(PARAMETERS)):
         raise UsageError(
-            f"a local model has no parameter {', '.join(unknown)}. {instead(unknown, PARAMETERS)}. "
+            f"a local model has no parameter {', '.join(unknown)}. {suggest_alternatives(unknown, PARAMETERS)}. "
             f"--parameter {unknown[0]}= leaves one out."
         )
     stop = parameters.get("stop") or ()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import orjson
 
-from pairwright.datasets.errors import InputError, MissingResource, UsageError
+from pairwright.datasets.errors import InputError, MissingResourceError, UsageError
 from pairwright.indexes.encoders.checkpoints import find_checkpoint_folder, find_weights_file
 
 LOCAL = "local:"
@@ -76,7 +76,7 @@ def find_local(model: str) -> LocalFolder:
             "local: names no model. Write local:FOLDER, or local:OWNER/NAME for one of the Hugging Face hub."
         )
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
-        raise MissingResource(
+        raise MissingResourceError(
             f"{model} needs {' and '.join(missing)}. Install what training needs: pip install 'pairwright[train]'"
         )
     folder = find_checkpoint_folder(given)
@@ -91,13 +91,13 @@ def _kind(given: str, folder: Path) -> str:
         config = orjson.loads((folder / "config.json").read_bytes())
     except OSError:
         raise InputError(
-            "no config.json", where=where, mend="Name a folder that transformers' save_pretrained wrote."
+            "no config.json", where=where, fix="Name a folder that transformers' save_pretrained wrote."
         ) from None
     except orjson.JSONDecodeError:
-        raise InputError("config.json is no JSON", where=where, mend="Fetch the model again.") from None
+        raise InputError("config.json is no JSON", where=where, fix="Fetch the model again.") from None
     kind = config.get("model_type") if isinstance(config, dict) else None
     if not isinstance(kind, str) or not kind:
-        raise InputError("config.json names no model_type", where=where, mend="Name a model of transformers.")
+        raise InputError("config.json names no model_type", where=where, fix="Name a model of transformers.")
     return kind
 
 

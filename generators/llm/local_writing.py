@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from threading import Event
 from typing import Any
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.local_prompts import Prompt
 
 # The transformers model, its tokenizer, and the prompts of the batch's rows, in their order.
@@ -69,7 +69,7 @@ class _Row:
     ended: str = ""
 
     def __post_init__(self) -> None:
-        self.chance = stream("local-model", *self.wanted.chance)
+        self.chance = make_rng("local-model", *self.wanted.chance)
 
 
 class Writer:

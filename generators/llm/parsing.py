@@ -220,7 +220,7 @@ class _Scan:
         self._steps = MOST_STEPS
 
     def value(self, start: int) -> int:
-        """Return the end of the value at ``start``; `_NONE`, `_MORE` or `_STOP` where there is none."""
+        """Return the end of the value at ``start``; `_NO_FORM`, `_MORE` or `_STOP` where there is none."""
         self.written, self.members = [], 0
         stack: list[str] = []  # the closing bracket of each level
         state = "v"

@@ -32,8 +32,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.cache import Cache
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Reply, Request, Usage
@@ -165,7 +165,7 @@ def sample_of(items: Iterable[T], size: int = SAMPLE, *, seed: int = 0, within: 
     """
     if size < 1:
         raise UsageError(f"a sample of {size} rows is none. Give 1 or more.")
-    chance, chosen, seen = stream(seed, "plan"), list[tuple[int, T]](), 0
+    chance, chosen, seen = make_rng(seed, "plan"), list[tuple[int, T]](), 0
     for item in items:
         if seen == within:
             return Sample(_in_order(chosen), None)

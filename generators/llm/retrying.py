@@ -18,7 +18,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.failures import WORDS, Failure
 from pairwright.generators.llm.messages import Model, Reply, Request
 
@@ -127,7 +127,7 @@ class RetryingModel:
         self._stop(failure)
 
     def _pause(self, request: Request, attempt: int, failure: Failure) -> float:
-        chance = stream(self._retries.seed, "retry", request.key(""), attempt).random()
+        chance = make_rng(self._retries.seed, "retry", request.key(""), attempt).random()
         if failure.retry_after is not None:
             return failure.retry_after * (1 + SPREAD * chance) + 0.05 * chance
         backoff: float = min(FIRST_S * 2.0 ** (min(attempt, 30) - 1), LONGEST_S)

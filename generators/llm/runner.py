@@ -19,7 +19,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Generic, TypeVar
 
-from pairwright.datasets.errors import MissingResource, PairwrightError, StorageError, UsageError
+from pairwright.datasets.errors import MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Model, Reply, Request
 from pairwright.generators.llm.met import Met
@@ -404,7 +404,7 @@ def _of_row(row: Row[T], error: Exception) -> PairwrightError:
         raise BrokenTalk(
             f"row {row.name}: the maker broke ({type(error).__name__}: {error}). This is a bug of the maker's."
         ) from error
-    of_all = isinstance(error, UsageError | StorageError | MissingResource | BrokenTalk | MostlyFailing)
+    of_all = isinstance(error, UsageError | StorageError | MissingResourceError | BrokenTalk | MostlyFailing)
     if of_all or (isinstance(error, Failure) and error.fatal):
         raise error
     return error

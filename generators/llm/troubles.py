@@ -17,7 +17,7 @@ class TroubleWord:
 
     means: str
     tell: str
-    mend: str
+    fix: str
 
 
 WORDS: Mapping[str, TroubleWord] = {

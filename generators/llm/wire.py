@@ -14,9 +14,9 @@ from typing import Any
 
 import orjson
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.images import UnusableImage
+from pairwright.datasets.images.loading import UnusableImageError
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.messages import Message, Reply, Request, Usage
 from pairwright.generators.llm.provider_errors import ProviderError, read_error, word_of
@@ -40,7 +40,7 @@ def payload_of(request: Request) -> dict[str, Any]:
     payload.update(request.parameters)
     if request.sample and isinstance(payload.get("seed"), int):
         # With one seed a server that heeds it gives the same answer again, and every sample but the first is paid in vain.
-        payload["seed"] = stream(payload["seed"], "sample", request.sample).getrandbits(31)
+        payload["seed"] = make_rng(payload["seed"], "sample", request.sample).getrandbits(31)
     if request.schema is not None:
         named = {"name": request.schema.name, "schema": request.schema.schema, "strict": request.schema.strict}
         payload["response_format"] = {"type": "json_schema", "json_schema": named}
@@ -53,7 +53,7 @@ def _message(message: Message) -> dict[str, Any]:
     parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}] if message.text else []
     try:
         parts += [{"type": "image_url", "image_url": {"url": image.data_url()}} for image in message.images]
-    except UnusableImage as error:
+    except UnusableImageError as error:
         raise Failure("bad_image", str(error)) from None
     return {"role": message.role, "content": parts}
 

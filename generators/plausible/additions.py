@@ -6,7 +6,7 @@ The rules of `generators.rules` take what can be added from statistics of a capt
 import re
 from collections.abc import Iterator, Sequence
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.captions.phrases import noun_phrases
 from pairwright.generators.edits import Change, rewrite
 from pairwright.generators.language.inflection import article
@@ -21,7 +21,7 @@ def objects(caption: str, tokens: Sequence[Token]) -> Iterator[Edit]:
     """Yield the caption with a thing beside the first one that it names, one after another."""
     behind = ["", *(token.lemma for token in tokens[1:]), ""]
     ends = [tokens[phrase.head].end for phrase in noun_phrases(tokens) if behind[phrase.head + 1] != "of"]
-    for thing in stream(0, "plausible", caption).sample(THINGS, len(THINGS)) if ends else ():
+    for thing in make_rng(0, "plausible", caption).sample(THINGS, len(THINGS)) if ends else ():
         if not _names(caption, thing):
             words = f" next to {article(thing)} {thing}"
             text, _ = rewrite(caption, [Change(ends[0], ends[0], words)])

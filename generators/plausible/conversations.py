@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.records import Box, Pair, pair_key
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.captions.phrases import noun_phrases
 from pairwright.generators.conversations import ConversationOptions, TemplateConversations
 from pairwright.generators.language.tokens import Tagger
@@ -65,7 +65,7 @@ class Conversations:
     def _facts(self, captions: Sequence[str], boxes: Sequence[Box]) -> list[tuple[str, str]]:
         caption = captions[0]
         pair = Pair(pair_key(SEED, caption, caption), caption, captions=tuple(captions[1:]), boxes=tuple(boxes))
-        rng = stream(0, SEED, caption)
+        rng = make_rng(0, SEED, caption)
         return [(fact.question(rng), fact.full()) for fact in self._templates.facts(pair, self._tagged(caption), rng)]
 
     def _things(self, caption: str) -> list[str]:

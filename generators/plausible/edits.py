@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.records import Annotation, Pair, pair_key
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
@@ -48,7 +48,7 @@ class Edits:
         """
         pair = Pair(pair_key(SEED, caption, caption), caption, captions=known)
         [tokens] = self._tagger.tag([caption])
-        found = _by_type(self._negatives.annotate(pair, tokens, stream(0, SEED, caption)), tokens)
+        found = _by_type(self._negatives.annotate(pair, tokens, make_rng(0, SEED, caption)), tokens)
         said = " ".join(known).casefold()
         if "add-object" not in found:
             found["add-object"] = [edit for edit in additions.objects(caption, tokens) if edit.concept not in said]
@@ -58,7 +58,7 @@ class Edits:
         """Return hard positives by type."""
         pair = Pair(pair_key(SEED, caption, caption), caption)
         [tokens] = self._tagger.tag([caption])
-        return _by_type(self._positives.annotate(pair, tokens, stream(0, SEED, caption)), tokens)
+        return _by_type(self._positives.annotate(pair, tokens, make_rng(0, SEED, caption)), tokens)
 
 
 def _by_type(rows: Sequence[Annotation], tokens: Sequence[Token]) -> dict[str, list[Edit]]:

@@ -9,8 +9,8 @@ from json import dumps
 from pathlib import Path
 from typing import Any, Literal, NoReturn, cast
 
-from pairwright.datasets.choices import meant
 from pairwright.datasets.errors import ConfigError, PairwrightError
+from pairwright.datasets.suggestions import did_you_mean
 from pairwright.generators.llm.messages import Message, Schema
 from pairwright.generators.prompting.prompt import NOTICE, Prompt
 from pairwright.generators.prompting.strict_yaml import Place, YamlFault, read_yaml
@@ -44,7 +44,7 @@ def load(path: Path) -> Prompt:
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'dog'?`` where a known word is near; else nothing."""
-    hint = meant([word], known, mark="'")
+    hint = did_you_mean([word], known, mark="'")
     return f" {hint}" if hint else ""
 
 

@@ -8,8 +8,8 @@ are its captions and the labels of its boxes; a caption that is judged is not to
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pairwright.datasets.exports.writing import negatives, positive_of
-from pairwright.datasets.samples import Sample
+from pairwright.datasets.exports.writing import find_positive, list_negatives
+from pairwright.datasets.shards.samples import Sample
 
 Raw = tuple[Mapping[str, Any], str]
 """A row with ``known``, ``caption`` and ``label``, and the key of its pair."""
@@ -20,8 +20,8 @@ def rows_of(sample: Sample) -> Iterator[Raw]:
     pair, judged = sample.pair, dict[str, None]()
     captions = (pair.caption, *pair.captions)
     labels = tuple(dict.fromkeys(box.label for box in pair.boxes))
-    for negative in negatives(sample):
-        true = positive_of(sample, negative)
+    for negative in list_negatives(sample):
+        true = find_positive(sample, negative)
         judged[true] = None
         yield _row((*captions, *labels), negative.text, "no", pair.key)
     for text in judged:

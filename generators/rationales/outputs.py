@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.readers.text import read_whole
+from pairwright.datasets.readers.text_files import read_text_bytes
 
 TEXTS = ("output", "text", "response", "completion", "generation")
 
@@ -32,7 +32,7 @@ def read_outputs(path: Path) -> list[tuple[str, ...]]:
     Raises:
         InputError: when the file cannot be read, or a place in it holds no output.
     """
-    return [_texts(value, f"{path}: {place}") for place, value in _values(read_whole(path), path)]
+    return [_texts(value, f"{path}: {place}") for place, value in _values(read_text_bytes(path), path)]
 
 
 def outputs_for(rows: int, paths: Sequence[Path]) -> list[Outputs]:
@@ -60,7 +60,7 @@ def _values(content: bytes, path: Path) -> list[tuple[str, Any]]:
         whole = orjson.loads(content)
     except orjson.JSONDecodeError as flaw:
         if content.lstrip().startswith(b"["):
-            raise InputError(f"broken JSON ({flaw})", where=str(path), mend="Correct the file.") from None
+            raise InputError(f"broken JSON ({flaw})", where=str(path), fix="Correct the file.") from None
         return [
             (f"line {number}", _line(line, path, number))
             for number, line in enumerate(content.splitlines(), 1)
@@ -75,7 +75,7 @@ def _line(line: bytes, path: Path, number: int) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"broken JSON ({error})", where=f"{path}:{number}", mend="Correct the line.") from None
+        raise InputError(f"broken JSON ({error})", where=f"{path}:{number}", fix="Correct the line.") from None
 
 
 def _texts(value: Any, place: str) -> tuple[str, ...]:
@@ -85,5 +85,5 @@ def _texts(value: Any, place: str) -> tuple[str, ...]:
         return (value,)
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
         return tuple(value)
-    mend = f"Give texts, lists of texts, or objects with a text under one of: {', '.join(TEXTS)}."
-    raise InputError("no output of a model", where=place, mend=mend)
+    fix = f"Give texts, lists of texts, or objects with a text under one of: {', '.join(TEXTS)}."
+    raise InputError("no output of a model", where=place, fix=fix)

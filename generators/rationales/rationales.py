@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.records import Example, Origin, annotation_id, compact_json, pair_key
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.answers import Answer, asked
 from pairwright.generators.llm.messages import Request
 from pairwright.generators.llm.talks import Talk
@@ -261,5 +261,5 @@ def row_key(item: Item) -> str:
 
 def split_of(item: Item, settings: Settings) -> Literal["train", "validation"]:
     """Return the split of a row, by its pair's key, else by its input: equal inputs are never in both."""
-    drawn = stream(settings.seed, 0, NAME, VERSION, item.key or item.input, "split").random()
+    drawn = make_rng(settings.seed, 0, NAME, VERSION, item.key or item.input, "split").random()
     return "validation" if drawn < settings.validation else "train"

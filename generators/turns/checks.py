@@ -228,7 +228,7 @@ def _exchange(turn: Exchange, limits: TurnLimits) -> str:
     if any(_BLANK.fullmatch(text) for text in both):
         return "empty_turn"
     if any(_MARK.search(text) for text in both):
-        return "image_mark"
+        return "image_token"
     if any(_TURN_WITHIN.search(text) for text in both):
         return "not_alternating"
     if "?" not in turn.question and not _ASKS.match(turn.question.strip()):

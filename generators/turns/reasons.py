@@ -29,7 +29,7 @@ REASONS: Mapping[str, TurnReason] = {
     "no_question": TurnReason(
         "what should be a question asks nothing", "What stands as a question has to be one, or an instruction."
     ),
-    "image_mark": TurnReason(
+    "image_token": TurnReason(
         "a turn holds the mark that stands for the image in training", "Leave out marks such as <image>."
     ),
     "names_source": TurnReason(

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from itertools import accumulate
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.suggestions import require_known
 
 PAPER: Mapping[str, float] = {"conversation": 58, "detail": 23, "reasoning": 77}  # LLaVA-Instruct-158K
 
@@ -25,7 +25,7 @@ def check_ratios(ratios: Mapping[str, float], types: Iterable[str]) -> None:
     Raises:
         UsageError: likewise.
     """
-    refuse_unknown("there is a ratio for what is not among the types:", ratios, types)
+    require_known("there is a ratio for what is not among the types:", ratios, types)
     if ratios and (min(ratios.values()) < 0 or not 0 < sum(ratios.values()) < float("inf")):
         raise UsageError(f"ratios are 0 or more, and one is above 0; these are {dict(ratios)}.")
 

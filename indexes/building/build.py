@@ -67,7 +67,7 @@ class IndexWithEncoder:
         return self.encoder
 
     def pairs(self, keys: Sequence[str]) -> pl.DataFrame | None:
-        """Return the pairs of ``keys`` in their order, columns of `PAIRS`; None when the index keeps no pairs."""
+        """Return the pairs of ``keys`` in their order, columns of `PAIRS_FOLDER`; None when the index keeps no pairs."""
         files = [self.index.directory / name for name in self.index.info.pairs_files]
         return look_up_pairs(files, keys) if files else None
 
@@ -307,4 +307,4 @@ def _check_no_empty_modality(modalities: Sequence[Modality], parts: Sequence[Par
     held = {part.modality for part in parts}
     for modality in (each for each in modalities if each not in held):
         told = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
-        raise InputError(f"no pair has a vector of modality {modality} ({told})", where="index", mend="Leave it out.")
+        raise InputError(f"no pair has a vector of modality {modality} ({told})", where="index", fix="Leave it out.")

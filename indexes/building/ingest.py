@@ -51,7 +51,7 @@ class PairIngest:
             InputError: when there was no pair.
         """
         if not self._count:
-            raise InputError("no pairs", where="index", mend="Give at least one pair.")
+            raise InputError("no pairs", where="index", fix="Give at least one pair.")
         return self._writer.finish(*self._entries.result())
 
     @property

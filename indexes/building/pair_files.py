@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import Pair
-from pairwright.datasets.tables import PAIRS
 from pairwright.indexes.building.caption_entries import NO_SIBLINGS, CaptionEntries, Siblings, expand_captions
 
 _PAIRS_PER_FILE = 50_000  # pairs
@@ -107,7 +107,7 @@ class StoredPairsWriter:
 
 
 def look_up_pairs(files: Sequence[Path], keys: Sequence[str]) -> pl.DataFrame:
-    """Return those pairs of ``keys`` that are in ``files``, in the order of the keys; columns of `PAIRS`.
+    """Return those pairs of ``keys`` that are in ``files``, in the order of the keys; columns of `PAIRS_FOLDER`.
 
     A pair that had no vector when it came first may be there twice, having been added again: the newest counts.
     """

@@ -49,7 +49,7 @@ def encode_keys(keys: Sequence[str]) -> KeyArray:
         data = b""
     if len(data) != 16 * len(keys) or any(len(key) != 32 for key in keys):
         wrong = next(key for key in keys if not _is_key(key))
-        raise InputError(f"{wrong!r} is not a pair key", where="index", mend="Keys are 32 hex digits.")
+        raise InputError(f"{wrong!r} is not a pair key", where="index", fix="Keys are 32 hex digits.")
     return np.frombuffer(data, np.uint8).reshape(-1, 16)
 
 
@@ -109,7 +109,7 @@ def _is_key(key: str) -> bool:
 def _raise_duplicate(words: NDArray[np.uint64], first: Path, second: Path) -> None:
     key = "".join(f"{int(word):016x}" for word in words)
     if first == second:
-        raise InputError("a pair key comes twice", where=f"pair {key}", mend="Drop the duplicate pairs first.")
+        raise InputError("a pair key comes twice", where=f"pair {key}", fix="Drop the duplicate pairs first.")
     raise InputError(
-        f"in {first} and in {second}", where=f"pair {key}", mend="Drop it from one of the inputs, and build that again."
+        f"in {first} and in {second}", where=f"pair {key}", fix="Drop it from one of the inputs, and build that again."
     )

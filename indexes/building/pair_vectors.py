@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairwright.datasets.errors import StorageError, UsageError
-from pairwright.datasets.images import UnusableImage, decode_image, is_url, open_image
+from pairwright.datasets.images.loading import UnusableImageError, decode_image, is_url, open_image
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, reject
+from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
 from pairwright.indexes.encoders.registry import load_encoder, require_image_encoder
 from pairwright.indexes.hnsw.metadata import Modality
@@ -152,10 +152,10 @@ def _open_image(pair: Pair) -> "Image.Image | Reject":
     """Return the decoded image of a pair, or why there is none."""
     place = f"pair {pair.key}"
     if not pair.image:
-        return reject(place, "missing_image", "the pair names no image", pair.caption)
+        return make_reject(place, "missing_image", "the pair names no image", pair.caption)
     if is_url(pair.image):
-        return reject(place, "not_fetched", "a URL, not a file", pair.image)
+        return make_reject(place, "not_fetched", "a URL, not a file", pair.image)
     try:
         return decode_image(open_image(pair.image), pair.image)
-    except UnusableImage as error:
-        return reject(place, error.reason, error.what, pair.image)
+    except UnusableImageError as error:
+        return make_reject(place, error.reason, error.what, pair.image)

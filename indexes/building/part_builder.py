@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.progress import step
+from pairwright.datasets.progress import open_step
 from pairwright.indexes.building.duplicates import DuplicateFinder, mark_new_rows
 from pairwright.indexes.building.hash_chains import GrowableArray
 from pairwright.indexes.building.pair_keys import KeyArray, encode_keys
@@ -165,7 +165,7 @@ class PartBuilder:
             return
         if self._seeker is not None:
             self._seeker.see(rows, self._index.vectors)
-        graph = step("adding to the graph", unit="") if self._index.kind == "hnsw" else nullcontext()
+        graph = open_step("adding to the graph", unit="") if self._index.kind == "hnsw" else nullcontext()
         with graph:
             self._index.add(rows)
         self._waiting = 0
@@ -257,10 +257,10 @@ def _check_vectors(keys: Sequence[str], vectors: Vectors, dim: int) -> Vectors:
         raise InputError(
             f"{len(keys)} keys with vectors of shape {vectors.shape}, in an index of length {dim}",
             where="index",
-            mend="Give one row a key.",
+            fix="Give one row a key.",
         )
     vectors = np.asarray(vectors, np.float32) + np.float32(0)  # -0.0 becomes 0.0: equal vectors, equal bytes
     wrong = np.flatnonzero(~(np.abs(np.linalg.norm(vectors, axis=1) - 1) < 1e-3))  # NaN is wrong, too
     if len(wrong):
-        raise InputError("its vector has not length 1", where=f"pair {keys[wrong[0]]}", mend="Normalise the vectors.")
+        raise InputError("its vector has not length 1", where=f"pair {keys[wrong[0]]}", fix="Normalise the vectors.")
     return vectors

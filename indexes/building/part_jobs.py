@@ -18,11 +18,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import PairwrightError
-from pairwright.datasets.progress import owned_by, step
+from pairwright.datasets.progress import attribute_steps_to, open_step
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.indexes.building.caption_entries import CaptionEntries, one_entry_per_pair
 from pairwright.indexes.building.pair_files import StoredPairs
@@ -156,7 +156,7 @@ def build_part(job: PartJob, vectors: PairVectors, threads: int, owner: tuple[st
         (built,) = _build_jobs([job], vectors, _ProgressCounter(lambda *_: None, 0), threads)
         return built
     total = job.end - job.first
-    with owned_by(*owner), step("vectors", total, "pairs") as this:
+    with attribute_steps_to(*owner), open_step("vectors", total, "pairs") as this:
         (built,) = _build_jobs(
             [job], vectors, _ProgressCounter(lambda _, done, total: this.reach(done, total), total), threads
         )
@@ -237,7 +237,7 @@ def _sample_training_rows(job: PartJob, vectors: PairVectors, storage: VectorSto
     if not wanted:
         return None
     drawn = -(-wanted * pairs_there // count)  # pairs that have about so many entries
-    chance = array_stream("training rows", job.modality, job.first)
+    chance = make_numpy_rng("training rows", job.modality, job.first)
     numbers: NDArray[np.int64] = job.first + np.sort(chance.choice(pairs_there, drawn, replace=False))
     rows = np.concatenate([_encode_rows(job, vectors, pairs) for pairs in job.pairs.chosen(numbers)])
     if len(rows) or drawn == pairs_there:

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.readers.clip_retrieval import EMBEDDING_ROW
-from pairwright.datasets.readers.clip_retrieval_parts import find_parts, open_vectors
+from pairwright.datasets.readers.embedding_parts import find_embedding_parts, open_vectors
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, reject
+from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.indexes.building.pair_vectors import VectorBatch
 from pairwright.indexes.encoders.protocols import Vectors
 from pairwright.indexes.hnsw.metadata import Modality
@@ -54,7 +54,7 @@ class PrecomputedVectors:
             InputError: naming the file that is missing, cut short, or does not fit the others.
         """
         self.folder = folder
-        self._parts = find_parts(folder)
+        self._parts = find_embedding_parts(folder)
         self._firsts = np.array([part.first for part in self._parts], np.int64)
         there = self._parts[0].embeddings
         self.modalities: tuple[Modality, ...] = tuple(name for name, kind in EMBEDDING_FOLDERS.items() if kind in there)
@@ -93,8 +93,8 @@ class PrecomputedVectors:
         part = self._parts[int(self._part_of(number))]
         place = f"{part.embeddings[EMBEDDING_FOLDERS[modality]]}:row {number - part.first + 1}"
         if zero:
-            return reject(place, "zero_vector", "all values are 0", pair.caption)
-        return reject(place, "not_finite", "a value is NaN or infinite", pair.caption)
+            return make_reject(place, "zero_vector", "all values are 0", pair.caption)
+        return make_reject(place, "not_finite", "a value is NaN or infinite", pair.caption)
 
     def _numbers(self, pairs: Sequence[Pair]) -> NDArray[np.int64]:
         numbers = np.fromiter((_embedding_row(pair) for pair in pairs), np.int64, len(pairs))
@@ -103,7 +103,7 @@ class PrecomputedVectors:
             pair, number = pairs[int(np.argmax(wrong))], int(numbers[np.argmax(wrong)])
             what = f"names row {number} of {self.count}" if number >= 0 else f"has no {EMBEDDING_ROW} in its meta"
             raise InputError(
-                f"pair {pair.key} {what}", where=str(self.folder), mend="Read the pairs from this folder itself."
+                f"pair {pair.key} {what}", where=str(self.folder), fix="Read the pairs from this folder itself."
             )
         return numbers
 
@@ -116,7 +116,7 @@ class PrecomputedVectors:
             places = np.flatnonzero(of_part == which)
             stored = open_vectors(part.embeddings[kind])
             if stored.shape != (part.rows, self.dim):
-                raise InputError("the file has changed", where=str(part.embeddings[kind]), mend="Begin again.")
+                raise InputError("the file has changed", where=str(part.embeddings[kind]), fix="Begin again.")
             gathered[_slice_if_consecutive(places)] = stored[_slice_if_consecutive(numbers[places] - part.first)]
         return gathered
 

@@ -12,7 +12,7 @@ sums whole numbers below 2**24, in any order the same. So a row has the same bit
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.chance import array_stream
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.indexes.encoders.protocols import Vectors
 
 WORDS = 4
@@ -28,7 +28,7 @@ class SimHasher:
         """Take the centre from ``around``, float32 (n, dim), and the planes from ``seed``."""
         centre = _round_to_integers(around).astype(np.float64).mean(axis=0)  # sums of whole numbers: exact
         self._centre = np.rint(centre).astype(np.float32)
-        planes = array_stream("sketches", seed, around.shape[1]).integers(0, 2, (around.shape[1], 32 * WORDS))
+        planes = make_numpy_rng("sketches", seed, around.shape[1]).integers(0, 2, (around.shape[1], 32 * WORDS))
         self._planes = (2 * planes - 1).astype(np.float32)
         self.spread = float(1 - min((centre / float(_SCALE)) @ (centre / float(_SCALE)), 0.99))
 

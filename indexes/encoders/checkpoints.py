@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pairwright.datasets.errors import InputError, MissingResource, PairwrightError
+from pairwright.datasets.errors import InputError, MissingResourceError, PairwrightError
 
 CONFIG_PATTERNS = (
     "*.json",
@@ -35,7 +35,7 @@ def find_checkpoint_folder(model: str) -> Path:
         return folder.resolve()
     name = model.removeprefix("hf-hub:")
     if not _HUB_NAME.fullmatch(name):
-        raise InputError("no such folder", where=f"checkpoint {model}", mend="Name a folder or a hub name, owner/name.")
+        raise InputError("no such folder", where=f"checkpoint {model}", fix="Name a folder or a hub name, owner/name.")
     return _download_snapshot(name, CONFIG_PATTERNS)
 
 
@@ -58,7 +58,7 @@ def find_weights_file(model: str, folder: Path, wanted: Sequence[str]) -> Path:
             _download_snapshot(model.removeprefix("hf-hub:"), (name, parts))
         if (folder / name).is_file() and any(folder.glob(parts)):
             return folder / name
-    raise InputError("no weights", where=f"checkpoint {model}", mend=f"It has to hold one of: {', '.join(wanted)}.")
+    raise InputError("no weights", where=f"checkpoint {model}", fix=f"It has to hold one of: {', '.join(wanted)}.")
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def translate_load_errors(where: str) -> Iterator[None]:
         raise
     except Exception as error:  # noqa: BLE001 - tokenizers raises the bare Exception on a torn file, safetensors its own
         reason = str(error).strip().split("\n")[0]
-        raise InputError(f"cannot be loaded ({reason})", where=where, mend="Fetch it again.") from None
+        raise InputError(f"cannot be loaded ({reason})", where=where, fix="Fetch it again.") from None
 
 
 def _shard_pattern(name: str) -> str:
@@ -85,7 +85,7 @@ def _download_snapshot(name: str, patterns: Sequence[str]) -> Path:
         return Path(snapshot_download(name, allow_patterns=list(patterns)))
     except (OSError, ValueError, RuntimeError) as error:  # the hub's errors are all of these kinds
         reason = str(error).strip().split("\n")[0]
-        raise MissingResource(
+        raise MissingResourceError(
             f"checkpoint {name}: no such folder here, and the Hugging Face hub does not give it ({reason}). "
             "Check the name and the network, or name a folder that holds the checkpoint."
         ) from None

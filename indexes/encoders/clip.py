@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.errors import InputError, MissingResource
+from pairwright.datasets.errors import InputError, MissingResourceError
 from pairwright.indexes.encoders import clip_checkpoint, openclip_checkpoint
 from pairwright.indexes.encoders.checkpoints import find_checkpoint_folder
 from pairwright.indexes.encoders.clip_checkpoint import ClipCheckpoint
@@ -81,7 +81,7 @@ class ClipEncoder:
         self.truncated = 0
         self._batch_size = batch_size
         if any(importlib.util.find_spec(package) is None for package in ("torch", "transformers")):
-            raise MissingResource(
+            raise MissingResourceError(
                 "encoder clip: torch or transformers is not installed. pip install 'pairwright[clip]'"
             )
         self._device = choose_device(device)
@@ -201,5 +201,5 @@ def _read_checkpoint(model: str) -> ClipCheckpoint:
     raise InputError(
         f"holds neither {clip_checkpoint.CONFIG_FILE} nor {openclip_checkpoint.CONFIG_FILE}",
         where=f"checkpoint {model}",
-        mend="Name a CLIP checkpoint in Hugging Face's or OpenCLIP's format.",
+        fix="Name a CLIP checkpoint in Hugging Face's or OpenCLIP's format.",
     )

@@ -74,7 +74,7 @@ def read_transformers_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
         raise InputError(
             f"a model of kind {kind!r}, not clip",
             where=where,
-            mend="Name a CLIP checkpoint (not SigLIP, CoCa or another).",
+            fix="Name a CLIP checkpoint (not SigLIP, CoCa or another).",
         )
     find_weights_file(model, folder, _WEIGHT_FILES)
     settings = read_json(folder / "preprocessor_config.json")
@@ -113,7 +113,7 @@ def load_network(
         raise InputError(
             f"{len(lost)} weights are missing or of another shape, such as {lost[0]}",
             where=where,
-            mend="Fetch it again.",
+            fix="Fetch it again.",
         )
     return network
 
@@ -139,6 +139,6 @@ def read_json(path: Path) -> dict[str, Any]:
         content: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
-            f"cannot be read ({error})", where=str(path), mend="Name a folder with a whole checkpoint."
+            f"cannot be read ({error})", where=str(path), fix="Name a folder with a whole checkpoint."
         ) from None
     return content

@@ -95,7 +95,7 @@ def preprocessing_from_transformers(config: dict[str, Any], size: int, where: st
         raise InputError(
             f"preprocessing is not CLIP's for images of {size} x {size}",
             where=where,
-            mend="Only resize, centre crop to the model's size, scale to 0-1 and normalise are supported.",
+            fix="Only resize, centre crop to the model's size, scale to 0-1 and normalise are supported.",
         )
     return ImagePreprocessing(
         size,
@@ -120,7 +120,7 @@ def preprocessing_from_openclip(config: dict[str, Any], size: int, where: str) -
         raise InputError(
             f"resize_mode {mode!r} with interpolation {interpolation!r} is not supported",
             where=where,
-            mend="Supported are shortest and squash with bicubic or bilinear.",
+            fix="Supported are shortest and squash with bicubic or bilinear.",
         )
     return ImagePreprocessing(
         size,

@@ -26,9 +26,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.atomic import replacing
-from pairwright.datasets.chance import stream
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.rng import make_rng
 from pairwright.indexes.encoders.hashed_features import KINDS, MAX_TEXTS, HashedFeatures, hash_features, mix_bits
 from pairwright.indexes.encoders.protocols import Vectors
 
@@ -78,7 +78,7 @@ class LexicalEncoder:
             np.add.at(frequency, _buckets(hash_features(chunk)), np.uint32(1))
             total += len(chunk)
         if not total:
-            raise InputError("no captions", where="encoder", mend="Give at least one pair with a caption.")
+            raise InputError("no captions", where="encoder", fix="Give at least one pair with a caption.")
         return cls(frequency, total, dim, seed)
 
     @property
@@ -111,7 +111,7 @@ class LexicalEncoder:
         """Write the fitted state to ``path`` (an .npz without pickle), whole or not at all."""
         used = np.flatnonzero(self.document_frequency)
         head = {"name": NAME, "version": VERSION, "dim": self.dim, "seed": self.seed, "captions": self.captions}
-        with replacing(path) as temporary, temporary.open("wb") as handle:
+        with replace_atomically(path) as temporary, temporary.open("wb") as handle:
             np.savez(
                 handle,
                 head=np.frombuffer(json.dumps({**head, "fingerprint": self.fingerprint}).encode(), np.uint8),
@@ -149,7 +149,7 @@ class LexicalEncoder:
 
     @cached_property
     def _seed_bits(self) -> np.uint64:
-        return np.uint64(stream(NAME, VERSION, self.seed).getrandbits(64))
+        return np.uint64(make_rng(NAME, VERSION, self.seed).getrandbits(64))
 
     def _encode(self, features: HashedFeatures, rows: int) -> Vectors:
         weights = self._weights(features, rows)

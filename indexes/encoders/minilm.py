@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pairwright.datasets.errors import InputError, MissingResource
+from pairwright.datasets.errors import InputError, MissingResourceError
 from pairwright.indexes.encoders.checkpoints import find_checkpoint_folder, find_weights_file, translate_load_errors
 from pairwright.indexes.encoders.pretrained_models import (
     SavedModelReference,
@@ -159,7 +159,7 @@ def _default_model() -> str:
 
 def _load_network(model: str) -> "SentenceTransformer":
     if importlib.util.find_spec("sentence_transformers") is None:
-        raise MissingResource(
+        raise MissingResourceError(
             "encoder minilm: sentence-transformers is not installed. pip install 'pairwright[minilm]'"
         )
     folder = find_checkpoint_folder(model)
@@ -167,7 +167,7 @@ def _load_network(model: str) -> "SentenceTransformer":
         raise InputError(
             "no modules.json, so not a sentence-transformers model",
             where=f"checkpoint {model}",
-            mend="Name one that is.",
+            fix="Name one that is.",
         )
     find_weights_file(model, folder, _WEIGHT_FILES)
     with quiet_transformers(), translate_load_errors(f"checkpoint {model}"):

@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pairwright.datasets.errors import InputError, MissingResource
+from pairwright.datasets.errors import InputError, MissingResourceError
 from pairwright.indexes.encoders.checkpoints import find_weights_file, translate_load_errors
 from pairwright.indexes.encoders.clip_checkpoint import (
     ClipCheckpoint,
@@ -101,7 +101,7 @@ def read_openclip_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
     weights = _read_weights(find_weights_file(model, folder, _WEIGHT_FILES), where)
     if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
         raise InputError(
-            "no tokenizer", where=where, mend="Put tokenizer.json of openai/clip-vit-base-patch32 into the folder."
+            "no tokenizer", where=where, fix="Put tokenizer.json of openai/clip-vit-base-patch32 into the folder."
         )
     with quiet_transformers(), translate_load_errors(where):
         tokenizer = import_module("transformers").CLIPTokenizerFast.from_pretrained(folder, local_files_only=True)
@@ -117,7 +117,7 @@ def read_with_open_clip(model: str) -> ClipCheckpoint:
         InputError: when it knows no such model, or the architecture is not a plain CLIP.
     """
     if importlib.util.find_spec("open_clip") is None:
-        raise MissingResource(
+        raise MissingResourceError(
             f"checkpoint {model}: names of OpenCLIP need its package. pip install open_clip_torch, "
             "or name a folder or hub repository with open_clip_config.json."
         )
@@ -126,7 +126,7 @@ def read_with_open_clip(model: str) -> ClipCheckpoint:
     name, _, pretrained = model.partition(SEPARATOR)
     architecture = open_clip.get_model_config(name)
     if architecture is None:
-        raise InputError("OpenCLIP knows no such architecture", where=where, mend="See open_clip.list_models().")
+        raise InputError("OpenCLIP knows no such architecture", where=where, fix="See open_clip.list_models().")
     check_plain_clip(architecture, where)
     with translate_load_errors(where):
         network = open_clip.create_model(name, pretrained=pretrained, require_pretrained=True)
@@ -193,7 +193,7 @@ def _map_block_weight(key: str, tensor: "torch.Tensor", where: str) -> "Iterator
             if stem in _BLOCK_WEIGHT_NAMES:
                 yield f"{layer}.{_BLOCK_WEIGHT_NAMES[stem]}.{kind}", tensor
                 return
-    raise InputError(f"weight {key!r} is not one of a plain CLIP", where=where, mend=_HINT)
+    raise InputError(f"weight {key!r} is not one of a plain CLIP", where=where, fix=_HINT)
 
 
 def _make_checkpoint(
@@ -257,7 +257,7 @@ _HINT = (
 
 
 def _unsupported_architecture(what: str, where: str) -> InputError:
-    return InputError(f"an OpenCLIP architecture that is not read here ({what})", where=where, mend=_HINT)
+    return InputError(f"an OpenCLIP architecture that is not read here ({what})", where=where, fix=_HINT)
 
 
 def _read_weights(path: Path, where: str) -> "Mapping[str, torch.Tensor]":

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.atomic import write_text
+from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.indexes.encoders.protocols import Vectors
 
@@ -157,7 +157,7 @@ def normalise_rows(rows: NDArray[np.float32], model: str) -> Vectors:
         raise InputError(
             "the model gives a vector that is not finite or all zero",
             where=f"checkpoint {model}",
-            mend="Encode without half precision, or use another checkpoint.",
+            fix="Encode without half precision, or use another checkpoint.",
         )
     unit: Vectors = (wide / lengths).astype(np.float32)
     return unit

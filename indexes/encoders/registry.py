@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.suggestions import require_known
 from pairwright.indexes.encoders import clip, lexical, minilm
 from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.indexes.encoders.lexical import DEFAULT_DIM, LexicalEncoder
@@ -55,7 +55,7 @@ class EncoderOptions:
     batch_size: int = 128
 
     def __post_init__(self) -> None:
-        refuse_unknown("no such encoder:", [self.name], ENCODER_NAMES)
+        require_known("no such encoder:", [self.name], ENCODER_NAMES)
         if self.batch_size < 1:
             raise UsageError(f"batch size {self.batch_size}: has to be at least 1.")
         if self.name == lexical.NAME and (self.model or self.device or self.half):

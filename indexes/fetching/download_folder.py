@@ -28,11 +28,11 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.atomic import replacing, write_text
-from pairwright.datasets.errors import InputError, StorageError, UsageError, why_not_written
-from pairwright.datasets.images import UnusableImage, check_image
-from pairwright.datasets.locks import take_lock
-from pairwright.datasets.tars import Member, scan_tar
+from pairwright.datasets.atomic_files import replace_atomically, write_text
+from pairwright.datasets.errors import InputError, StorageError, UsageError, describe_write_error
+from pairwright.datasets.file_locks import acquire_lock
+from pairwright.datasets.images.loading import UnusableImageError, check_image
+from pairwright.datasets.tar_index import TarMember, iter_tar_members
 from pairwright.indexes.fetching.failure_reasons import LOST_MESSAGE, classify_failure
 
 FORMAT = 1
@@ -121,7 +121,7 @@ class FetchPass:
         asked = _read_urls(self.urls)
         rows = [found[url] if url in found else _lost_row(url) for url in asked if ended or url in found]
         frame = pl.DataFrame(rows, schema=OUTCOME_SCHEMA, orient="row")
-        with replacing(self.folder / "outcomes.parquet") as temporary:
+        with replace_atomically(self.folder / "outcomes.parquet") as temporary:
             frame.write_parquet(temporary)
         write_text(self.folder / "sealed.json", json.dumps({"tars": self._sizes()}))
         return frame
@@ -163,12 +163,12 @@ def repair_tar(path: Path, folder: str) -> list[OutcomeRow]:
         A row of `OUTCOME_SCHEMA` for each picture with its .json: fetched, or failed as bad_image.
     """
     rows: list[OutcomeRow] = []
-    picture: Member | None = None
+    picture: TarMember | None = None
     end, whole = 0, True
     try:
         with path.open("rb") as handle:
-            for found in scan_tar(path):
-                if not isinstance(found, Member):
+            for found in iter_tar_members(path):
+                if not isinstance(found, TarMember):
                     whole = False
                     break
                 if not found.name.endswith(".json"):
@@ -185,20 +185,20 @@ def repair_tar(path: Path, folder: str) -> list[OutcomeRow]:
     return rows
 
 
-def _image_row(handle: Any, description: Member, picture: Member, shard: str) -> OutcomeRow:
+def _image_row(handle: Any, description: TarMember, picture: TarMember, shard: str) -> OutcomeRow:
     try:
         told = json.loads(_read_member(handle, description))
     except ValueError as error:
-        raise InputError(f"its description is damaged ({error})", where=shard, mend="Fetch it again.") from None
+        raise InputError(f"its description is damaged ({error})", where=shard, fix="Fetch it again.") from None
     place = f"{shard}::{picture.name}"
     try:
         width, height, _ = check_image(_read_member(handle, picture), "header", place)
-    except UnusableImage as flaw:
+    except UnusableImageError as flaw:
         return _failed_row(told["url"], flaw.reason, f"what was stored {flaw.what}", passing=False)
     return (told["url"], "fetched", place, width, height, picture.size, "", "", False, told.get("sha256") or "")
 
 
-def _read_member(handle: Any, member: Member) -> bytes:
+def _read_member(handle: Any, member: TarMember) -> bytes:
     handle.seek(member.offset)
     data: bytes = handle.read(member.size)
     return data
@@ -255,7 +255,7 @@ class DownloadFolder:
         number = 1 + max((int(one.folder.name.partition("-")[2]) for one in self.passes()), default=-1)
         new = FetchPass(self.root / f"pass-{number:05d}")
         new.shards.mkdir(parents=True)
-        with replacing(new.urls) as temporary:
+        with replace_atomically(new.urls) as temporary:
             pl.DataFrame({"url": urls}, schema={"url": pl.String()}).write_parquet(temporary)
         return new
 
@@ -275,7 +275,7 @@ def open_download_folder(root: Path, settings: dict[str, Any]) -> Iterator[Downl
     _check_folder(root, settings)
     with (root / ".lock").open("w") as handle:
         try:
-            take_lock(handle, root)
+            acquire_lock(handle, root)
         except BlockingIOError:
             raise StorageError(f"{root}: another fetch is running in this folder. Wait for it.") from None
         folder = DownloadFolder(root)
@@ -295,7 +295,9 @@ def _check_folder(root: Path, settings: dict[str, Any]) -> None:
             return
         stored = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise StorageError(f"{root}: cannot be written ({why_not_written(error)}). Choose another --out.") from None
+        raise StorageError(
+            f"{root}: cannot be written ({describe_write_error(error)}). Choose another --out."
+        ) from None
     except ValueError:
         raise StorageError(f"{path}: damaged. Restore it, or fetch into another folder with --out.") from None
     if not isinstance(stored, dict) or stored.get("format") != FORMAT:

@@ -16,7 +16,7 @@ _OPENER_MESSAGE = re.compile(r"(?:<urlopen error )?\[(?P<reason>[a-z_]+)\] (?P<d
 # First match counts.
 _MESSAGE_PATTERNS: tuple[tuple[str, str, bool], ...] = (
     ("X-Robots-Tag", "opted_out", False),
-    ("is not allowed", "refused_address", False),  # a redirect to file: or the like
+    ("is not allowed", "blocked_address", False),  # a redirect to file: or the like
     (r"HTTP Error (404|410)\b", "not_found", False),
     (r"HTTP Error (401|402|403|406|407|451)\b", "refused_by_server", False),
     (r"HTTP Error (408|425|429|5\d\d)\b", "server_busy", True),

@@ -23,9 +23,9 @@ from urllib.request import proxy_bypass
 import polars as pl
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.reading import Batch
-from pairwright.datasets.rejects import Refused, Reject
-from pairwright.datasets.tables import PAIRS, REJECTS
+from pairwright.datasets.readers.pairs import ReadBatch
+from pairwright.datasets.record_tables import PAIRS, REJECTS
+from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.indexes.fetching.download_folder import DownloadFolder, open_download_folder
 from pairwright.indexes.fetching.host_resolution import check_hosts
 from pairwright.indexes.fetching.img2dataset_runner import check_img2dataset, run_img2dataset
@@ -73,13 +73,13 @@ class FetchReport:
 
 
 def fetch_images(
-    batches: Iterable[Batch],
+    batches: Iterable[ReadBatch],
     out: Path,
     options: FetchOptions,
     watch: FetchProgress = lambda _what, _done, _of: None,
     exclusion: Exclusion | None = None,
 ) -> FetchReport:
-    """Fetch the images of pairs, and write ``fetched.parquet`` (`PAIRS`) and ``rejected.parquet`` (`REJECTS`).
+    """Fetch the images of pairs, and write ``fetched.parquet`` (`PAIRS_FOLDER`) and ``rejected.parquet`` (`REJECTS`).
 
     Args:
         batches: the pairs, and rows that the reader set aside; the latter are counted and passed on.
@@ -149,12 +149,12 @@ def _check_boxes(pairs: pl.DataFrame, options: FetchOptions) -> None:
 
 def _find_refused_urls(
     asked: RequestedImages, before: pl.DataFrame, options: FetchOptions, watch: FetchProgress
-) -> dict[str, Refused]:
+) -> dict[str, RejectError]:
     """Return the URLs that are not to be asked for, and why; only hosts that would be asked now are resolved."""
-    refused: dict[str, Refused] = {}
+    refused: dict[str, RejectError] = {}
     for url in asked.distinct:
         if problem := find_host_problem(split_host_port(url)[0], allow_loopback=options.allow_loopback):
-            refused[url] = Refused("refused_address", problem)
+            refused[url] = RejectError("blocked_address", problem)
     hosts: dict[str, list[str]] = {}
     for url in _list_due_urls(before, asked.distinct, options.retries):
         if url not in refused and not _is_proxied(url, options.proxies):

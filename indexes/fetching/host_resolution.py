@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from pairwright.datasets.rejects import Refused
+from pairwright.datasets.rejects import RejectError
 from pairwright.indexes.fetching.url_safety import find_address_problem
 
 MAX_THREADS = 64
@@ -33,7 +33,7 @@ def resolve_addresses(host: str) -> list[str]:
 
 def check_hosts(
     hosts: Iterable[str], *, allow_loopback: bool, seconds: float, lookup: AddressLookup = resolve_addresses
-) -> dict[str, Refused | None]:
+) -> dict[str, RejectError | None]:
     """Say for each host whether it may be asked: None, or why not.
 
     Args:
@@ -46,8 +46,8 @@ def check_hosts(
         Host to None, or to a `Refused` of unknown_host or refused_address.
     """
     waiting = list(dict.fromkeys(hosts))[::-1]
-    answers: queue.SimpleQueue[tuple[str, Refused | None]] = queue.SimpleQueue()
-    judged: dict[str, Refused | None] = {}
+    answers: queue.SimpleQueue[tuple[str, RejectError | None]] = queue.SimpleQueue()
+    judged: dict[str, RejectError | None] = {}
     running: dict[str, float] = {}  # host to when it is given up; in the order of these times
 
     def ask(host: str) -> None:
@@ -62,19 +62,19 @@ def check_hosts(
         try:
             host, judgement = answers.get(timeout=max(0.0, running[earliest] - time.monotonic()))
         except queue.Empty:
-            host, judgement = earliest, Refused("unknown_host", f"{earliest}: no answer in {seconds:g} s")
+            host, judgement = earliest, RejectError("unknown_host", f"{earliest}: no answer in {seconds:g} s")
         if running.pop(host, None) is not None:  # else it was given up before
             judged[host] = judgement
     return judged
 
 
-def _check_host(host: str, lookup: AddressLookup, *, allow_loopback: bool) -> Refused | None:
+def _check_host(host: str, lookup: AddressLookup, *, allow_loopback: bool) -> RejectError | None:
     try:
         addresses = list(lookup(host))
     except OSError as error:
-        return Refused("unknown_host", f"{host}: {error.strerror or error}")
+        return RejectError("unknown_host", f"{host}: {error.strerror or error}")
     if not addresses:
-        return Refused("unknown_host", f"{host}: has no address")
+        return RejectError("unknown_host", f"{host}: has no address")
     problems = (find_address_problem(address, allow_loopback=allow_loopback) for address in addresses)
     problem = next(filter(None, problems), "")
-    return Refused("refused_address", f"{host}: {problem}") if problem else None
+    return RejectError("blocked_address", f"{host}: {problem}") if problem else None

@@ -127,7 +127,7 @@ class SafeConnector:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         for *_, address in found:
             if problem := find_address_problem(str(address[0]), allow_loopback=self.manners.allow_loopback):
-                raise DownloadError("refused_address", f"{host}: {problem}")
+                raise DownloadError("blocked_address", f"{host}: {problem}")
         failure = OSError(f"{host}: has no address")
         for family, kind, protocol, _, address in found:
             connection = socket.socket(family, kind, protocol)
@@ -196,7 +196,7 @@ class _SafeHTTPHandler(urllib.request.AbstractHTTPHandler):
         manners = self.guard.manners
         host = urlsplit(request.full_url).hostname or ""
         if problem := find_host_problem(host, allow_loopback=manners.allow_loopback):
-            raise DownloadError("refused_address", problem)
+            raise DownloadError("blocked_address", problem)
         request.add_header("User-Agent", manners.user_agent)
         return self.do_request_(request)
 

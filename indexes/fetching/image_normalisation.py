@@ -11,7 +11,7 @@ Bytes of other formats than `images.FORMATS` are left to OpenCV as they are; all
 import io
 from typing import TYPE_CHECKING
 
-from pairwright.datasets.images import DECODER_ERRORS, FORMATS, UnusableImage, check_image
+from pairwright.datasets.images.loading import DECODER_ERRORS, PILLOW_FORMATS, UnusableImageError, check_image
 from pairwright.indexes.fetching.failure_reasons import DownloadError
 
 if TYPE_CHECKING:
@@ -33,12 +33,12 @@ def normalise_image_bytes(data: bytes) -> bytes:
     if not data.strip() or data.lstrip()[:1] == b"<":
         raise DownloadError("bad_image", "a page, or nothing, instead of an image")
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+        with Image.open(io.BytesIO(data), formats=PILLOW_FORMATS) as image:
             check_image(data)
             return _reencode_if_needed(image, data)
     except UnidentifiedImageError:
         return data
-    except UnusableImage as flaw:
+    except UnusableImageError as flaw:
         raise DownloadError(flaw.reason, flaw.what) from None
     except (*DECODER_ERRORS, Image.DecompressionBombError) as error:
         raise DownloadError("bad_image", f"does not decode ({type(error).__name__}: {error})") from None

@@ -17,7 +17,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.errors import MissingResource, StorageError
+from pairwright.datasets.errors import MissingResourceError, StorageError
 from pairwright.indexes.fetching.http_opener import TOTAL_TIMEOUT_FACTOR, RequestSettings
 from pairwright.indexes.fetching.img2dataset_worker import JOB_VARIABLE
 
@@ -40,11 +40,11 @@ def check_img2dataset() -> str:
     try:
         version = metadata.version("img2dataset")
     except metadata.PackageNotFoundError:
-        raise MissingResource(f"img2dataset is not installed. {INSTALL_HINT}.") from None
+        raise MissingResourceError(f"img2dataset is not installed. {INSTALL_HINT}.") from None
     numbers = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if numbers < MIN_VERSION:
         wanted = ".".join(map(str, MIN_VERSION))
-        raise MissingResource(
+        raise MissingResourceError(
             f"img2dataset {version} is too old: before {wanted} it ignores that sites opt out. {INSTALL_HINT}; "
             "a pandas of version 3 makes pip choose the old one."
         )
@@ -123,7 +123,7 @@ def check_log(log: Path, *, failed: bool) -> None:
         return
     last = text.rpartition("\n")[2] or "it said nothing"
     if "No module named" in last:
-        raise MissingResource(
+        raise MissingResourceError(
             f"img2dataset does not start ({last}). From Python 3.13 on it needs `pip install standard-imghdr`; else: {INSTALL_HINT}."
         )
     raise StorageError(f"img2dataset failed: {last}. All that it printed: {log}")

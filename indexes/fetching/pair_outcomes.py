@@ -12,9 +12,9 @@ from functools import cached_property
 
 import polars as pl
 
+from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import compact_json
-from pairwright.datasets.rejects import Refused, Reject, reject
-from pairwright.datasets.tables import PAIRS
+from pairwright.datasets.rejects import Reject, RejectError, make_reject
 from pairwright.indexes.fetching.url_safety import clean_url
 
 
@@ -24,7 +24,7 @@ class RequestedImages:
 
     pairs: pl.DataFrame
     urls: list[str]
-    flaws: dict[int, Refused]
+    flaws: dict[int, RejectError]
 
     @cached_property
     def distinct(self) -> list[str]:
@@ -36,23 +36,23 @@ def collect_urls(pairs: pl.DataFrame) -> RequestedImages:
     """Return what there is to fetch.
 
     Args:
-        pairs: frame of `PAIRS`.
+        pairs: frame of `PAIRS_FOLDER`.
     """
-    cleaned: dict[str, str | Refused] = {}
+    cleaned: dict[str, str | RejectError] = {}
     for written in pairs["image"].unique(maintain_order=True):
         try:
             cleaned[written] = clean_url(written)
-        except Refused as flaw:
+        except RejectError as flaw:
             cleaned[written] = flaw
     each = [cleaned[written] for written in pairs["image"]]
-    flaws = {row: found for row, found in enumerate(each) if isinstance(found, Refused)}
-    return RequestedImages(pairs, ["" if isinstance(found, Refused) else found for found in each], flaws)
+    flaws = {row: found for row, found in enumerate(each) if isinstance(found, RejectError)}
+    return RequestedImages(pairs, ["" if isinstance(found, RejectError) else found for found in each], flaws)
 
 
 def join_outcomes(
-    asked: RequestedImages, outcomes: pl.DataFrame, refused: Mapping[str, Refused]
+    asked: RequestedImages, outcomes: pl.DataFrame, refused: Mapping[str, RejectError]
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Return the fetched pairs as a frame of `PAIRS`, and a `Reject` for each other pair; place is its key.
+    """Return the fetched pairs as a frame of `PAIRS_FOLDER`, and a `Reject` for each other pair; place is its key.
 
     Args:
         asked: the pairs.
@@ -74,7 +74,7 @@ def join_outcomes(
     )
     rest = table.with_row_index("row").filter(~taken.fill_null(value=False))
     rejects = [
-        reject(key, *_reject_reason(asked.flaws.get(row) or refused.get(url), reason, detail), image)
+        make_reject(key, *_reject_reason(asked.flaws.get(row) or refused.get(url), reason, detail), image)
         for row, key, image, url, reason, detail in rest.select(
             "row", "key", "image", "url", "reason", "detail"
         ).iter_rows()
@@ -87,7 +87,7 @@ def _add_fetch_metadata(row: Mapping[str, str]) -> str:
     return compact_json({**json.loads(row["meta"]), "url": row["image"], **hashed})
 
 
-def _reject_reason(flaw: Refused | None, reason: str | None, detail: str | None) -> tuple[str, str]:
+def _reject_reason(flaw: RejectError | None, reason: str | None, detail: str | None) -> tuple[str, str]:
     if flaw is not None:
         return flaw.reason, flaw.detail
     return reason or "download_failed", detail or "not asked for"

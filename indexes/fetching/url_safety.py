@@ -18,7 +18,7 @@ import re
 import socket
 from urllib.parse import quote, urlsplit
 
-from pairwright.datasets.rejects import Refused
+from pairwright.datasets.rejects import RejectError
 
 SCHEMES = ("http", "https")
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -46,16 +46,16 @@ def clean_url(written: str) -> str:
     text = written.strip()
     scheme, mark, _ = text.partition("://")
     if not mark:
-        raise Refused("not_a_url", "the image is no URL")
+        raise RejectError("not_a_url", "the image is no URL")
     if scheme.lower() not in SCHEMES:
-        raise Refused("refused_address", f"{scheme[:20]}: only http and https are fetched")
+        raise RejectError("blocked_address", f"{scheme[:20]}: only http and https are fetched")
     try:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise Refused("not_a_url", f"no URL that can be read ({error})") from None
+        raise RejectError("not_a_url", f"no URL that can be read ({error})") from None
     if parts.username is not None or parts.password is not None:
-        raise Refused("not_a_url", "the URL holds a user name, which is not sent")
+        raise RejectError("not_a_url", "the URL holds a user name, which is not sent")
     host = encode_host(parts.hostname or "")
     place = f"[{host}]" if ":" in host else host
     if port is not None and port != DEFAULT_PORTS[parts.scheme]:
@@ -79,13 +79,13 @@ def encode_host(host: str) -> str:
         try:
             return str(ipaddress.IPv6Address(host.partition("%")[0]))
         except ValueError:
-            raise Refused("not_a_url", f"{host!r} is no IPv6 address") from None
+            raise RejectError("not_a_url", f"{host!r} is no IPv6 address") from None
     try:
         ascii_ = host.lower() if host.isascii() else host.encode("idna").decode().lower()
     except UnicodeError:
         ascii_ = ""
     if not _HOST.fullmatch(ascii_) or len(ascii_) > 254:
-        raise Refused("not_a_url", f"{host!r} is no host name")
+        raise RejectError("not_a_url", f"{host!r} is no host name")
     return ascii_
 
 

@@ -8,7 +8,7 @@ files alike (the older `IO_FLAG_MMAP` reads all but the lists of an IVF into mem
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 
 
@@ -21,7 +21,7 @@ def write_faiss(path: Path, index: Any) -> None:
     import faiss
 
     try:
-        with replacing(path) as temporary:
+        with replace_atomically(path) as temporary:
             faiss.write_index(index, str(temporary))
     except (RuntimeError, OSError) as error:
         why = (isinstance(error, OSError) and error.strerror) or _last_line(error)

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.blas_threads import limit_blas_to_one_thread
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.one_thread import one_thread
 from pairwright.indexes.encoders.protocols import Vectors
 from pairwright.indexes.hnsw.top_k import TopK
 
@@ -59,7 +59,7 @@ class GroundTruthSearch:
     def see(self, rows: Vectors, first: int) -> None:
         """Take float32 rows (n, dim), whose numbers begin with ``first``."""
         for start in range(0, len(rows), _CHUNK):
-            with one_thread():  # these scores are written down
+            with limit_blas_to_one_thread():  # these scores are written down
                 scores = self._queries @ rows[start : start + _CHUNK].T
             kept = np.flatnonzero((scores >= self._best.scores[:, -1:]).any(axis=0))
             if len(kept):
@@ -87,7 +87,7 @@ def write_ground_truth(path: Path, truth: GroundTruth) -> None:
         StorageError: when the disk does not take it.
     """
     try:
-        with replacing(path) as temporary, temporary.open("wb") as handle:
+        with replace_atomically(path) as temporary, temporary.open("wb") as handle:
             np.savez(handle, queries=truth.queries, scores=truth.scores, numbers=truth.numbers)
     except OSError as error:
         raise StorageError(f"{path}: not written ({error.strerror}). Is the disk full?") from None

@@ -10,9 +10,9 @@ from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from pairwright.datasets.directories import forbid_symlinked_folders
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.folders import refuse_linked_folders
-from pairwright.datasets.locks import take_lock
+from pairwright.datasets.file_locks import acquire_lock
 from pairwright.indexes.hnsw.metadata import METADATA_FILE, PAIRS_FOLDER, TEMPORARY_PAIRS_FOLDER, Modality
 
 ADDED_PAIRS_FOLDER = "new"  # in the folder of pairs that were read: those of an addition that are not in the index
@@ -45,7 +45,7 @@ def lock_index(function: Callable[P, R]) -> Callable[P, R]:
             directory.mkdir(parents=True)
         handle = os.open(directory, os.O_RDONLY)
         try:
-            take_lock(handle, directory)
+            acquire_lock(handle, directory)
             return function(*args, **kwargs)
         except BlockingIOError:
             raise StorageError(
@@ -87,7 +87,7 @@ def prepare_folder(directory: Path) -> None:
     others = [path.name for path in directory.iterdir() if not _REPLACEABLE.fullmatch(path.name)]
     if others and not _is_index_metadata(directory / METADATA_FILE, alone=others == [METADATA_FILE]):
         raise StorageError(f"{directory}: holds other things ({min(others)}) and no index. Name a new folder.")
-    refuse_linked_folders(directory, sorted(path.name for path in directory.iterdir() if path.is_dir()))
+    forbid_symlinked_folders(directory, sorted(path.name for path in directory.iterdir() if path.is_dir()))
     (directory / METADATA_FILE).unlink(missing_ok=True)
     remove_stale_files(directory, ())
 

@@ -116,7 +116,7 @@ def new_rescored_store(dim: int, count: int, sample: Vectors, directory: Path) -
         raise InputError(
             f"{len(sample)} vectors to train {lists} lists and codes on",
             where="index",
-            mend="ivfpq needs 256 vectors or more; choose another storage.",
+            fix="ivfpq needs 256 vectors or more; choose another storage.",
         )
     width = -(-dim // _DIMENSIONS_PER_CODE) * _DIMENSIONS_PER_CODE
     quantiser = faiss.IndexFlatIP(width)

@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from pairwright.datasets.atomic import write_text
+from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import StorageError, UsageError
 
 METADATA_FILE = "index.json"

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 
 
@@ -17,7 +17,7 @@ def write_array(path: Path, array: NDArray[Any]) -> None:
         StorageError: when the disk does not take it.
     """
     try:
-        with replacing(path) as temporary, temporary.open("wb") as handle:
+        with replace_atomically(path) as temporary, temporary.open("wb") as handle:
             np.save(handle, array, allow_pickle=False)
     except OSError as error:
         raise StorageError(f"{path}: not written ({error.strerror}). Is the disk full?") from None

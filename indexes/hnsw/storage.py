@@ -175,7 +175,7 @@ def new_store(
     wanted = min(training_row_count(choice.storage, count), 1)
     if sample is None or len(sample) < wanted:
         if wanted:
-            raise InputError(f"no vectors to train {choice.storage} on", where="index", mend="Give some of the pool's.")
+            raise InputError(f"no vectors to train {choice.storage} on", where="index", fix="Give some of the pool's.")
         sample = np.empty((0, choice.dim), np.float32)
     if choice.kind == "ivfpq":
         return ivfpq.new_rescored_store(choice.dim, count, sample, directory)

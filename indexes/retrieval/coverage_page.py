@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from pairwright.datasets.atomic import write_text
-from pairwright.datasets.report_figures import share_bar
-from pairwright.datasets.report_page import page, section, tiles
+from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.reports.figures import draw_stacked_bar
+from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 from pairwright.indexes.retrieval.coverage_page_data import (
     CaptionLookup,
     ConceptRow,
@@ -56,12 +56,12 @@ def render_coverage_page(view: CoveragePageData) -> str:
     drawing = _RowRenderer.of(view)
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(said)}</dd>" for name, said in view.facts)
     bodies = [
-        tiles([(name, f"{count:,}") for name, count in view.numbers]),
+        render_tiles([(name, f"{count:,}") for name, count in view.numbers]),
         f'<dl class="facts">{facts}</dl>',
-        section("Not covered", _UNCOVERED_TEXT, _render_uncovered(view, drawing)),
-        section("All concepts", _ALL_CONCEPTS_TEXT, _render_all(view, drawing)),
+        render_section("Not covered", _UNCOVERED_TEXT, _render_uncovered(view, drawing)),
+        render_section("All concepts", _ALL_CONCEPTS_TEXT, _render_all(view, drawing)),
     ]
-    return page(view.name, "coverage", (), bodies, _STYLE_PATH.read_text(encoding="utf-8"))
+    return render_page(view.name, "coverage", (), bodies, _STYLE_PATH.read_text(encoding="utf-8"))
 
 
 def _render_uncovered(view: CoveragePageData, drawing: "_RowRenderer") -> str:
@@ -74,7 +74,9 @@ def _render_uncovered(view: CoveragePageData, drawing: "_RowRenderer") -> str:
         title = f"<b>{escape(group.name)}</b> {group.uncovered:,} of {group.concepts:,} not covered"
         first = list(dict.fromkeys(row.label for row in group.lost))[:5]
         examples = ", ".join(map(escape, first)) + (", …" if group.uncovered > len(first) else "")
-        bar = share_bar((("kept", group.concepts - group.uncovered), ("rejected", group.uncovered)), group.concepts)
+        bar = draw_stacked_bar(
+            (("kept", group.concepts - group.uncovered), ("rejected", group.uncovered)), group.concepts
+        )
         told = f"{title} <span>{examples}</span>{bar}" if len(groups) > 1 else title
         head = ("concept", "name", "near", "pairs", "best", "hits")
         table = _render_table(head, "nearest captions", group.lost, drawing.missing)

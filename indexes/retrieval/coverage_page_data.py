@@ -5,7 +5,7 @@ Concepts that are all named ``set/class`` are grouped by set; otherwise there is
 first.
 
 Samples of a concept and mode are the captions of its best pairs, those that were found, each caption once. `PAIRS_LOOKED_UP` pairs of each are looked
-up, of the first so many hits of each query, so that a pool full of copies may show fewer than `MAX_SAMPLES`.
+up, of the first so many hits of each query, so that a pool full of copies may show fewer than `MAX_SHARD_SAMPLES`.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -33,20 +33,20 @@ from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import polars as pl
 
-from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.directories import walk_files
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.folders import files_below
-from pairwright.datasets.images import SUFFIXES, is_url, open_image
-from pairwright.datasets.readers.text import read_whole
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_url, open_image
+from pairwright.datasets.option_names import WITHOUT_OPTIONS
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.skip_counts import SkipCounts
+from pairwright.datasets.readers.text_files import read_text_bytes
 from pairwright.datasets.records import Pair
-from pairwright.datasets.rejects import Reject, reject
-from pairwright.datasets.skipped import Skipped
-from pairwright.datasets.wording import AS_IT_IS
+from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.suggestions import require_known
 
 MatchField = Literal["key", "id", "url", "caption", "image"]
 PairLookup = Callable[[Sequence[str]], pl.DataFrame]
-"""Gives the pairs of keys as a frame of `PAIRS` (or the columns of it that `MATCH_COLUMNS` names), in any order."""
+"""Gives the pairs of keys as a frame of `PAIRS_FOLDER` (or the columns of it that `MATCH_COLUMNS` names), in any order."""
 
 MATCH_FIELDS: tuple[MatchField, ...] = get_args(MatchField)
 DEFAULT_MATCH_FIELDS: tuple[MatchField, ...] = ("key", "url", "caption", "image")
@@ -78,7 +78,7 @@ class Exclusion:
 
     entries: Mapping[MatchField, frozenset[str]] = field(default_factory=dict)
     unread: int = 0
-    skipped: Skipped = field(default_factory=Skipped)
+    skipped: SkipCounts = field(default_factory=SkipCounts)
 
     def __or__(self, other: "Exclusion") -> "Exclusion":
         """Return what is in either."""
@@ -128,7 +128,7 @@ class Exclusion:
 
 
 def _match_values(by: MatchField, pair: Mapping[str, Any]) -> Iterable[str]:
-    """Return the values of a row of `PAIRS` that could be in an exclusion."""
+    """Return the values of a row of `PAIRS_FOLDER` that could be in an exclusion."""
     match by:
         case "key":
             return [pair["key"]]
@@ -205,21 +205,21 @@ def read_exclusion(
         found = exclusion_from_lines(_read_lines(place), by=chosen)
     else:
         reading = replace(
-            options or ReadOptions(path, verify_images="off", on_error="skip", wording=AS_IT_IS), input=path
+            options or ReadOptions(path, verify_images="off", on_error="skip", wording=WITHOUT_OPTIONS), input=path
         )
         found = Exclusion()
         pictures = list(_list_images(place)) if place.is_dir() else []
         if pictures and "image" in chosen:
             found = exclusion_from_images(pictures)
         try:
-            skipped = Skipped()
+            skipped = SkipCounts()
             found |= exclusion_from_pairs(_read_pair_batches(reading, skipped), by=chosen, hashing=not pictures)
             found = replace(found, skipped=skipped)
         except InputError:
             if not pictures:  # images without captions hold no pairs
                 raise
     if not found.sizes:
-        raise InputError("nothing to exclude by", where=path, mend=f"It has no value for any of: {', '.join(chosen)}.")
+        raise InputError("nothing to exclude by", where=path, fix=f"It has no value for any of: {', '.join(chosen)}.")
     return found
 
 
@@ -341,7 +341,7 @@ def make_exclusion_rejects(excluded: pl.DataFrame, pairs: PairLookup) -> list[Re
         excluded.select("key", "by").join(found, on="key", how="left", maintain_order="left").fill_null("").iter_rows()
     )
     return [
-        reject(f"pair {key}", "excluded", f"the evaluation set holds {_FIELD_DESCRIPTIONS[by]}", caption)
+        make_reject(f"pair {key}", "excluded", f"the evaluation set holds {_FIELD_DESCRIPTIONS[by]}", caption)
         for key, by, caption in rows
     ]
 
@@ -354,11 +354,11 @@ def count_by_field(excluded: pl.DataFrame) -> dict[str, int]:
 
 def _check_fields(by: Iterable[MatchField]) -> tuple[MatchField, ...]:
     asked = set(by)
-    refuse_unknown("cannot exclude by", asked or ["nothing"], MATCH_FIELDS)
+    require_known("cannot exclude by", asked or ["nothing"], MATCH_FIELDS)
     return tuple(kind for kind in MATCH_FIELDS if kind in asked)
 
 
-def _read_pair_batches(reading: ReadOptions, skipped: Skipped) -> Iterator[Sequence[Pair]]:
+def _read_pair_batches(reading: ReadOptions, skipped: SkipCounts) -> Iterator[Sequence[Pair]]:
     """Yield the pairs of an input, and count what is none of them."""
     for batch in read_pairs(reading):
         skipped.add(batch.rejects)
@@ -367,15 +367,15 @@ def _read_pair_batches(reading: ReadOptions, skipped: Skipped) -> Iterator[Seque
 
 def _read_lines(path: Path) -> Iterable[str]:
     if not path.is_file():
-        raise InputError("no such file", where=str(path), mend="Check the path.")
+        raise InputError("no such file", where=str(path), fix="Check the path.")
     try:
-        return read_whole(path).decode().splitlines()
+        return read_text_bytes(path).decode().splitlines()
     except UnicodeDecodeError as error:
-        raise InputError(f"byte {error.start} is not UTF-8", where=str(path), mend="Save the file as UTF-8.") from None
+        raise InputError(f"byte {error.start} is not UTF-8", where=str(path), fix="Save the file as UTF-8.") from None
 
 
 def _list_images(folder: Path) -> Iterable[Path]:
-    return (path for path in files_below(folder) if path.suffix.lower() in SUFFIXES and path.name[0] != ".")
+    return (path for path in walk_files(folder) if path.suffix.lower() in IMAGE_SUFFIXES and path.name[0] != ".")
 
 
 def _hash_image(locator: str) -> str:

@@ -7,8 +7,8 @@ the pair's ``caption``, n the n-th of its ``captions``) and scores. The pair its
 import orjson
 import polars as pl
 
+from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import compact_json
-from pairwright.datasets.tables import PAIRS
 
 HIT_COLUMNS = ("concepts", "templates", "modes", "ranks", "caption_indexes", "scores")
 
@@ -17,7 +17,7 @@ def add_hit_metadata(pairs: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     """Return the pairs that were found, best first, each with what found it.
 
     Args:
-        pairs: of `PAIRS`, holding every key of ``found``; in any order.
+        pairs: of `PAIRS_FOLDER`, holding every key of ``found``; in any order.
         found: `Retrieval.pairs`.
     """
     joined = found.select("key", *HIT_COLUMNS).join(pairs, on="key", maintain_order="left")

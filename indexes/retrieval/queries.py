@@ -29,10 +29,10 @@ from typing import Any
 import numpy as np
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.readers.text import read_whole
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.option_names import WITHOUT_OPTIONS
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.text_files import read_text_bytes
 from pairwright.datasets.records import Pair
-from pairwright.datasets.wording import AS_IT_IS
 from pairwright.indexes.encoders.hashed_features import split_words
 from pairwright.indexes.encoders.protocols import Vectors
 
@@ -75,10 +75,10 @@ def read_queries(path: Path) -> list[Query]:
         queries = queries_from_classes(parsed, where=str(path))
     else:
         # Of queries none may be missing: what they find would be missing too.
-        options = ReadOptions(str(path), verify_images="off", wording=AS_IT_IS)
+        options = ReadOptions(str(path), verify_images="off", wording=WITHOUT_OPTIONS)
         queries = queries_from_pairs(batch.pairs for batch in read_pairs(options))
     if not queries:
-        raise InputError("no queries", where=str(path), mend="Give at least one line, or one class and one template.")
+        raise InputError("no queries", where=str(path), fix="Give at least one line, or one class and one template.")
     return queries
 
 
@@ -117,17 +117,17 @@ def read_query_vectors(path: Path, queries: int, dim: int) -> Vectors:
     try:
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
-        raise InputError("no such file", where=str(path), mend="Check the path.") from None
+        raise InputError("no such file", where=str(path), fix="Check the path.") from None
     except (OSError, ValueError, EOFError) as error:
         # NumPy takes whatever is no array for a pickle, and advises to trust it.
         said = "it holds objects, or no array at all" if "pickle" in str(error) else str(error) or "it is empty"
-        raise InputError(f"not an .npy of numbers ({said})", where=str(path), mend="Save it with numpy.save.") from None
+        raise InputError(f"not an .npy of numbers ({said})", where=str(path), fix="Save it with numpy.save.") from None
     if not isinstance(stored, np.ndarray) or stored.dtype.kind != "f" or stored.shape != (queries, dim):
         found = f"{stored.dtype} {stored.shape}" if isinstance(stored, np.ndarray) else "several arrays"
         raise InputError(
             f"{found} instead of floats ({queries}, {dim})",
             where=str(path),
-            mend="Give one row a query, in their order, from the encoder that the index's vectors came from.",
+            fix="Give one row a query, in their order, from the encoder that the index's vectors came from.",
         )
     rows = np.empty(stored.shape, np.float32)
     for start in range(0, queries, _ROWS):
@@ -136,7 +136,7 @@ def read_query_vectors(path: Path, queries: int, dim: int) -> Vectors:
         wrong = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
         if len(wrong):
             raise InputError(
-                "zero or not finite", where=f"{path} row {start + wrong[0]}", mend="Encode that query again."
+                "zero or not finite", where=f"{path} row {start + wrong[0]}", fix="Encode that query again."
             )
         rows[start : start + _ROWS] = block / lengths[:, None]
     return rows
@@ -166,7 +166,7 @@ def queries_from_classes(content: Any, *, where: str = "classes") -> list[Query]
         InputError: naming the set and the class or template that is wrong.
     """
     if not isinstance(content, dict):
-        raise InputError("not an object", where=where, mend='Give {"classes": [...], "templates": [...]}.')
+        raise InputError("not an object", where=where, fix='Give {"classes": [...], "templates": [...]}.')
     if "classes" in content or "templates" in content:
         return list(_expand_class_set(content, "", where))
     several = len(content) > 1
@@ -179,11 +179,11 @@ def queries_from_classes(content: Any, *, where: str = "classes") -> list[Query]
 
 def _expand_class_set(one: Any, prefix: str, where: str) -> Iterator[Query]:
     if not isinstance(one, dict):
-        raise InputError("not an object", where=where, mend='Give {"classes": [...], "templates": [...]}.')
+        raise InputError("not an object", where=where, fix='Give {"classes": [...], "templates": [...]}.')
     templates = _require_list(one, "templates", where)
     for template in templates:
         if not isinstance(template, str) or SLOT not in template:
-            raise InputError(f"template {template!r} has no {SLOT}", where=where, mend=f"Write {SLOT} for the name.")
+            raise InputError(f"template {template!r} has no {SLOT}", where=where, fix=f"Write {SLOT} for the name.")
     taken: set[str] = set()
     for number, entry in enumerate(_require_list(one, "classes", where), start=1):
         names = _class_names(entry, f"{where}, class {number}")
@@ -198,7 +198,7 @@ def _require_list(one: dict[str, Any], name: str, where: str) -> list[Any]:
     value = one.get(name)
     if not isinstance(value, list):
         raise InputError(
-            f"no list {name!r}", where=where, mend='Give both "classes" and "templates"; ["{}"] asks for bare names.'
+            f"no list {name!r}", where=where, fix='Give both "classes" and "templates"; ["{}"] asks for bare names.'
         )
     return value
 
@@ -206,7 +206,7 @@ def _require_list(one: dict[str, Any], name: str, where: str) -> list[Any]:
 def _class_names(entry: Any, where: str) -> list[str]:
     names = [entry] if isinstance(entry, str) else entry
     if not isinstance(names, list) or not names or not all(isinstance(n, str) and n.strip() for n in names):
-        raise InputError(f"{entry!r} is not a name or a list of names", where=where, mend="Fix or remove it.")
+        raise InputError(f"{entry!r} is not a name or a list of names", where=where, fix="Fix or remove it.")
     return list(dict.fromkeys(name.strip() for name in names))
 
 
@@ -219,12 +219,12 @@ def _make_unique(name: str, taken: set[str]) -> str:
 
 def _read_text(path: Path) -> str:
     if not path.is_file():
-        raise InputError("no such file", where=str(path), mend="Check the path.")
+        raise InputError("no such file", where=str(path), fix="Check the path.")
     try:
-        return read_whole(path).decode()
+        return read_text_bytes(path).decode()
     except UnicodeDecodeError as error:
         raise InputError(
-            f"byte {error.start + 1} is not UTF-8", where=str(path), mend="Save the file as UTF-8."
+            f"byte {error.start + 1} is not UTF-8", where=str(path), fix="Save the file as UTF-8."
         ) from None
 
 
@@ -238,4 +238,4 @@ def _parse_json(content: str, path: Path) -> Any:
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
-        raise InputError(f"not JSON ({error.msg})", where=f"{path} line {error.lineno}", mend="Fix the file.") from None
+        raise InputError(f"not JSON ({error.msg})", where=f"{path} line {error.lineno}", fix="Fix the file.") from None

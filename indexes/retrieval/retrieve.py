@@ -28,9 +28,9 @@ from typing import Any, Literal, get_args
 
 import polars as pl
 
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.progress import step
+from pairwright.datasets.progress import open_step
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
 from pairwright.indexes.hnsw.search import Index, PartPool, score_recall
 from pairwright.indexes.retrieval.batched_search import (
@@ -210,7 +210,10 @@ class Retrieval:
 
         pieces = (piece.to_arrow(compat_level=pl.CompatLevel.oldest()) for piece in self.hit_batches())
         first = next(pieces)
-        with replacing(path) as temporary, pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer:
+        with (
+            replace_atomically(path) as temporary,
+            pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer,
+        ):
             writer.write_table(first)
             for piece in pieces:
                 writer.write_table(piece)
@@ -283,7 +286,7 @@ def retrieve(
     answers = search_with_exclusion(index, questions.asks, options.k, efforts, guard)
     of_names = list_name_floors(questions, floors)
     searches = {mode: _mode_report(mode, one, floors[mode], answers) for mode, one in tuned.items()}
-    with step("ranking hits", unit=""):
+    with open_step("ranking hits", unit=""):
         hits, keys, excluded = _assign_hits_to_queries(answers, questions)
         del answers  # 29 bytes a hit
         found = rank_pairs(hits)
@@ -291,7 +294,7 @@ def retrieve(
         if kept.height < found.height:
             hits = hits.join(kept, on=["concept", "mode", "pair"], how="semi", maintain_order="left")
         pairs = merge_hits(hits, kept, keys, questions.texts)
-    with step("judging coverage", unit=""):
+    with open_step("judging coverage", unit=""):
         coverage = make_coverage_table(
             questions.concepts,
             CoverageInputs(hits, found, score_against_names(index, hits, questions, of_names), excluded),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pairwright.datasets.tables import PAIRS
+from pairwright.datasets.record_tables import PAIRS
 from tests.cli.conftest import Run
 from tests.servers.images import image_server
 
@@ -33,7 +33,7 @@ def test_images_come_through_the_proxy_and_the_result_says_what_did_not(run: Run
         assert server.requests[0][1]["User-Agent"] == "lab/2 (a@b.example)"
     assert told["pairs"] == 3
     assert told["fetched"] == 1
-    assert told["rejected"] == {"not_found": 1, "refused_address": 1}
+    assert told["rejected"] == {"not_found": 1, "blocked_address": 1}
     (pair,) = PAIRS.read(tmp_path / "images" / "fetched.parquet")
     assert pair.caption == "thing 0"
     # A machine without the proxy goes on from what is there; the host does not resolve any more, and need not.
@@ -47,7 +47,7 @@ def test_nothing_fetched_is_less_than_was_asked(run: Run, tmp_path: Path) -> Non
     pairs = table(tmp_path / "pairs.jsonl", ["file:///etc/passwd", "http://127.0.0.1:1/x.jpg"])
     done = run("fetch", pairs, "--out", "images", "--json", ok=False)
     assert done.returncode == 3
-    assert json.loads(done.stdout)["rejected"] == {"refused_address": 2}
+    assert json.loads(done.stdout)["rejected"] == {"blocked_address": 2}
     assert "No image was fetched" in done.stderr
 
 
@@ -56,7 +56,7 @@ def test_where_nothing_came_there_is_nothing_to_exclude(run: Run, tmp_path: Path
     pairs = table(tmp_path / "pairs.jsonl", ["http://127.0.0.1:1/x.jpg"])
     (tmp_path / "val.txt").write_text("a dog\n")
     done = run("fetch", pairs, "--out", "images", "--exclude", "val.txt", "--json", ok=False)
-    assert (done.returncode, json.loads(done.stdout)["rejected"]) == (3, {"refused_address": 1})
+    assert (done.returncode, json.loads(done.stdout)["rejected"]) == (3, {"blocked_address": 1})
 
 
 def test_impossible_options_and_foreign_folders_are_told(run: Run, tmp_path: Path) -> None:

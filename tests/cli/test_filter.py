@@ -29,8 +29,8 @@ def rows(tmp_path: Path) -> Path:
 def test_what_is_left_is_read_by_other_verbs_and_what_went_says_why(run: Run, rows: Path, tmp_path: Path) -> None:
     call = ["filter", rows, "--min-words", 3, "--near-duplicates", 0.9, "--max-aspect", 3, "--out", "kept.parquet"]
     told = json.loads(run(*call, "--json").stdout)
-    assert (told["in"], told["kept"], told["rejected"]) == (4, 2, {"stretched_image": 1, "too_short": 1})
-    assert sorted(pl.read_parquet(tmp_path / told["rejected_out"])["reason"]) == ["stretched_image", "too_short"]
+    assert (told["in"], told["kept"], told["rejected"]) == (4, 2, {"extreme_aspect_ratio": 1, "too_short": 1})
+    assert sorted(pl.read_parquet(tmp_path / told["rejected_out"])["reason"]) == ["extreme_aspect_ratio", "too_short"]
     made = run("generate", "negatives", "kept.parquet", "--out", "n.jsonl", "--json")
     assert json.loads(made.stdout)["captions"] == 2
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pairwright.datasets.exports.source import from_records
+from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
-from pairwright.datasets.shards import write_shards
-from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+from pairwright.datasets.shards.sample_source import source_from_records
+from pairwright.datasets.shards.webdataset import write_shards
 from tests.cli.conftest import Run
 
 MIXED = [{"caption": "a dog on a bed"}, {"caption": {"en": "a cat"}}, {"caption": None}, {"key": "only"}]
@@ -43,7 +43,7 @@ def build(tmp_path: Path) -> Path:
         PAIRS.write([pair], folder / "pairs" / f"{number:05d}.parquet")
         ANNOTATIONS.write([row], folder / "annotations" / f"negatives-{number:05d}.parquet")
     shards = folder / "shards"
-    write_shards(from_records(pairs, rows).samples(), shards, max_samples=1)
+    write_shards(source_from_records(pairs, rows).samples(), shards, max_samples=1)
     named = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file()]
     (folder / "manifest.json").write_text(json.dumps({"files": {name: {} for name in named}}))
     return folder

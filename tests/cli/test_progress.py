@@ -15,7 +15,7 @@ import typer
 from pairwright.cli import progress
 from pairwright.cli.main import app
 from pairwright.cli.progress import Display, StageBars, shows_progress
-from pairwright.datasets.progress import Report, step
+from pairwright.datasets.progress import ProgressReport, open_step
 from pairwright.generators.llm.runner import Spent
 from pairwright.generators.llm.session import Snapshot
 
@@ -147,8 +147,8 @@ def test_ctrl_c_gives_the_cursor_back(terminal: Terminal) -> None:
 def test_a_step_that_is_over_at_once_draws_nothing(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "DELAY", 3600.0)
     with terminal, Display() as display:
-        display(Report((1, 1), "reading", 0, 10, "rows"))
-        display(Report((1, 1), "reading", 10, 10, "rows", ended=True))
+        display(ProgressReport((1, 1), "reading", 0, 10, "rows"))
+        display(ProgressReport((1, 1), "reading", 10, 10, "rows", ended=True))
     assert terminal.text() == ""
 
 
@@ -189,7 +189,7 @@ def test_quiet_prints_nothing(terminal: Terminal) -> None:
 def test_a_command_draws_the_steps_of_the_library_code(terminal: Terminal) -> None:
     @shows_progress
     def command() -> None:
-        with step("tagging", 10, "captions") as done:
+        with open_step("tagging", 10, "captions") as done:
             draw(progress.display())
             done.reach(5)
 
@@ -201,16 +201,16 @@ def test_a_command_draws_the_steps_of_the_library_code(terminal: Terminal) -> No
 def test_a_stage_of_several_parts_counts_the_fractions_of_those_that_run() -> None:
     stage = progress._Stage(4)
     stage.done = 1
-    stage.hear(Report((7, 1), "tagging", 50, 100, "captions", ("tag", "00001")))
+    stage.hear(ProgressReport((7, 1), "tagging", 50, 100, "captions", ("tag", "00001")))
     name, figures = stage.figures()
     assert (name, figures["done"], figures["total"], figures["unit"]) == ("", 1.5, 4, "parts")
-    stage.hear(Report((7, 1), "tagging", 100, 100, "captions", ("tag", "00001"), ended=True))
+    stage.hear(ProgressReport((7, 1), "tagging", 100, 100, "captions", ("tag", "00001"), ended=True))
     assert stage.figures()[1]["done"] == 1
 
 
 def test_a_stage_of_one_part_shows_the_step_inside() -> None:
     stage = progress._Stage(1)
-    stage.hear(Report((7, 1), "vectors", 50, 100, "pairs", ("index", "all")))
+    stage.hear(ProgressReport((7, 1), "vectors", 50, 100, "pairs", ("index", "all")))
     name, figures = stage.figures()
     assert (name, figures["done"], figures["of"], figures["unit"]) == ("vectors", 50, 100, "pairs")
 

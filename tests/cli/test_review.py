@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 from pairwright.cli import review
 from pairwright.cli.main import app
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id, pair_key
-from pairwright.datasets.tables import ANNOTATIONS, PAIRS
 
 COLOURS = {"red": ["blue", "green"], "white": ["black", "pink"]}
 

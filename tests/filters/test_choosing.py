@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.filters.candidates import candidate_frame, refine_candidates
 from pairwright.filters.choosing import NOT_CHOSEN, offered
 from pairwright.filters.general import GeneralOptions
@@ -14,7 +14,7 @@ def rows(number: int = 240, *, offers: int = 3) -> pl.DataFrame:
     """Captions with a noun of ten, each with negatives of which most put in a noun that no caption has."""
     given = []
     for index in range(number):
-        chance = stream("offers", index)
+        chance = make_rng("offers", index)
         true = chance.randrange(len(NOUNS))
         false = [(true + 1 + chance.randrange(len(NOUNS) - 1)) % len(NOUNS), *range(10, 9 + offers)]
         for place, noun in enumerate(false):

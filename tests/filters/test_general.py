@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.wording import COMMAND_LINE, Wording
+from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
+from pairwright.datasets.rng import make_rng
 from pairwright.filters.attacks import attacks
 from pairwright.filters.general import GeneralOptions, refine_generally
 from pairwright.filters.refinement import Refinement
@@ -29,7 +29,7 @@ def telling_rows(number: int = 900, *, favoured: float = 0.7) -> pl.DataFrame:
     """Swapped nouns: the later one in NOUNS is the negative's in ``favoured`` of the rows, so that words betray it."""
     rows = []
     for index in range(number):
-        chance = stream("telling", index)
+        chance = make_rng("telling", index)
         first, second = sorted(chance.sample(range(len(NOUNS)), 2))
         true, false = (first, second) if chance.random() < favoured else (second, first)
         frame = f"a {chance.choice(COLOURS)} %s in the {chance.choice(PLACES)} near a {chance.choice(COLOURS)} wall"
@@ -91,7 +91,7 @@ def test_rows_that_all_lean_one_way_cannot_be_balanced_and_the_advice_says_what_
     assert result.bound == 0
     assert "length" in result.advice
     assert "--both-sides" in result.advice
-    advice = refine_generally(rows, options=GeneralOptions(wording=Wording("under refine"))).advice
+    advice = refine_generally(rows, options=GeneralOptions(wording=OptionNames("under refine"))).advice
     assert advice == result.advice.replace("--both-sides", "`both_sides: true` under negatives")
 
 
@@ -100,13 +100,13 @@ def test_rows_that_all_lean_one_way_cannot_be_balanced_and_the_advice_says_what_
     [
         (COMMAND_LINE, "ask for a larger --target. A smaller --min-keep or --mend format may help too."),
         (
-            Wording("under refine"),
+            OptionNames("under refine"),
             "ask for a larger `target` under refine. A smaller `min_keep` under refine may help too.",
         ),
     ],
 )
 def test_where_no_subset_holds_the_advice_names_options_as_whoever_asks_writes_them(
-    wording: Wording, told: str
+    wording: OptionNames, told: str
 ) -> None:
     result = refine_generally(
         telling_rows(100, favoured=0.5),

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pairwright.datasets.chance import array_stream, stream
+from pairwright.datasets.rng import make_numpy_rng, make_rng
 from pairwright.filters.attacks import attack_gaps, lean
 from pairwright.filters.evidence import FORESIGHT, Guard, Texts, all_evidence
 from pairwright.filters.foresight import Gaps, foreseen
@@ -26,7 +26,7 @@ def captions(number: int = 600) -> list[str]:
     """A thing with what belongs to it, so that order, company and spelling can be learned."""
     texts = []
     for index in range(number):
-        chance = stream("guards", index)
+        chance = make_rng("guards", index)
         thing = chance.choice(sorted(THINGS))
         place, gear = THINGS[thing]
         filler = chance.choice(
@@ -121,7 +121,7 @@ def test_what_is_unknown_has_a_finite_probability() -> None:
 
 
 def test_the_chance_that_is_foreseen_is_that_of_a_scorer_which_took_no_part() -> None:
-    chance = array_stream(0, "foresight")
+    chance = make_numpy_rng(0, "foresight")
     truth = chance.normal(0.8, 1.0, 4_000)
     one, two, three, unseen = (truth + chance.normal(0.0, 1.0, 4_000) for _ in range(4))
     likely = foreseen({"one": Gaps(three, one, two)}, ["replace"] * 4_000)

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairwright.datasets.errors import MissingResource
+from pairwright.datasets.errors import MissingResourceError
 from pairwright.filters.neural_scorers import cola, vera
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -89,7 +89,7 @@ def test_gaps_of_equal_texts_are_zero_and_exchanged_texts_change_the_sign(cola_f
 
 
 def test_a_checkpoint_that_is_not_there_or_not_veras_says_how_to_mend_it(tmp_path: Path, cola_folder: Path) -> None:
-    with pytest.raises(MissingResource, match="give its folder"):
+    with pytest.raises(MissingResourceError, match="give its folder"):
         cola(str(tmp_path))
-    with pytest.raises(MissingResource):
+    with pytest.raises(MissingResourceError):
         vera(str(tmp_path))

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import make_rng
 from pairwright.filters.candidate_files import read_candidates
 from pairwright.filters.candidates import candidate_frame, refine_candidates
 from pairwright.filters.refinement import Refinement, RefineOptions, refine_rows
@@ -23,7 +23,7 @@ def toy_rows(number: int = 400) -> pl.DataFrame:
     """Captions of a small world, with negatives of two types: word order broken, and a rarer noun."""
     rows = []
     for index in range(number):
-        chance = stream(3, index)
+        chance = make_rng(3, index)
         noun, colour, place = chance.choice(NOUNS), chance.choice(COLOURS), chance.choice(PLACES)
         positive = f"a {colour} {noun} in the {place}"
         if index % 2:

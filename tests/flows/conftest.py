@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import pytest
 
-from pairwright.datasets.colorshape.corpus import CorpusSpec, vocabulary, write_corpus
+from pairwright.datasets.colorshape.corpus import CorpusSpec, list_box_labels, write_corpus
 from pairwright.flows.config import BuildConfig, parse_config
 from pairwright.flows.prefect_server import server_of_our_own
 from tests.servers.warm import ROOT, warm_command_line
@@ -68,7 +68,7 @@ def settings(corpus: Path, **changes: Any) -> dict[str, Any]:
         "retrieve": {"queries": str(corpus / "queries.txt"), "k": 30},
         "negatives": {},
         "positives": {},
-        "conversations": {"vocabulary": list(vocabulary())},
+        "conversations": {"vocabulary": list(list_box_labels())},
         "refine": {"cells": 10},
         "shards": {"samples": 40},
         "part_size": 64,

@@ -7,9 +7,9 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairwright.datasets.contents import type_of
+from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation, Edit, Origin, Turn
-from pairwright.datasets.tables import ANNOTATIONS
+from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.flows.annotation_frames import (
     add_to_account,
     new_words,
@@ -63,7 +63,7 @@ rows_of = st.builds(some, st.integers(0, 40), st.integers(0, 10_000))
 @given(rows_of)
 def test_types_tallies_and_new_words_are_those_of_records(rows: list[Annotation]) -> None:
     frame = ANNOTATIONS.frame(rows)
-    assert frame.select(type_name().alias("name"))["name"].to_list() == [type_of(row) for row in rows]
+    assert frame.select(type_name().alias("name"))["name"].to_list() == [annotation_type(row) for row in rows]
     assert frame.select(tally_name().alias("name"))["name"].to_list() == [tallied_as(row) for row in rows]
     assert new_words(frame) == [words_of.new_words(row) for row in rows]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.errors import ConfigError, PairwrightError, UsageError
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
 from pairwright.flows.generating import Request
@@ -306,9 +306,9 @@ def test_a_config_whose_generator_asks_a_model_has_to_name_one(captions: Path) -
     ("setting", "mend"),
     [({"base_url": "http://me:hunter22@host/v1"}, "OPENAI_BASE_URL"), ({"api_key": "hunter22"}, "OPENAI_API_KEY")],
 )
-def test_a_config_holds_no_secret_and_its_refusal_shows_none(setting: dict[str, str], mend: str) -> None:
+def test_a_config_holds_no_secret_and_its_refusal_shows_none(setting: dict[str, str], fix: str) -> None:
     config = {"name": "x", "input": {"path": "x"}, "llm": {"model": "m", **setting}}
-    with pytest.raises(ConfigError, match=mend) as refusal:
+    with pytest.raises(ConfigError, match=fix) as refusal:
         parse_config(config, where="t")
     assert "hunter22" not in str(refusal.value)
 

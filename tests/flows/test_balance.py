@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from pairwright.cli.build import build_lines
 from pairwright.cli.main import app
 from pairwright.datasets.errors import ConfigError
+from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
 from pairwright.generators.new_words import new_words

@@ -16,11 +16,11 @@ import pytest
 import yaml
 from PIL import Image
 
-from pairwright.datasets.contact import first_samples
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError
-from pairwright.datasets.progress import Report
-from pairwright.datasets.tables import REJECTS
-from pairwright.datasets.verify import verify
+from pairwright.datasets.progress import ProgressReport
+from pairwright.datasets.record_tables import REJECTS
+from pairwright.datasets.reports.contact_sheet import read_first_samples
+from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.layout import part_name, rejected_path
 from pairwright.flows.lock import exclusive
@@ -39,7 +39,7 @@ class Heard:
     def __init__(self) -> None:
         self.ran: dict[str, int] = {}
         self.reused: dict[str, int] = {}
-        self.steps: list[Report] = []
+        self.steps: list[ProgressReport] = []
 
     def begin(self, stage: str, jobs: int) -> None:  # noqa: D102 - as the protocol says
         self.ran[stage] = self.reused[stage] = 0
@@ -48,7 +48,7 @@ class Heard:
     def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says
         (self.reused if reused else self.ran)[stage] += 1
 
-    def inside(self, report: Report) -> None:  # noqa: D102 - as the protocol says
+    def inside(self, report: ProgressReport) -> None:  # noqa: D102 - as the protocol says
         self.steps.append(report)
 
     def far(self, stage: str, now: Snapshot) -> None:  # noqa: D102 - as the protocol says
@@ -180,8 +180,8 @@ def test_pairs_without_a_picture_among_others_stop_a_build_before_all_work(tmp_p
     config = {"name": "t", "input": pictured_and_bare(tmp_path), "negatives": {}, "part_size": 2, "workers": 1}
     with pytest.raises(InputError, match="2 of 6 pairs have no image") as caught:
         build(checked(config), tmp_path / "build")
-    assert "on_error: skip" in caught.value.mend
-    assert "images: false" in caught.value.mend
+    assert "on_error: skip" in caught.value.fix
+    assert "images: false" in caught.value.fix
     assert not (tmp_path / "build" / "annotations").exists()
     build(checked({**config, "shards": {"images": False}}), tmp_path / "texts")
     assert manifest_of(tmp_path / "texts")["contents"]["samples"] == 6
@@ -428,7 +428,7 @@ def test_a_look_into_a_build_shows_the_pictures_that_were_packed(tmp_path: Path)
     given = {"name": "t", "input": {"path": str(tmp_path / "in")}, "shards": {"image_format": "png"}, "workers": 1}
     build(checked(given), tmp_path / "build")
     (tmp_path / "in" / "0.gif").unlink()
-    (shown,) = first_samples(tmp_path / "build", 4)
+    (shown,) = read_first_samples(tmp_path / "build", 4)
     assert (shown.pair.caption, shown.image_ext) == ("a red circle", "png")
 
 

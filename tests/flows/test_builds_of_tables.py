@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from pairwright.datasets.contact import contact_sheet, first_samples
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.exports.source import open_source
-from pairwright.datasets.exports.table import export
+from pairwright.datasets.exports.formats import export
 from pairwright.datasets.exports.writing import ExportOptions
-from pairwright.datasets.images import open_image
-from pairwright.datasets.shards import read_shard
-from pairwright.datasets.verify import verify
+from pairwright.datasets.images.loading import open_image
+from pairwright.datasets.reports.contact_sheet import draw_contact_sheet, read_first_samples
+from pairwright.datasets.shards.sample_source import open_sample_source
+from pairwright.datasets.shards.webdataset import read_shard
+from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.planning import plan_work
-from tests.datasets.test_pictures_in_tables import picture, write
+from tests.datasets.images.test_parquet_cells import picture, write
 from tests.flows.conftest import checked
 
 build = partial(build_with_prefect, prefect=False)
@@ -47,7 +47,9 @@ def manifest_of(out: Path) -> dict[str, Any]:
 def packed(out: Path) -> dict[str, bytes | None]:
     """Return the bytes of each picture in the shards by the name that its sample tells."""
     return {
-        sample.image_told: sample.image for tar in sorted((out / "shards").glob("*.tar")) for sample in read_shard(tar)
+        sample.stored_image_name: sample.image
+        for tar in sorted((out / "shards").glob("*.tar"))
+        for sample in read_shard(tar)
     }
 
 
@@ -62,13 +64,13 @@ def test_a_build_packs_the_very_bytes_that_the_tables_hold(tmp_path: Path) -> No
         for row in range(4)
     }
     assert verify(out) == []
-    assert len(contact_sheet(first_samples(out, 8))) > 1000
+    assert len(draw_contact_sheet(read_first_samples(out, 8))) > 1000
 
 
 def test_exports_of_a_build_write_the_pictures_or_name_where_they_lie(tmp_path: Path) -> None:
     given, out = tables(tmp_path / "data"), tmp_path / "build"
     build(config(given, negatives={}), out)
-    source = open_source(out)
+    source = open_sample_source(out)
     export(source, "sugarcrepe", tmp_path / "named.json", ExportOptions(image_root=tmp_path))
     rows = json.loads((tmp_path / "named.json").read_text()).values()
     assert rows
@@ -131,5 +133,5 @@ def test_rows_of_pictures_in_tables_name_no_files_and_those_of_the_shards_do(tmp
     names = [row["image"] for row in json.loads((tmp_path / "build.json").read_text())]
     assert told["missing_images"] == len(set(names)) == 4
     export(tmp_path / "build" / "shards", "llava", tmp_path / "shards.json")
-    packed_names = {f"{sample.pair.key}.jpg" for sample in open_source(tmp_path / "build" / "shards").samples()}
+    packed_names = {f"{sample.pair.key}.jpg" for sample in open_sample_source(tmp_path / "build" / "shards").samples()}
     assert {row["image"] for row in json.loads((tmp_path / "shards.json").read_text())} == packed_names

@@ -11,7 +11,7 @@ import pytest
 
 from pairwright.cli.asking import Reading, with_context
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.flows.calibrating import Calibrated
 from pairwright.flows.generating import Request

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from pairwright.datasets.errors import ConfigError, UsageError
-from pairwright.datasets.records import MAX_CAPTION_EDITED
+from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 from pairwright.flows.config import dump_config, load_config, parse_config
 from pairwright.flows.config_templates import render_template, template_names
 from pairwright.flows.input_survey import Survey
@@ -139,5 +139,5 @@ def test_a_build_limits_the_length_of_captions() -> None:
     longer = parse_config(
         {"name": "a", "input": {"path": "a.jsonl", "max_caption": 9}, "negatives": {}}, where="a.yaml"
     )
-    assert read_options(config.input).max_caption == MAX_CAPTION_EDITED
+    assert read_options(config.input).max_caption == MAX_EDITABLE_CAPTION
     assert read_options(longer.input).max_caption == 9

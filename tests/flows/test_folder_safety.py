@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.tables import PAIRS, REJECTS
+from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.layout import OWNED, pairs_path, rejected_path
 from tests.flows.conftest import checked

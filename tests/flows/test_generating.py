@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pairwright.datasets.colorshape.corpus import make_sample, sample_pair
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.colorshape.corpus import make_sample, sample_to_pair
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows import generating, processes
 from pairwright.flows.generating import Request, counted, run_generator
 from pairwright.flows.processes import Crew
@@ -19,7 +19,7 @@ IMAGES, BATCH = 80, 64  # of four captions: several batches
 @pytest.fixture(scope="module")
 def captions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("captions") / "in.jsonl"
-    pairs = (sample_pair(make_sample(5, number)) for number in range(IMAGES))
+    pairs = (sample_to_pair(make_sample(5, number)) for number in range(IMAGES))
     rows = ({"id": str(at), "captions": [pair.caption, *pair.captions]} for at, pair in enumerate(pairs))
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
@@ -57,7 +57,7 @@ def test_the_rows_are_the_same_for_one_process_and_several(
 KILLED = """
 import os, sys
 from pathlib import Path
-from pairwright.datasets.atomic import replacing
+from pairwright.datasets.atomic_files import replacing
 with replacing(Path(sys.argv[1])) as temporary:
     temporary.write_text("half")
     os._exit(9)

@@ -18,9 +18,9 @@ from PIL import Image
 
 from pairwright.datasets import version_switch
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.masking import publishable
-from pairwright.datasets.shards import find_shards, read_shard
-from pairwright.datasets.verify import verify
+from pairwright.datasets.redaction import redact
+from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.increment import refuse_other_settings
@@ -340,7 +340,7 @@ def test_killed_outright_with_workers_it_ends_in_the_same_bytes(corpus: Path, bo
 
 @pytest.mark.parametrize("changes", [{}, {"retrieve": None}])
 def test_an_index_that_is_named_and_one_that_is_not_are_one_setting(corpus: Path, changes: dict[str, Any]) -> None:
-    before = publishable(checked(settings(corpus, index={}, **changes)).model_dump(mode="json"))
+    before = redact(checked(settings(corpus, index={}, **changes)).model_dump(mode="json"))
     refuse_other_settings(checked(settings(corpus, **changes)), {"config": before})
     if not changes:
         with pytest.raises(UsageError, match="index"):

@@ -9,7 +9,7 @@ import pytest
 
 from pairwright.cli.asking import Asked, Reading, bill_lines, plan_lines, with_context
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.flows.generating import Request
 from pairwright.flows.llm import Asking

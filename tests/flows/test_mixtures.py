@@ -13,10 +13,10 @@ from PIL import Image
 
 from pairwright.datasets.errors import ConfigError, InputError, UsageError
 from pairwright.datasets.exports.llava import check_llava
+from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation, Origin, Turn
-from pairwright.datasets.shards import find_shards, read_shard
-from pairwright.datasets.tables import ANNOTATIONS
-from pairwright.datasets.verify import verify
+from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.datasets.verification.checks import verify
 from pairwright.flows import mixture_survey
 from pairwright.flows.mixture_config import load_mixture
 from pairwright.flows.mixture_report import MixtureReport, report_file
@@ -244,7 +244,7 @@ def test_broken_rows_are_set_aside_with_their_reasons_when_asked(folder: Path) -
     source = report.sources()[0]
     assert source["refused"] == {
         **dict.fromkeys(("bad_image", "broken_json", "empty_turn", "missing_image", "no_conversation"), 1),
-        "stray_mark": 1,
+        "misplaced_image_token": 1,
         "wrong_type": 1,
     }
     assert source["found"] == sum(source["refused"].values()) + source["distinct"] == 12

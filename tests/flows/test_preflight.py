@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pairwright.datasets.errors import MissingResource
+from pairwright.datasets.errors import MissingResourceError
 from pairwright.flows import preflight
 
 
@@ -33,7 +33,7 @@ def test_a_fastapi_that_is_too_new_is_found(monkeypatch: pytest.MonkeyPatch, ver
 
 def test_the_dataclasses_backport_is_found_and_stops_a_flow(monkeypatch: pytest.MonkeyPatch) -> None:
     versions(monkeypatch, prefect="3.8.8", fastapi="0.150.0", dataclasses="0.6")
-    with pytest.raises(MissingResource, match="pip uninstall dataclasses"):
+    with pytest.raises(MissingResourceError, match="pip uninstall dataclasses"):
         preflight.refuse_broken_prefect()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.flows.context import Context, record_path
 from pairwright.flows.llm import Asking

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.mirror import local_copy
-from pairwright.datasets.remote import Store, open_store
-from pairwright.datasets.shards import sha256_of
-from pairwright.datasets.verify import verify
+from pairwright.datasets.remote.local_copies import fetch_local_copy
+from pairwright.datasets.remote.object_store import RemoteStore, open_store
+from pairwright.datasets.shards.webdataset import hash_file
+from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build
 from pairwright.flows.publishing import publish
 from tests.flows.conftest import checked, settings
@@ -44,7 +44,7 @@ def _empty_memory() -> Iterator[None]:
 
 def manifest_of(root: Path, number: int = 1) -> dict[str, Any]:
     files = {
-        path.relative_to(root).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
+        path.relative_to(root).as_posix(): {"bytes": path.stat().st_size, "sha256": hash_file(path)}
         for path in sorted((root / "shards").iterdir())
     }
     return {"name": "birds", "files": files, "build": {"number": number}}
@@ -130,20 +130,20 @@ def test_ended_at_any_file_the_pointer_names_the_version_before_and_the_next_run
         path.write_text(f"new {path.name}")
     (root / "README.md").write_text("new")
     (root / "report.html").write_text("new too")
-    whole, put, sent = manifest_of(root, 2), Store.put, 0
+    whole, put, sent = manifest_of(root, 2), RemoteStore.put, 0
 
-    def put_until(store: Store, local: Path, path: str) -> None:
+    def put_until(store: RemoteStore, local: Path, path: str) -> None:
         nonlocal sent
         sent += 1
         if sent >= ends_at:
             raise StorageError("the line is cut")
         put(store, local, path)
 
-    monkeypatch.setattr(Store, "put", put_until)
+    monkeypatch.setattr(RemoteStore, "put", put_until)
     with pytest.raises(StorageError, match="cut"):
         publish(root, whole, URL)
     assert newest() == before
-    monkeypatch.setattr(Store, "put", put)
+    monkeypatch.setattr(RemoteStore, "put", put)
     again = publish(root, whole, URL)
     assert again.sent == max(0, 7 - ends_at + 1)
     version, files = newest()
@@ -180,15 +180,15 @@ def test_what_an_earlier_release_laid_at_the_top_goes_when_the_first_version_is_
 def test_a_published_dataset_is_read_by_its_pointer(built: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     root, manifest = built
     publish(root, manifest, URL)
-    first = Path(local_copy(URL, tmp_path / "copies"))
+    first = Path(fetch_local_copy(URL, tmp_path / "copies"))
     publish(root, changed(root), URL)
-    second = Path(local_copy(URL, tmp_path / "copies"))
-    shard = Path(local_copy(f"{URL}/shards/{{00000..00001}}.tar", tmp_path / "copies"))
+    second = Path(fetch_local_copy(URL, tmp_path / "copies"))
+    shard = Path(fetch_local_copy(f"{URL}/shards/{{00000..00001}}.tar", tmp_path / "copies"))
     assert (first / "shards" / "00001.tar").read_text() == "content of 00001.tar"
     assert (second / "shards" / "00001.tar").read_text() == "other content"
     assert shard.parent == second / "shards"
     with pytest.raises(InputError, match=r"shards/00002\.tar: no such file"):
-        local_copy(f"{URL}/shards/00002.tar", tmp_path / "copies")
+        fetch_local_copy(f"{URL}/shards/00002.tar", tmp_path / "copies")
 
 
 def test_a_place_of_somebody_else_is_refused_and_left_alone(built: tuple[Path, dict[str, Any]]) -> None:
@@ -204,7 +204,7 @@ def test_a_folder_of_this_machine_is_published_to_as_well(built: tuple[Path, dic
     assert (tmp_path / "out" / "versions" / done.version / "shards" / "00000.tar").is_file()
     again = publish(built[0], changed(built[0]), f"file://{tmp_path}/out")
     assert again.copied == 5
-    assert local_copy(f"file://{tmp_path}/out") == f"{tmp_path}/out/versions/{again.version}"
+    assert fetch_local_copy(f"file://{tmp_path}/out") == f"{tmp_path}/out/versions/{again.version}"
 
 
 def test_from_bucket_to_bucket_the_shards_are_those_of_local_files_and_no_key_is_written(
@@ -225,12 +225,12 @@ def test_from_bucket_to_bucket_the_shards_are_those_of_local_files_and_no_key_is
         ran = CliRunner().invoke(app, ["build", "far.yaml", "--out", "far", "--no-prefect"])
         assert ran.exit_code == 0, ran.stderr
         assert "files to s3://pool/out/birds/versions/0001-" in ran.stderr
-        published = Path(local_copy(f"s3://{BUCKET}/out/birds", tmp_path / "back"))
+        published = Path(fetch_local_copy(f"s3://{BUCKET}/out/birds", tmp_path / "back"))
         (tmp_path / "far" / "README.md").write_text("another card")
         manifest = json.loads((tmp_path / "far" / "manifest.json").read_text())
         again = publish(tmp_path / "far", manifest, far["publish"])
         assert (again.sent, again.copied) == (1, again.files - 1)
-        assert Path(local_copy(far["publish"], tmp_path / "back")) != published
+        assert Path(fetch_local_copy(far["publish"], tmp_path / "back")) != published
         s3fs.S3FileSystem.clear_instance_cache()
     shards = {path.name: path.read_bytes() for path in (published / "shards").iterdir()}
     assert shards == {path.name: path.read_bytes() for path in (tmp_path / "local" / "shards").iterdir()}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.errors import ConfigError
-from pairwright.datasets.exports.table import export
-from pairwright.datasets.shards import find_shards, read_shard
-from pairwright.datasets.tables import ANNOTATIONS, EXAMPLES
+from pairwright.datasets.exports.formats import export
+from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES
+from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build
 from pairwright.flows.config import BuildConfig, parse_config
 from pairwright.flows.llm_planning import plan_build

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError
-from pairwright.datasets.exports.table import export_records
+from pairwright.datasets.exports.formats import export_records
+from pairwright.datasets.record_tables import EXAMPLES
 from pairwright.datasets.records import Annotation, Box, Origin, Pair, annotation_id, pair_key
-from pairwright.datasets.tables import EXAMPLES
 from pairwright.flows.llm import Asking
 from pairwright.flows.rationale_asking import ask_rationales, plan_rationales
 from pairwright.flows.rationale_rows import TaskInput, read_items

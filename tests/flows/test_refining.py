@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pairwright.cli.build import build_lines
+from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.tables import ANNOTATIONS
 from pairwright.flows.build import build
 from pairwright.flows.summary import samples_in
 from tests.flows.conftest import checked, settings

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pairwright.datasets.colorshape.corpus import make_sample, sample_pair
+from pairwright.datasets.colorshape.corpus import make_sample, sample_to_pair
 from pairwright.datasets.errors import ConfigError
-from pairwright.datasets.shards import find_shards, read_shard
-from pairwright.datasets.tables import PAIRS
+from pairwright.datasets.record_tables import PAIRS
+from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build as build_with_prefect
 from tests.flows.conftest import checked
 from tests.indexes.embedding_folder import write_part
@@ -35,7 +35,7 @@ def pool(server: ImageServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clip-retrieval folder of two parts; the image vector of row n is axis n, its text vector another one."""
     folder = tmp_path_factory.mktemp("pool") / "laion"
     axes = np.eye(DIM, dtype=np.float16)
-    captions = [f"{sample_pair(make_sample(0, n)).caption}, number {n}" for n in range(POOL)]
+    captions = [f"{sample_to_pair(make_sample(0, n)).caption}, number {n}" for n in range(POOL)]
     urls = [f"{server.url}/{'status/404' if n == GONE else f'good/{n}.jpg'}?{n}" for n in range(POOL)]
     for name, rows in (("0", slice(0, 10)), ("1", slice(10, POOL))):
         vectors = {"img_emb": axes[rows], "text_emb": np.roll(axes, 7, axis=1)[rows]}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from pairwright.datasets.build_manifest import read_manifest
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.manifest import read_manifest
-from pairwright.datasets.verify import verify
+from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.progress import Silence
 from pairwright.flows.scope import Scope, stage_names

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
-from pairwright.datasets.colorshape.oracle import Verdict, judge
+from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge
 from pairwright.datasets.colorshape.scenes import Scene
-from pairwright.datasets.images import open_image
+from pairwright.datasets.images.loading import open_image
 from pairwright.flows.validating import Validation, ValidationRequest
 from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.app import App
@@ -179,7 +179,7 @@ def seer(scenes: tuple[Path, dict[str, Scene], list[dict[str, Any]]]) -> Iterato
     def answer(request: ChatRequest) -> Answer:
         shown = [json.loads(line.partition(" ")[2]) for line in request.user.strip().splitlines()]
         scene = by_texts[frozenset(shown)]
-        right = [at for at, text in enumerate(shown, 1) if judge(text, scene) is Verdict.TRUE]
+        right = [at for at, text in enumerate(shown, 1) if judge(text, scene) is OracleVerdict.TRUE]
         return Answer({0: "neither", 1: f"({right[0]})" if right else "", 2: "both"}[len(right)])
 
     with in_thread(App(answer=answer)) as server:
@@ -199,8 +199,8 @@ def test_a_model_that_sees_finds_the_negatives_that_are_true(
     told = called(*call)
     for row in rows:
         scene = known[row["id"]]
-        assert judge(row["caption"], scene) is Verdict.TRUE
-        false = judge(row["negative"], scene) is not Verdict.TRUE
+        assert judge(row["caption"], scene) is OracleVerdict.TRUE
+        false = judge(row["negative"], scene) is not OracleVerdict.TRUE
         assert rows_of(out)[row["id"]]["status"] == ("kept" if false else "rejected")
     assert told["rejected"]["true_of_image"] >= len(rows) // 2
     assert told["by"]["llm"]["requests"] == 2 * len(rows)
@@ -240,7 +240,7 @@ def test_a_clip_checkpoint_is_read_and_rejects_what_it_likes_clearly_better(
 ) -> None:
     pytest.importorskip("torch", reason="the 'clip' extra is not installed")
     pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
-    from pairwright.datasets.images import decode_image, open_image
+    from pairwright.datasets.images.loading import decode_image, open_image
     from pairwright.indexes.encoders.clip import ClipEncoder
     from tests.indexes import tiny_clip
 

@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from pairwright.datasets import version_switch
+from pairwright.datasets.build_manifest import read_manifest
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.exports.source import open_source
-from pairwright.datasets.manifest import read_manifest
-from pairwright.datasets.verify import verify
+from pairwright.datasets.shards.sample_source import open_sample_source
+from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from tests.flows.conftest import Run, checked
 from tests.flows.test_build import Heard, by_prefect
@@ -91,7 +91,7 @@ def test_a_broken_input_leaves_the_version_of_yesterday_to_its_readers(folder: P
         build(checked(settings(folder)), out)
     assert contents(out) == before
     assert verify(out) == []
-    assert sum(1 for _ in open_source(out).samples()) == ROWS
+    assert sum(1 for _ in open_sample_source(out).samples()) == ROWS
     write_rows(folder, "and a cat ")
     assert build(checked(settings(folder)), out)["build"]["number"] == 2
     assert same(out, fresh)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pairwright.datasets.reading import ReadOptions
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.config import parse_config
 from pairwright.flows.generating import Request, run_generator
 from pairwright.flows.vocabularies import config_with_vocabulary, vocabulary_of

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.records import Annotation, Pair, pair_key
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
@@ -88,7 +88,7 @@ def rows(makes: LLMNegatives, chosen: list[Pair]) -> Iterator[Row[list[Annotatio
 
 
 def _talk(makes: LLMNegatives, pair: Pair, tokens: list[Token], attempt: int) -> Talk[list[Annotation]]:
-    return makes.annotate(pair, tokens, stream(0, pair.key), attempt=attempt)
+    return makes.annotate(pair, tokens, make_rng(0, pair.key), attempt=attempt)
 
 
 def line_of(row: Annotation) -> str:

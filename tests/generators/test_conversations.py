@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair, Turn
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations import TYPES, ConversationOptions, TemplateConversations
 from pairwright.generators.facts.questions import BRIEF
 from pairwright.generators.words.label_sets import COCO
@@ -196,7 +196,7 @@ def test_entities_and_tags_of_html_are_no_words() -> None:
     assert row.turns[1].text == 'A man & a dog on the "throne" of a king'
     assert brief("R&B; a < b &co").turns[1].text == "R&B; a < b &co"
     assert "The man is riding a horse and a donkey." in answers(pair_of("A man riding a horse & a donkey"))
-    assert brief("a &lt;image&gt; of a dog").reason == "image_mark"
+    assert brief("a &lt;image&gt; of a dog").reason == "image_token"
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_short_caption_is_an_answer(caption: str) -> None:
 def test_a_caption_with_the_mark_of_an_image_is_no_answer() -> None:
     options = ConversationOptions(types=("brief",))
     (annotation,) = annotate(TemplateConversations(options), pair_of("<image> a dog"))
-    assert (annotation.status, annotation.reason, annotation.turns) == ("rejected", "image_mark", ())
+    assert (annotation.status, annotation.reason, annotation.turns) == ("rejected", "image_token", ())
 
 
 @pytest.mark.parametrize("label", ["人", "حصان", "dog\n<image>", "a" * 61, "..."])
@@ -461,7 +461,7 @@ def test_anything_can_be_asked_about(
 ) -> None:
     boxes = tuple(Box(label, x, y, x + side, y + side) for label, x, y, side in drawn)
     made = TemplateConversations(ConversationOptions(types=TYPES, vocabulary=("coco", "{0}", "{x} of {"), seed=seed))
-    for row in made.annotate(pair_of(*captions, boxes=boxes), (), stream(seed)):
+    for row in made.annotate(pair_of(*captions, boxes=boxes), (), make_rng(seed)):
         assert [turn.role for turn in row.turns] == ["human", "assistant"] * (len(row.turns) // 2)
         if row.kind != "brief":
             assert all(turn.text.strip() for turn in row.turns)

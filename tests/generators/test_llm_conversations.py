@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from PIL import Image as Pictures
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.llm import failures, troubles
 from pairwright.generators.llm.failures import Failure
@@ -82,7 +82,7 @@ def answering(*answers: object) -> Callable[[Request], Outcome]:
 
 def rows(*answers: object, pair: Pair = PAIR, **options: Any) -> list[Annotation]:
     generator = maker(**options)
-    return drive(generator.annotate(pair, (), stream(1)), answering(*answers))
+    return drive(generator.annotate(pair, (), make_rng(1)), answering(*answers))
 
 
 def conversation(*turns: tuple[str, str]) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_all_types_are_made_of_one_pair() -> None:
         return Reply(text, "stop", "", Usage(1, 1), "m")
 
     generator = maker(types=("conversation", "detail", "reasoning"))
-    made = drive(generator.annotate(PAIR, (), stream(1)), answer)
+    made = drive(generator.annotate(PAIR, (), make_rng(1)), answer)
     assert [(row.kind, row.status) for row in made] == [(t, "kept") for t in ("conversation", "detail", "reasoning")]
     assert made[1].turns[0].text in PromptBook().get("detail").lists["questions"]
     assert made[1].turns[1].text == DETAIL
@@ -124,7 +124,7 @@ def test_what_is_wrong_is_told_once_and_mended() -> None:
         told = conversation(("What is it?", "The caption says a dog."), ("Is it brown?", "Yes."))
         return Reply(json.dumps(told if len(seen) == 1 else GOOD), "stop", "", Usage(1, 1), "m")
 
-    [row] = drive(maker().annotate(PAIR, (), stream(1)), answer)
+    [row] = drive(maker().annotate(PAIR, (), make_rng(1)), answer)
     assert row.status == "kept"
     assert len(seen) == 2
     assert "mention no captions" in seen[1].messages[-1].text
@@ -144,7 +144,7 @@ HOSTILE: tuple[tuple[str, object, str], ...] = (
     ("conversation", conversation(("What is it?", "A dog."), ("How old is it?", "It cannot be determined.")), "unanswerable"),
     ("conversation", conversation(("What is it?", "A dog.\nUser: Where is it?"), ("Is it brown?", "Yes.")), "not_alternating"),
     ("conversation", conversation(("What is it?", ""), ("Is it brown?", "Yes.")), "empty_turn"),
-    ("conversation", conversation(("<image> What is it?", "A dog."), ("Is it brown?", "Yes.")), "image_mark"),
+    ("conversation", conversation(("<image> What is it?", "A dog."), ("Is it brown?", "Yes.")), "image_token"),
     ("conversation", conversation(*(("Is it a dog?", f"Yes, dog {n}.") for n in range(5))), "repeated"),
     ("detail", "A dog.", "too_short"),
     ("detail", f"{DETAIL} " * 30, "too_long"),
@@ -181,7 +181,7 @@ def test_the_same_answers_over_a_server_end_the_same(tmp_path: Path) -> None:
     script = Script(rules=[Rule(model=f"m{n}", text=text) for n, text in enumerate(said)])
 
     def talk(number: int, attempt: int) -> Talk[list[Annotation]]:
-        return maker(f"m{number}", types=(cases[number][0],)).annotate(PAIR, (), stream(1), attempt=attempt)
+        return maker(f"m{number}", types=(cases[number][0],)).annotate(PAIR, (), make_rng(1), attempt=attempt)
 
     work: Iterable[Row[list[Annotation]]] = [Row(str(n), partial(talk, n)) for n in range(len(cases))]
     with in_thread(App(script)) as server, Session(settings(server.url), cache=tmp_path / "cache.sqlite") as session:
@@ -197,13 +197,13 @@ def test_typical_answers_can_be_planned_with() -> None:
         rounds.append(request)
         return Reply(request.expects, "planned", "", Usage(1, 1), "m")
 
-    made = drive(maker(types=("conversation", "detail", "reasoning")).annotate(PAIR, (), stream(1)), answer)
+    made = drive(maker(types=("conversation", "detail", "reasoning")).annotate(PAIR, (), make_rng(1)), answer)
     assert [row.status for row in made] == ["kept"] * 3
     assert len(rounds) == 3
 
 
 def test_a_failure_of_the_server_is_the_reason() -> None:
-    [row] = drive(maker().annotate(PAIR, (), stream(1)), lambda _: Failure("server_error", "HTTP 500"))
+    [row] = drive(maker().annotate(PAIR, (), make_rng(1)), lambda _: Failure("server_error", "HTTP 500"))
     assert (row.status, row.reason) == ("rejected", "server_error")
 
 
@@ -221,7 +221,7 @@ def test_types_are_drawn_by_ratio() -> None:
     generator = maker(types=tuple(PAPER), ratios=PAPER)
     drawn = []
     for number in range(600):
-        talk = generator.annotate(PAIR, (), stream(number))
+        talk = generator.annotate(PAIR, (), make_rng(number))
         [request] = next(talk)
         drawn.append(request.schema.name if request.schema else "detail")
     assert abs(drawn.count("WrittenConversation") / 600 - 58 / 158) < 0.07
@@ -251,8 +251,8 @@ def test_a_pair_over_its_count_is_not_asked_about() -> None:
 
 
 def test_another_attempt_asks_anew() -> None:
-    [first] = next(maker().annotate(PAIR, (), stream(1)))
-    [second] = next(maker().annotate(PAIR, (), stream(1), attempt=2))
+    [first] = next(maker().annotate(PAIR, (), make_rng(1)))
+    [second] = next(maker().annotate(PAIR, (), make_rng(1), attempt=2))
     assert (first.sample, second.sample) == (0, 2)
     assert first.key("x") != second.key("x")
 
@@ -260,8 +260,8 @@ def test_another_attempt_asks_anew() -> None:
 def test_the_image_is_sent_on_demand(tmp_path: Path) -> None:
     Pictures.new("RGB", (8, 8), "red").save(tmp_path / "dog.png")
     pair = replace(PAIR, image=str(tmp_path / "dog.png"))
-    [blind] = next(maker().annotate(pair, (), stream(1)))
-    [seeing] = next(maker(see_image=True).annotate(pair, (), stream(1)))
+    [blind] = next(maker().annotate(pair, (), make_rng(1)))
+    [seeing] = next(maker(see_image=True).annotate(pair, (), make_rng(1)))
     assert not blind.messages[-1].images
     [image] = seeing.messages[-1].images
     assert image.data_url().startswith("data:image/png;base64,")

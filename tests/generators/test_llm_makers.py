@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.edit_checks.reasons import REASONS
 from pairwright.generators.language.general import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
@@ -85,7 +85,7 @@ def annotated(
         asked.append(request)
         return answer(request)
 
-    talk = makes.annotate(pair, tokens_of(pair.caption), stream(0, pair.key), attempt=attempt)
+    talk = makes.annotate(pair, tokens_of(pair.caption), make_rng(0, pair.key), attempt=attempt)
     return drive(talk, answering), asked
 
 
@@ -360,7 +360,7 @@ def workflow_model(request: Request) -> Reply:
 def test_the_workflow_asks_fifteen_times_in_three_rounds() -> None:
     """Find and swap, propose, compose; at the temperatures of the paper."""
     makes, pair = negatives(LLMNegativeOptions(variant="workflow")), pair_of(SOURCE)
-    talk = makes.annotate(pair, tokens_of(SOURCE), stream(0, pair.key))
+    talk = makes.annotate(pair, tokens_of(SOURCE), make_rng(0, pair.key))
     rounds: list[Counter[str]] = []
     temperatures: dict[str, set[float]] = {}
     requests = next(talk)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from pairwright.datasets.chance import stream
-from pairwright.datasets.colorshape.corpus import make_sample, sample_pair, scene_of, vocabulary
-from pairwright.datasets.colorshape.oracle import Verdict, judge, judge_turn
+from pairwright.datasets.colorshape.corpus import list_box_labels, make_sample, read_scene, sample_to_pair
+from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge, judge_turn
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations import ConversationOptions, TemplateConversations
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
@@ -36,12 +36,12 @@ class Corpus:
     def annotated(self, generator: RuleGenerator) -> Iterator[tuple[Pair, Annotation]]:
         """Yield every annotation with its pair."""
         for pair, tokens in zip(self.pairs, self.tokens, strict=True):
-            for annotation in generator.annotate(pair, tokens, stream(0, generator.name, pair.key)):
+            for annotation in generator.annotate(pair, tokens, make_rng(0, generator.name, pair.key)):
                 yield pair, annotation
 
 
 def corpus_of(number: int) -> Corpus:
-    pairs = [sample_pair(make_sample(11, index)) for index in range(number)]
+    pairs = [sample_to_pair(make_sample(11, index)) for index in range(number)]
     tokens = load_tagger().tag([pair.caption for pair in pairs])
     return Corpus(pairs, tokens, count(tokens).frozen())
 
@@ -56,21 +56,21 @@ def many() -> Corpus:
     return corpus_of(MANY)
 
 
-def judged(corpus: Corpus, generator: RuleGenerator, right: Verdict) -> tuple[Counter[str], list[str]]:
+def judged(corpus: Corpus, generator: RuleGenerator, right: OracleVerdict) -> tuple[Counter[str], list[str]]:
     """Return how many texts of each type were kept, and those that the oracle does not find ``right``."""
     kept: Counter[str] = Counter()
     wrong = []
     for pair, annotation in corpus.annotated(generator):
         if annotation.status == "kept":
             kept[f"{annotation.form}-{annotation.target}"] += 1
-            verdict = judge(annotation.text, scene_of(pair))
+            verdict = judge(annotation.text, read_scene(pair))
             if verdict is not right:
                 wrong.append(f"{verdict.name}: {annotation.source_text!r} -> {annotation.text!r}")
     return kept, wrong
 
 
 def check_negatives(corpus: Corpus, negatives: RuleNegatives) -> None:
-    kept, wrong = judged(corpus, negatives, Verdict.FALSE)
+    kept, wrong = judged(corpus, negatives, OracleVerdict.FALSE)
     assert len(wrong) <= (1 - SHARE) * kept.total(), wrong
     share = {kind: kept[kind] / len(corpus.pairs) for kind in TYPES}
     assert share["replace-object"] >= 0.9
@@ -82,14 +82,14 @@ def check_negatives(corpus: Corpus, negatives: RuleNegatives) -> None:
 
 
 def check_turns(corpus: Corpus) -> None:
-    options = ConversationOptions(types=("conversation", "short", "choice"), vocabulary=vocabulary(), most_turns=0)
+    options = ConversationOptions(types=("conversation", "short", "choice"), vocabulary=list_box_labels(), most_turns=0)
     said: Counter[str] = Counter()
     letters: Counter[str] = Counter()
     wrong = []
     for pair, annotation in corpus.annotated(TemplateConversations(options)):
         for question, answer in zip(annotation.turns[::2], annotation.turns[1::2], strict=True):
             (letters if annotation.kind == "choice" else said)[answer.text.split(",")[0]] += 1
-            if judge_turn(question.text, answer.text, scene_of(pair)) is not Verdict.TRUE:
+            if judge_turn(question.text, answer.text, read_scene(pair)) is not OracleVerdict.TRUE:
                 wrong.append(f"{pair.caption!r}: {question.text} {answer.text}")
     assert not wrong
     assert said.total() > 25 * len(corpus.pairs)
@@ -103,7 +103,7 @@ def test_kept_negatives_are_false_and_frequent(few: Corpus) -> None:
 
 
 def test_kept_positives_are_true(few: Corpus) -> None:
-    kept, wrong = judged(few, RulePositives(SmallThesaurus(), few.pool), Verdict.TRUE)
+    kept, wrong = judged(few, RulePositives(SmallThesaurus(), few.pool), OracleVerdict.TRUE)
     assert len(wrong) <= (1 - SHARE) * kept.total(), wrong
     assert kept["replace-attribute"] >= 0.6 * FEW
     assert kept["replace-relation"] >= 0.25 * FEW
@@ -119,6 +119,6 @@ def test_every_turn_is_true_and_yes_and_no_are_even(few: Corpus) -> None:
 def test_the_same_holds_with_wordnet_on_two_thousand_scenes(many: Corpus) -> None:
     wordnet = load_wordnet()
     check_negatives(many, RuleNegatives(wordnet, many.pool))
-    kept, wrong = judged(many, RulePositives(wordnet, many.pool), Verdict.TRUE)
+    kept, wrong = judged(many, RulePositives(wordnet, many.pool), OracleVerdict.TRUE)
     assert len(wrong) <= (1 - SHARE) * kept.total(), wrong
     check_turns(many)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.records import Annotation, Box, Pair, pair_key
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.pool import PoolStatistics, count
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
@@ -108,7 +108,7 @@ def pair_of(caption: str, *others: str, boxes: tuple[Box, ...] = (), crowds: tup
 
 def annotate(generator: RuleGenerator, pair: Pair, seed: int = 0) -> list[Annotation]:
     """Annotate one pair as a stage would."""
-    return generator.annotate(pair, tokens_of(pair.caption), stream(seed, generator.name, pair.key))
+    return generator.annotate(pair, tokens_of(pair.caption), make_rng(seed, generator.name, pair.key))
 
 
 def texts(make: Callable[[int], list[Annotation]], seeds: int = 20) -> set[str]:

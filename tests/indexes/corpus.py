@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairwright.datasets.chance import array_stream
 from pairwright.datasets.records import Pair, pair_key
-from pairwright.datasets.rejects import reject
+from pairwright.datasets.rejects import make_reject
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.indexes.building.pair_vectors import VectorBatch
 from pairwright.indexes.encoders.protocols import Vectors
 from pairwright.indexes.hnsw.metadata import Modality
@@ -39,8 +39,8 @@ def unit(rows: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Vectors:
 
 def mixture(count: int, dim: int = 32, clusters: int = 40, *names: str) -> Vectors:
     """Unit vectors around the same cluster centres for every ``names``, which draw the vectors."""
-    centres = array_stream("centres").normal(size=(clusters, dim))
-    chance = array_stream("mixture", *names)
+    centres = make_numpy_rng("centres").normal(size=(clusters, dim))
+    chance = make_numpy_rng("mixture", *names)
     return unit(centres[chance.integers(0, clusters, count)] + 0.5 * chance.normal(size=(count, dim)))
 
 
@@ -80,5 +80,7 @@ class Given:
         of = self.image if modality == "image" and self.image is not None else self.text
         rows = of[[int(pair.key, 16) for pair in pairs]]
         has = np.asarray(np.isfinite(rows).all(axis=1))
-        rejects = [reject(pair.key, "not_finite", "no vector") for pair, one in zip(pairs, has, strict=True) if not one]
+        rejects = [
+            make_reject(pair.key, "not_finite", "no vector") for pair, one in zip(pairs, has, strict=True) if not one
+        ]
         return VectorBatch(has, rows[has], rejects)

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import find_shards, read_shard
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
 from pairwright.generators.language.wordnet import load_wordnet
@@ -51,7 +51,7 @@ def materials() -> Materials:
 def annotate(caption: str, *others: str, seed: int = 0) -> Annotation:
     """Return what the installed example makes of a caption."""
     pair, maker = pair_of(caption, *others), build_generator("miscount", materials(), {})
-    (row,) = maker.annotate(pair, tokens_of(caption), stream(seed, 0, maker.name, maker.version, pair.key))
+    (row,) = maker.annotate(pair, tokens_of(caption), make_rng(seed, 0, maker.name, maker.version, pair.key))
     return row
 
 
@@ -95,7 +95,7 @@ def test_the_example_answers_a_caption_it_cannot_edit_with_a_rejection(install: 
 def test_options_reach_the_generator_and_unknown_ones_are_refused(install: Install) -> None:
     install("miscount-plugin")
     maker = build_generator("miscount", materials(), {"counts": ["two", "nine"]})
-    (row,) = maker.annotate(pair_of("two dogs"), tokens_of("two dogs"), stream(0))
+    (row,) = maker.annotate(pair_of("two dogs"), tokens_of("two dogs"), make_rng(0))
     assert row.text == "nine dogs"
     with pytest.raises(UsageError, match="generator miscount does not take the options"):
         build_generator("miscount", materials(), {"numbers": 3})

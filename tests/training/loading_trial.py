@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.shards import write_shards
+from pairwright.datasets.shards.webdataset import write_shards
 from pairwright.training.loading.images import ImageOptions
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loading.recipes import Recipe
 from pairwright.training.loading.texts import TextOptions
 from pairwright.training.loading.vocabulary import word_tokenizer
-from tests.datasets.way_out import samples
+from tests.datasets.sample_builders import samples
 
 SIDE = 16
 WORDS = (

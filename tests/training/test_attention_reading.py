@@ -186,7 +186,7 @@ def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
 
 def test_an_answer_for_which_the_model_has_no_room_is_refused_and_what_mends_it_is_told() -> None:
     found = reader()
-    found.mend = "Lower --rerank-top."
+    found.fix = "Lower --rerank-top."
     prompt = question_prompt("Who?", ["word " * 60])
     length = len(tokens_of(prompt, found.tokenizer).ids)
     assert len(found.answers([prompt], 700 - length)) == 1

@@ -17,13 +17,13 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 from safetensors.torch import load_file  # noqa: E402 - behind the guard of torch
 
 from pairwright.datasets.errors import InputError  # noqa: E402
-from pairwright.datasets.shards import read_shard  # noqa: E402
+from pairwright.datasets.shards.webdataset import read_shard  # noqa: E402
 from pairwright.training.evaluation.material import contrasts  # noqa: E402
 from pairwright.training.loading.pairs import Pairs  # noqa: E402
 from pairwright.training.loading.talks import Talks  # noqa: E402
 from pairwright.training.loading.triplets import Triplets  # noqa: E402
 from pairwright.training.log import Row  # noqa: E402
-from tests.datasets.way_out import picture, samples  # noqa: E402
+from tests.datasets.sample_builders import picture, samples  # noqa: E402
 from tests.training.loading_trial import loader, tokenizer  # noqa: E402
 from tests.training.training_trial import clip, run  # noqa: E402
 from tests.training.training_trial import shards as scenes  # noqa: E402
@@ -280,7 +280,7 @@ def test_a_text_only_sample_among_those_with_images_is_told_before_a_run(tmp_pat
 
 
 def test_an_empty_image_is_a_broken_one(tmp_path: Path, given: Given) -> None:
-    from pairwright.datasets.shards import write_shards
+    from pairwright.datasets.shards.webdataset import write_shards
 
     rows = [replace(sample, image=b"") if number == 1 else sample for number, sample in enumerate(samples(4))]
     one = loader(write_shards(rows, tmp_path).pattern, Pairs(), given.words)

@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("torch", reason="the benchmark trains models")
 
-from pairwright.datasets.colorshape.corpus import scene_of
-from pairwright.datasets.colorshape.oracle import Verdict, judge
-from pairwright.datasets.samples import Sample
+from pairwright.datasets.colorshape.corpus import read_scene
+from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge
+from pairwright.datasets.shards.samples import Sample
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +29,10 @@ def edited(claims: ModuleType) -> list[Sample]:
 
 
 def test_every_caption_and_text_is_as_true_as_its_kind_says(claims: ModuleType, edited: list[Sample]) -> None:
-    right = {"hard_negative": Verdict.FALSE, "hard_positive": Verdict.TRUE}
+    right = {"hard_negative": OracleVerdict.FALSE, "hard_positive": OracleVerdict.TRUE}
     for sample in (*edited, *claims.also_there_is(edited), *claims.planted(edited, 0.5, 1)):
-        scene = scene_of(sample.pair)
-        assert judge(sample.pair.caption, scene) is Verdict.TRUE
+        scene = read_scene(sample.pair)
+        assert judge(sample.pair.caption, scene) is OracleVerdict.TRUE
         for row in sample.annotations:
             assert judge(row.text, scene) is right[row.kind], row.text
     kinds = {f"{row.form}-{row.target}" for one in edited for row in one.annotations if row.kind == "hard_negative"}

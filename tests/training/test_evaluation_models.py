@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch", reason="evaluations open models")
 
 from PIL import Image  # noqa: E402 - behind the guard of torch
 
-from pairwright.datasets.colorshape.toy import toy_set, write_toy_set  # noqa: E402
+from pairwright.datasets.colorshape.toy_set import generate_toy_set, write_toy_set  # noqa: E402
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
-from pairwright.datasets.shards import read_shard  # noqa: E402
+from pairwright.datasets.shards.webdataset import read_shard  # noqa: E402
 from pairwright.training.evaluation.figures import Evaluated, Figure  # noqa: E402
 from pairwright.training.evaluation.material import captioned  # noqa: E402
 from pairwright.training.evaluation.students import answered, tasks  # noqa: E402
@@ -177,7 +177,7 @@ def test_a_class_is_the_mean_of_its_templates_brought_to_unit_length(given: Give
     for name in names:
         mean = np.mean([told(model, given.clip, template.replace("{}", name)) for template in templates], axis=0)
         rows.append(mean / np.linalg.norm(mean))
-    for image, sample in zip(toy_images(given), toy_set(0, 2), strict=True):
+    for image, sample in zip(toy_images(given), generate_toy_set(0, 2), strict=True):
         best = int(np.argmax([row @ shown(model, image) for row in rows]))
         hits.append(names[best] == sample.conditions["colour"])
     assert figures(found)["all", "accuracy"].value == pytest.approx(np.mean(hits))
@@ -197,7 +197,7 @@ def test_conditions_embed_each_image_under_what_is_asked(given: Given) -> None:
     asked = torch.tensor([load_tokenizer(given.lens)("what shape is it ?")["input_ids"]])
     with torch.no_grad():
         rows = np.stack([lens.encode_images(seen(image), asked)[0].numpy() for image in toy_images(given)])
-    labels = [sample.conditions["shape"] for sample in toy_set(0, 2)]
+    labels = [sample.conditions["shape"] for sample in generate_toy_set(0, 2)]
     precisions = []
     for query in range(len(rows)):
         order = sorted(set(range(len(rows))) - {query}, key=lambda place: -float(rows[query] @ rows[place]))
@@ -222,7 +222,7 @@ def test_a_model_that_reads_no_instruction_is_the_same_under_all(given: Given) -
 
 
 def test_labels_of_shards_may_stand_in_a_file_in_any_order(given: Given, tmp_path: Path) -> None:
-    rows = [{"key": sample.key, "shape": sample.conditions["shape"]} for sample in toy_set(0, 2)]
+    rows = [{"key": sample.key, "shape": sample.conditions["shape"]} for sample in generate_toy_set(0, 2)]
     (tmp_path / "l.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
     found = measured("conditions", given.clip, given.toy, by=("shape",), labels=tmp_path / "l.jsonl")
     assert found.found.figures == measured("conditions", given.clip, given.toy, by=("shape",)).found.figures
@@ -248,7 +248,7 @@ def test_a_focallens_mllm_is_asked_through_its_language_model(given: Given, tmp_
         ])  # fmt: skip
     from pairwright.filters.retrieval_precision import mean_average_precision
 
-    labels = [sample.conditions["colour"] for sample in toy_set(0, 2)]
+    labels = [sample.conditions["colour"] for sample in generate_toy_set(0, 2)]
     assert figures(found)["colour", "mAP"].value == pytest.approx(mean_average_precision(rows, labels).map, abs=1e-4)
 
 

@@ -16,13 +16,13 @@ pytest.importorskip("transformers", reason="the trainer's tokenizers are those o
 import webdataset  # noqa: E402 - behind the guard of torch
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError  # noqa: E402
-from pairwright.datasets.shards import write_shards  # noqa: E402
+from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
 from pairwright.training.loading.limits import check_fit  # noqa: E402
 from pairwright.training.loading.pairs import Pairs  # noqa: E402
 from pairwright.training.loading.raw import read  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.loading.triplets import Triplets  # noqa: E402
-from tests.datasets.way_out import conversation, pair, picture, samples  # noqa: E402
+from tests.datasets.sample_builders import conversation, pair, picture, samples  # noqa: E402
 from tests.training.loading_trial import SIDE, loader, shards, tokenizer  # noqa: E402
 
 
@@ -177,7 +177,7 @@ def test_a_recipe_that_finds_nothing_in_the_shards_says_what_is_missing(tmp_path
 
 
 def test_shards_without_images_are_refused_by_recipes_that_look_at_them(tmp_path: Path, given: Given) -> None:
-    from pairwright.datasets.samples import Sample
+    from pairwright.datasets.shards.samples import Sample
 
     data = write_shards([Sample(pair(0), (conversation(pair(0)),))], tmp_path).pattern
     with pytest.raises(InputError, match="no image"):

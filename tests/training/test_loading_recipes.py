@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("transformers", reason="the trainer's tokenizers are those of transformers")
 
 from pairwright.datasets.errors import InputError, UsageError  # noqa: E402 - behind the guard of torch
-from pairwright.datasets.samples import Sample  # noqa: E402
-from pairwright.datasets.shards import write_shards  # noqa: E402
+from pairwright.datasets.shards.samples import Sample  # noqa: E402
+from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
 from pairwright.generators.language.wordnet import wordnet_status  # noqa: E402
 from pairwright.training.loading.batches import IGNORED  # noqa: E402
 from pairwright.training.loading.pairs import Pairs  # noqa: E402
@@ -22,7 +22,7 @@ from pairwright.training.loading.students import Students  # noqa: E402
 from pairwright.training.loading.talks import Talks  # noqa: E402
 from pairwright.training.loading.texts import TextOptions, load_tokenizer  # noqa: E402
 from pairwright.training.loading.triplets import Triplets  # noqa: E402
-from tests.datasets.way_out import conversation, negative, pair, picture, samples  # noqa: E402
+from tests.datasets.sample_builders import conversation, negative, pair, picture, samples  # noqa: E402
 from tests.training.loading_trial import loader, shards, tokenizer  # noqa: E402
 
 IMAGE = -200

@@ -19,8 +19,8 @@ from safetensors.torch import load_file  # noqa: E402 - behind the guard of torc
 
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
 from pairwright.datasets.records import Turn  # noqa: E402
-from pairwright.datasets.samples import Sample  # noqa: E402
-from pairwright.datasets.shards import find_shards, read_shard, write_shards  # noqa: E402
+from pairwright.datasets.shards.samples import Sample  # noqa: E402
+from pairwright.datasets.shards.webdataset import find_shards, read_shard, write_shards  # noqa: E402
 from pairwright.training.loading.raw import read  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.log import Row  # noqa: E402

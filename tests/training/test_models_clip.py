@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 pytest.importorskip("transformers", reason="the trainer needs transformers")
 
-from pairwright.datasets.errors import InputError, MissingResource, UsageError  # noqa: E402 - after the skips
+from pairwright.datasets.errors import InputError, MissingResourceError, UsageError  # noqa: E402 - after the skips
 from pairwright.training.models.clip import Clip, ClipOutput  # noqa: E402
 from pairwright.training.models.opening import open_model  # noqa: E402
 from tests.indexes import tiny_clip  # noqa: E402
@@ -123,7 +123,7 @@ def test_what_does_not_fit_is_refused_in_one_line() -> None:
 
 
 def test_checkpoints_that_are_missing_damaged_or_of_another_kind_are_told_apart(tmp_path: Path) -> None:
-    with pytest.raises(MissingResource, match=r"checkpoint .*nowhere"):
+    with pytest.raises(MissingResourceError, match=r"checkpoint .*nowhere"):
         Clip.load(str(tmp_path / "nowhere"))
     source = tiny_clip.transformers_folder(tmp_path / "torn")
     (source / "model.safetensors").write_bytes(b"torn")

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.colorshape.corpus import make_sample, sample_pair
-from pairwright.datasets.colorshape.render import jpeg_bytes
+from pairwright.datasets.colorshape.corpus import make_sample, sample_to_pair
+from pairwright.datasets.colorshape.rendering import encode_jpeg
 from pairwright.datasets.records import Annotation, Example, Origin, Pair, Turn, annotation_id
-from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import write_shards
+from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.webdataset import write_shards
 from pairwright.training.loading.texts import load_tokenizer
 from pairwright.training.loading.vocabulary import word_tokenizer
 from pairwright.training.loop import Report, Run, train
@@ -86,7 +86,7 @@ def two_processes(module: str, *arguments: str) -> subprocess.CompletedProcess[s
 
 def _sample(seed: int, number: int) -> Sample:
     made = make_sample(seed, number, pixels=48)
-    pair = sample_pair(made)
+    pair = sample_to_pair(made)
     first = next((word for word in pair.caption.split() if word in COLOURS), "")
     texts = [_edited(pair, "hard_positive", f"look : {pair.caption}"), _talk(pair, first)]
     if first:
@@ -94,7 +94,7 @@ def _sample(seed: int, number: int) -> Sample:
     why = Example(
         id=f"r{number}", task="itm", input="is it red ?", origin=MADE, key=pair.key, label="no", rationale="so no"
     )
-    return Sample(pair, tuple(texts), (why,), jpeg_bytes(made.scene), "jpg")
+    return Sample(pair, tuple(texts), (why,), encode_jpeg(made.scene), "jpg")
 
 
 def _edited(pair: Pair, kind: Any, text: str) -> Annotation:

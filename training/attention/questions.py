@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.jsonl import read_jsonl
-from pairwright.datasets.readers.rows import Row
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.rng import make_rng
 
 PASSAGE = ("context", "wiki", "document", "text")
 
@@ -66,18 +66,18 @@ def read_questions(path: Path, documents: int, *, limit: int = 0, seed: int = 0)
     if not name.endswith((".jsonl", ".csv", ".tsv")):
         raise UsageError(f"{path}: questions are in .jsonl, .jsonl.gz, .csv or .tsv files.")
     if not path.is_file():
-        raise InputError("no such file", where=str(path), mend="Give the file of questions.")
+        raise InputError("no such file", where=str(path), fix="Give the file of questions.")
     if name.endswith(".jsonl"):
         found = [_natural(row.fields, row.place) for row in _rows(path)]
     else:
         found = _synthetic(path, documents, seed)
     if not found:
-        raise InputError("no question in it", where=str(path), mend="Give the file of questions.")
+        raise InputError("no question in it", where=str(path), fix="Give the file of questions.")
     enough = [one for one in found if len(one.distractors) >= documents - 1]
     if not enough:
         raise UsageError(f"{path}: no question has {documents} documents. Ask for fewer.")
     if limit and limit < len(enough):
-        places = sorted(stream("questions", seed).sample(range(len(enough)), limit))
+        places = sorted(make_rng("questions", seed).sample(range(len(enough)), limit))
         enough = [enough[place] for place in places]
     return enough, len(found) - sum(len(one.distractors) >= documents - 1 for one in found)
 
@@ -96,14 +96,14 @@ def _plain(text: str) -> str:
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", kept).split())
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _rows(path: Path) -> Iterator[InputRow]:
     try:
         for row in read_jsonl(path):
             if isinstance(row, Reject):
-                raise InputError(row.detail, where=row.place, mend="Mend or leave out this line.")
+                raise InputError(row.detail, where=row.place, fix="Mend or leave out this line.")
             yield row
     except OSError as error:
-        raise InputError(f"cannot be read ({error})", where=str(path), mend="Check the path.") from None
+        raise InputError(f"cannot be read ({error})", where=str(path), fix="Check the path.") from None
 
 
 def _natural(values: dict[str, Any], where: str) -> Question:
@@ -111,18 +111,18 @@ def _natural(values: dict[str, Any], where: str) -> Question:
         documents = [(_document(one), bool(one.get("isgold"))) for one in values["ctxs"]]
         answers, question = values["answers"], values["question"]
     except (KeyError, TypeError, AttributeError) as error:
-        mend = "A row has question, answers and ctxs with title, text and isgold."
-        raise InputError(f"no question over documents ({error})", where=where, mend=mend) from None
+        fix = "A row has question, answers and ctxs with title, text and isgold."
+        raise InputError(f"no question over documents ({error})", where=where, fix=fix) from None
     gold = [text for text, is_gold in documents if is_gold]
     if len(gold) != 1:
-        raise InputError(f"{len(gold)} gold documents", where=where, mend="Mark exactly one of ctxs by isgold.")
+        raise InputError(f"{len(gold)} gold documents", where=where, fix="Mark exactly one of ctxs by isgold.")
     if not (isinstance(question, str) and question.strip()):
-        raise InputError("no question", where=where, mend="Write it as a text, or leave out this row.")
+        raise InputError("no question", where=where, fix="Write it as a text, or leave out this row.")
     if not (isinstance(answers, list) and any(_says(answer) for answer in answers)):
-        mend = 'Write them as a list of texts, as ["Anna"]: each is looked for in what the model says.'
-        raise InputError(f"answers {str(answers)[:40]!r}", where=where, mend=mend)
+        fix = 'Write them as a list of texts, as ["Anna"]: each is looked for in what the model says.'
+        raise InputError(f"answers {str(answers)[:40]!r}", where=where, fix=fix)
     if blank := [number for number, (text, _) in enumerate(documents, 1) if not text]:
-        raise InputError(f"document {blank[0]} has no text", where=where, mend="Leave it out of ctxs, or write it.")
+        raise InputError(f"document {blank[0]} has no text", where=where, fix="Leave it out of ctxs, or write it.")
     return Question(
         question, tuple(filter(_says, answers)), gold[0], tuple(text for text, is_gold in documents if not is_gold)
     )
@@ -145,17 +145,17 @@ def _synthetic(path: Path, documents: int, seed: int) -> list[Question]:
         table = pl.read_csv(path, separator="\t" if ".tsv" in path.name.lower() else ",", infer_schema=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         first = str(error).strip().partition("\n")[0]
-        mend = "Check that each row has as many cells as the head, and texts with separators stand in quotes."
-        raise InputError(f"cannot be read ({first})", where=str(path), mend=mend) from None
+        fix = "Check that each row has as many cells as the head, and texts with separators stand in quotes."
+        raise InputError(f"cannot be read ({first})", where=str(path), fix=fix) from None
     passage = next((name for name in PASSAGE if name in table.columns), None)
     if passage is None or not {"question", "answer"} <= set(table.columns):
-        mend = f"Its columns are question, answer and one of {', '.join(PASSAGE)}."
-        raise InputError("no table of questions", where=str(path), mend=mend)
+        fix = f"Its columns are question, answer and one of {', '.join(PASSAGE)}."
+        raise InputError("no table of questions", where=str(path), fix=fix)
     rows = table.select("question", "answer", passage).rows()
     for number, cells in enumerate(rows, 1):
         if not all(cell and cell.strip() for cell in cells) or not _says(cells[1]):
-            mend = f"Fill in question, answer and {passage}, or leave out this row."
-            raise InputError(f"row {number} under the head lacks a cell", where=str(path), mend=mend)
+            fix = f"Fill in question, answer and {passage}, or leave out this row."
+            raise InputError(f"row {number} under the head lacks a cell", where=str(path), fix=fix)
     passages = sorted({text for _, _, text in rows})
     return [
         Question(
@@ -168,7 +168,7 @@ def _synthetic(path: Path, documents: int, seed: int) -> list[Question]:
 def _others(
     passages: Sequence[str], gold: str, answer: str, count: int, names: tuple[str | int, ...]
 ) -> tuple[str, ...]:
-    order = stream(*names)
+    order = make_rng(*names)
     unfit = _plain(answer)
     found: list[str] = []
     for place in order.sample(range(len(passages)), len(passages)):

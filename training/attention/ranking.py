@@ -74,7 +74,7 @@ _ALONE: Mapping[str, Callable[[Reader, str, Sequence[str]], FloatArray]] = {
 }
 
 
-def open_reader(model: str, device: str = "", batch: int = 8, mend: str = "Give fewer documents.") -> Reader:
+def open_reader(model: str, device: str = "", batch: int = 8, fix: str = "Give fewer documents.") -> Reader:
     """Open a decoder of transformers.
 
     Args:
@@ -98,4 +98,4 @@ def open_reader(model: str, device: str = "", batch: int = 8, mend: str = "Give 
     if not getattr(tokenizer, "is_fast", False):
         raise UsageError(f"{model}: its tokenizer tells no offsets of tokens. Use a model with a tokenizer.json.")
     found.eval()
-    return Reader(found, tokenizer, batch, mend)
+    return Reader(found, tokenizer, batch, fix)

@@ -34,7 +34,7 @@ class Reader:
     model: PreTrainedModel
     tokenizer: Any
     batch: int = 8
-    mend: str = "Give fewer documents."
+    fix: str = "Give fewer documents."
     passes: int = field(default=0, init=False)
 
     def attention(self, prompts: Sequence[Prompt], first_layer: int = 0) -> list[FloatArray]:
@@ -149,7 +149,7 @@ class Reader:
         longest = max((len(row.ids) for row in read), default=0)
         if room is not None and longest + answer > room:
             more = f" and an answer of {answer:,}" if answer else ""
-            raise UsageError(f"a prompt of {longest:,} tokens{more}, and the model reads {room:,}. {self.mend}")
+            raise UsageError(f"a prompt of {longest:,} tokens{more}, and the model reads {room:,}. {self.fix}")
 
     def _padded(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
         width = max(map(len, rows))

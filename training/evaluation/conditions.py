@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.suggestions import require_known
 from pairwright.filters.retrieval_precision import average_precisions, random_precision
 from pairwright.training.evaluation.embedding import CONDITIONED, Embedder, Rows
 from pairwright.training.evaluation.figures import Figure, Findings
@@ -77,7 +77,7 @@ def conditioned(given: Labelled, by: Sequence[str], asked: Mapping[str, str]) ->
     names = list(dict.fromkeys(by)) or [name for name in INSTRUCTIONS if name in known]
     if not names:
         raise UsageError(f"{given.where}: name a label by --by; there are {', '.join(given.labels.columns)}.")
-    refuse_unknown("--ask: no such condition:", asked, names)
+    require_known("--ask: no such condition:", asked, names)
     return Conditioned(given.images, [_condition(given, name, asked) for name in names])
 
 
@@ -91,7 +91,7 @@ def _condition(given: Labelled, name: str, asked: Mapping[str, str]) -> Conditio
     try:
         colours = given.labels.select(pl.col(*RGB).cast(pl.Float64)).to_numpy()
     except pl.exceptions.PolarsError:
-        raise InputError("r, g and b that are no numbers", where=given.where, mend="Give 0 to 255.") from None
+        raise InputError("r, g and b that are no numbers", where=given.where, fix="Give 0 to 255.") from None
     return Condition(name, instruction, (), colours)
 
 
@@ -142,7 +142,7 @@ def rank_correlations(rows: Rows, colours: Numbers) -> Numbers:
         InputError: fewer than three images.
     """
     if len(rows) < 3:
-        raise InputError(f"{len(rows)} images", where=RGB, mend="A rank correlation takes three at least.")
+        raise InputError(f"{len(rows)} images", where=RGB, fix="A rank correlation takes three at least.")
     from scipy.stats import rankdata
 
     found = np.zeros(len(rows))

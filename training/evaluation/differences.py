@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.chance import array_stream
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.training.evaluation.figures import Evaluated, Figure, Units, figure_of, rows_of
 
 DRAWS = 1000
@@ -112,7 +112,7 @@ def _ratios(sums: Units) -> npt.NDArray[np.float64]:
 
 def _places(rows: int, draws: int) -> Iterator[npt.NDArray[np.int64]]:
     """Yield which rows are drawn, int64 (some draws, rows); the same for the same number of rows."""
-    chance = array_stream("differences", rows)
+    chance = make_numpy_rng("differences", rows)
     block = max(1, _AT_ONCE // rows)
     for start in range(0, draws, block):
         yield chance.integers(0, rows, (min(block, draws - start), rows))

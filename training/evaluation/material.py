@@ -20,10 +20,10 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
-from pairwright.datasets.images import image_extensions, is_url, open_image
-from pairwright.datasets.reading import ReadOptions, read_pairs
-from pairwright.datasets.shards import find_shards, read_members
-from pairwright.datasets.wording import AS_IT_IS
+from pairwright.datasets.images.loading import is_url, open_image, select_image_extensions
+from pairwright.datasets.option_names import WITHOUT_OPTIONS
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.shards.webdataset import find_shards, read_members
 from pairwright.filters.candidate_files import read_candidates
 from pairwright.filters.candidates import type_name
 from pairwright.filters.score_files import NO_TYPE, read_table
@@ -94,11 +94,11 @@ class Labelled:
         parts = column.split("+")
         for part in parts:
             if part not in self.labels.columns:
-                mend = f"There are {', '.join(self.labels.columns)}."
-                raise InputError(f"no column {part}", where=self.where, mend=mend)
+                fix = f"There are {', '.join(self.labels.columns)}."
+                raise InputError(f"no column {part}", where=self.where, fix=fix)
             if missing := self.labels[part].null_count():
                 raise InputError(
-                    f"{missing:,} images have no {part}", where=self.where, mend="Give every image a label."
+                    f"{missing:,} images have no {part}", where=self.where, fix="Give every image a label."
                 )
         return [" ".join(map(str, row)) for row in self.labels.select(parts).iter_rows()]
 
@@ -125,7 +125,7 @@ def contrasts(data: Sequence[str], images: str = "") -> Contrasts:
         for row in (_of_shards(one, left_out) if is_shards(one) else _of_file(one, images, left_out))
     ]
     if not rows:
-        raise InputError("no hard negative in it", where=", ".join(data), mend="Give shards or rows that hold some.")
+        raise InputError("no hard negative in it", where=", ".join(data), fix="Give shards or rows that hold some.")
     return Contrasts(rows, dict(left_out))
 
 
@@ -155,7 +155,7 @@ def _of_file(data: str, images: str, left_out: Counter[str]) -> Iterator[Contras
             left_out["rows are rejected and left out"] += 1
             continue
         if not row["image"]:
-            raise InputError("no image is named", where=f"{data}, row {number}", mend="Give each row its image.")
+            raise InputError("no image is named", where=f"{data}, row {number}", fix="Give each row its image.")
         kind = type_name(row["form"], row["target"]) if row["form"] or row["target"] else NO_TYPE
         image = _located(row["image"], images, path)
         yield Contrast(image, row["caption"], row["negative"], row["positive"], kind)
@@ -167,7 +167,7 @@ def captioned(data: Sequence[str], images: str = "") -> Captioned:
     Raises:
         InputError: an input is missing or broken, an image is missing, or there are fewer than two images.
     """
-    options = ReadOptions(tuple(data), image_root=images, wording=AS_IT_IS)
+    options = ReadOptions(tuple(data), image_root=images, wording=WITHOUT_OPTIONS)
     places: dict[bytes, int] = {}
     found: list[str] = []
     texts: defaultdict[int, dict[str, None]] = defaultdict(dict)
@@ -177,14 +177,14 @@ def captioned(data: Sequence[str], images: str = "") -> Captioned:
                 raise InputError(
                     f"pair {pair.source_id or pair.key} names no image",
                     where=", ".join(data),
-                    mend="Give each pair its image.",
+                    fix="Give each pair its image.",
                 )
             content = blake2b(open_image(pair.image), digest_size=16).digest()
             place = places.setdefault(content, len(found))
             found += [pair.image] if place == len(found) else []
             texts[place].update(dict.fromkeys([pair.caption, *pair.captions]))
     if len(found) < 2:
-        raise InputError(f"{len(found)} images", where=", ".join(data), mend="Retrieval takes two at least.")
+        raise InputError(f"{len(found)} images", where=", ".join(data), fix="Retrieval takes two at least.")
     owners = [place for place in range(len(found)) for _ in texts[place]]
     return Captioned(found, [text for place in range(len(found)) for text in texts[place]], owners)
 
@@ -211,8 +211,8 @@ def labelled(data: Sequence[str], labels: Path | None, images: str = "") -> Labe
         raise UsageError(f"--labels is for shards; {where} holds the labels itself.")
     table = read_table(Path(where))
     if "image" not in table.columns:
-        mend = f"Give it a column image; there are {', '.join(table.columns)}."
-        raise InputError("no column image", where=where, mend=mend)
+        fix = f"Give it a column image; there are {', '.join(table.columns)}."
+        raise InputError("no column image", where=where, fix=fix)
     return Labelled([_located(str(image), images, Path(where)) for image in table["image"]], table, where)
 
 
@@ -225,15 +225,15 @@ def _labelled_shards(where: str, labels: Path | None) -> Labelled:
         told.append({**(body.get("conditions") or {}), **rgb})
     if labels is None:
         if not images or not all(told):
-            raise InputError("samples without labels", where=where, mend="Name a file with them by --labels.")
+            raise InputError("samples without labels", where=where, fix="Name a file with them by --labels.")
         return Labelled(images, pl.DataFrame(told), where)
     table = read_table(labels)
     if "key" not in table.columns:
-        raise InputError("no column key", where=str(labels), mend=f"There are {', '.join(table.columns)}.")
+        raise InputError("no column key", where=str(labels), fix=f"There are {', '.join(table.columns)}.")
     rows = {str(key): place for place, key in enumerate(table["key"])}
     if missing := [key for key in keys if key not in rows]:
         what = f"no labels for {len(missing):,} of {len(keys):,} samples, the first {missing[0]}"
-        raise InputError(what, where=str(labels), mend="Give each sample a row.")
+        raise InputError(what, where=str(labels), fix="Give each sample a row.")
     return Labelled(images, table[[rows[key] for key in keys]], str(labels))
 
 
@@ -241,11 +241,11 @@ def _samples(data: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """Yield locator of the image, key and JSON of each sample, in order."""
     for path in find_shards(Path(data)):
         for key, members in read_members(path):
-            kinds = image_extensions(members)
+            kinds = select_image_extensions(members)
             where = f"{path}, sample {key}"
             if len(kinds) != 1:
                 what = f"{len(kinds)} images: {', '.join(kinds)}" if kinds else "no image"
-                raise InputError(what, where=where, mend="Models are measured on samples with one image each.")
+                raise InputError(what, where=where, fix="Models are measured on samples with one image each.")
             try:
                 body = orjson.loads(members.get("json", b"{}"))
                 caption = members["txt"].decode() if "txt" in members else ""

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.training.attention.calibration import Calibration, FloatArray
 from pairwright.training.attention.prompts import Prompt, as_chat, question_prompt
 from pairwright.training.attention.questions import Question, best_subspan
@@ -148,7 +148,7 @@ def conditions(reader: Reader, questions: Sequence[Question], plan: Plan) -> lis
     """
     rows: list[tuple[float, float, float, float]] = []
     for number, question in enumerate(questions):
-        drawn, middle = stream("conditions", plan.seed, number), (plan.documents - 1) // 2
+        drawn, middle = make_rng("conditions", plan.seed, number), (plan.documents - 1) // 2
         given = question.documents(plan.documents, middle)
         for _ in range(_PAIRS):
             k, other = drawn.sample(range(plan.documents), 2)

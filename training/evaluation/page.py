@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from pairwright.datasets.report_page import page, section
+from pairwright.datasets.reports.html_page import render_page, render_section
 from pairwright.training.evaluation.differences import Difference, differences
 from pairwright.training.evaluation.figures import SIDE_BY_SIDE, Evaluated, Figure, figure_of, rows_of, told_counts
 from pairwright.training.evaluation.place_plots import place_plots
@@ -36,12 +36,12 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[Evaluated])
     """
     mixed = any(model.share is not None for model in models)
     by_place = place_plots(models)
-    return page(
+    return render_page(
         _TITLES[task],
         "pairwright evaluate",
         [f"{len(models)} {'model' if len(models) == 1 else 'models'}", *data],
         [
-            section(
+            render_section(
                 "Figures",
                 "Over the share of the trained weights (0: before training, 1: trained); lines show 95% intervals."
                 if mixed
@@ -49,13 +49,17 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[Evaluated])
                 _key(models) + f'<div class="plots">{_mixed(models) if mixed else _plain(models)}</div>',
             ),
             *(
-                [section("By place", "From the first document to the last.", f'<div class="plots">{by_place}</div>')]
+                [
+                    render_section(
+                        "By place", "From the first document to the last.", f'<div class="plots">{by_place}</div>'
+                    )
+                ]
                 if by_place
                 else []
             ),
-            *([section("Differences", _PAIRED, _differences(apart))] if (apart := differences(models)) else []),
-            section("Table", "n: rows, queries or images that a figure was counted on.", _table(models)),
-            section("What else was counted", "", _counts(models)),
+            *([render_section("Differences", _PAIRED, _differences(apart))] if (apart := differences(models)) else []),
+            render_section("Table", "n: rows, queries or images that a figure was counted on.", _table(models)),
+            render_section("What else was counted", "", _counts(models)),
         ],
         STYLE.read_text(encoding="utf-8"),
     )

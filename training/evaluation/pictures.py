@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images import UnusableImage, check_locator, open_image
+from pairwright.datasets.images.loading import UnusableImageError, check_image_at, open_image
 from pairwright.datasets.progress import track
 from pairwright.training.loading.images import ImageOptions, parts, pixels
 from pairwright.training.models.anyres import Grid
@@ -34,12 +34,12 @@ def image_sizes(images: Sequence[str]) -> dict[str, int]:
         InputError: telling how many cannot be read, and the first of them.
     """
     sides: dict[str, int] = {}
-    troubles: list[UnusableImage] = []
+    troubles: list[UnusableImageError] = []
     wanted = dict.fromkeys(images)
     for image in wanted:
         try:
-            width, height, _ = check_locator(image)
-        except UnusableImage as error:
+            width, height, _ = check_image_at(image)
+        except UnusableImageError as error:
             troubles.append(error)
         else:
             sides[image] = min(width, height)
@@ -47,7 +47,7 @@ def image_sizes(images: Sequence[str]) -> dict[str, int]:
         raise InputError(
             f"{len(troubles):,} of {len(wanted):,} images cannot be read; the first {troubles[0].what}",
             where=troubles[0].where,
-            mend="Name their folder by --images, or leave their rows out.",
+            fix="Name their folder by --images, or leave their rows out.",
         )
     return sides
 

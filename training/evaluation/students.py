@@ -83,8 +83,8 @@ def tasks(data: Sequence[str], *, split: str = "validation", single: bool = Fals
             ]
     if not rows:
         kind = "both" if single else "label or rationale"
-        mend = "Name another --split, or give files that hold some (--single-task: those of such students)."
-        raise InputError(f"no row of objective {kind} in split {split}", where=", ".join(data), mend=mend)
+        fix = "Name another --split, or give files that hold some (--single-task: those of such students)."
+        raise InputError(f"no row of objective {kind} in split {split}", where=", ".join(data), fix=fix)
     return Tasks(rows, left_out)
 
 

@@ -58,9 +58,9 @@ def classified(images: Sequence[str], labels: Sequence[str], queries: Sequence[Q
     strange = [label for label in labels if label not in names]
     if strange:
         what = f"{len(strange):,} images of no class; the first label is {strange[0]!r}"
-        raise InputError(what, where=where, mend="Name it in --classes.")
+        raise InputError(what, where=where, fix="Name it in --classes.")
     if len(texts) < 2:
-        raise InputError("one class only", where=where, mend="Give two at least.")
+        raise InputError("one class only", where=where, fix="Give two at least.")
     return Classified(images, [names[label] for label in labels], texts)
 
 

@@ -24,7 +24,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.images import DECODER_ERRORS, FORMATS, UnusableImage, in_eight_bits
+from pairwright.datasets.images.loading import DECODER_ERRORS, PILLOW_FORMATS, UnusableImageError, convert_to_8_bit
 from pairwright.training.models.anyres import Grid, choose_grid, split
 
 CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
@@ -80,11 +80,11 @@ def pixels(data: bytes, options: ImageOptions, chance: random.Random, where: str
         UnusableImage: the bytes do not decode.
     """
     with _decoding(where):
-        image = Image.open(io.BytesIO(data), formats=FORMATS)
+        image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
         least = math.ceil(options.size / math.sqrt(options.crop))
         if options.crop < 1:
             image.draft("RGB", (least, least))  # the smallest that has no side below this; other formats: nothing
-        plain = image if image.mode == "RGB" else in_eight_bits(image).convert("RGB")
+        plain = image if image.mode == "RGB" else convert_to_8_bit(image).convert("RGB")
         prepared = _random(plain, options, chance) if options.crop < 1 else _middle(plain, options.size)
     return _turned(prepared, options, chance)
 
@@ -95,7 +95,9 @@ def parts(data: bytes, options: ImageOptions, chance: random.Random, where: str)
     What is padded has the mean colour. Arguments and errors are those of `pixels`.
     """
     with _decoding(where):
-        shown = _turned(in_eight_bits(Image.open(io.BytesIO(data), formats=FORMATS)).convert("RGB"), options, chance)
+        shown = _turned(
+            convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB"), options, chance
+        )
     middle = 255 * torch.tensor(options.mean).view(3, 1, 1)
     grid = choose_grid(shown.shape[2], shown.shape[1], options.size)
     cut = split(torch.from_numpy(shown).float() - middle, options.size, grid) + middle
@@ -109,9 +111,9 @@ def _decoding(where: str) -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     except UnidentifiedImageError:  # its own message tells where the bytes lie in memory
-        raise UnusableImage("bad_image", f"not an image ({', '.join(FORMATS)} are read)", where) from None
+        raise UnusableImageError("bad_image", f"not an image ({', '.join(PILLOW_FORMATS)} are read)", where) from None
     except (*DECODER_ERRORS, *_BOMB) as error:
-        raise UnusableImage("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
+        raise UnusableImageError("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
 
 
 def _turned(image: Image.Image, options: ImageOptions, chance: random.Random) -> npt.NDArray[np.uint8]:

@@ -30,7 +30,7 @@ from torch.utils.data import DataLoader, Sampler
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import Reject
-from pairwright.datasets.shards import find_shards
+from pairwright.datasets.shards.webdataset import find_shards
 from pairwright.training.loading.batches import B, unpack
 from pairwright.training.loading.images import ImageOptions
 from pairwright.training.loading.order import Ends, Order

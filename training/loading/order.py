@@ -25,8 +25,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import make_numpy_rng
 
 Ends = Literal["even", "repeat", "drop"]
 Numbers = npt.NDArray[np.int64]
@@ -111,7 +111,7 @@ class Order:
 def _epoch(counts: tuple[int, ...], window: int, seed: int, epoch: int) -> Numbers:
     if not window:
         return np.arange(sum(counts), dtype=np.int64)
-    chance = array_stream(seed, epoch, "loading")
+    chance = make_numpy_rng(seed, epoch, "loading")
     ends = np.cumsum(counts)
     shards = chance.permutation(len(counts))
     order = np.concatenate([np.arange(ends[shard] - counts[shard], ends[shard], dtype=np.int64) for shard in shards])

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import Packed, PairBatch
 from pairwright.training.loading.raw import Body, RawSample
 from pairwright.training.loading.recipes import Making, Needs, Picture, group_numbers, shown
@@ -119,7 +119,7 @@ def _drawn(kinds: _Kinds, places: int, key: str, making: Making) -> list[str]:
     """Return up to ``places`` texts: one of each kind, then a second of each, and so on; chance breaks ties."""
     if not places:
         return []
-    chance = stream(making.seed, making.epoch, "texts", key)
+    chance = make_rng(making.seed, making.epoch, "texts", key)
     ranked = []
     for kind in sorted(kinds):
         texts = chance.sample(kinds[kind], len(kinds[kind]))

@@ -78,7 +78,7 @@ def check_usable(index: Samples, lacking: Mapping[str, int], data: str) -> None:
     raise InputError(
         f"none of the {sum(count for _, count in counts):,} samples holds what the recipe needs ({found})",
         where=data,
-        mend=f"It needs {_WORDS[counts[0][0]].needed}.",
+        fix=f"It needs {_WORDS[counts[0][0]].needed}.",
     )
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import B, Packed
 from pairwright.training.loading.images import ImageOptions, parts, pixels
 from pairwright.training.loading.raw import Body, RawSample
@@ -98,7 +98,7 @@ def picture(sample: RawSample, making: Making) -> Picture:
     Raises:
         UnusableImage: it does not decode.
     """
-    chance = stream(making.seed, making.epoch, "crop", sample.key)
+    chance = make_rng(making.seed, making.epoch, "crop", sample.key)
     if making.images.tiles:
         return Picture(*parts(sample.image, making.images, chance, sample.where))
     return Picture(pixels(sample.image, making.images, chance, sample.where)[np.newaxis])

@@ -28,10 +28,10 @@ import orjson
 from webdataset.tariterators import group_by_keys, tar_file_expander
 
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.images import image_extensions
-from pairwright.datasets.rejects import REASONS, Refused, Reject, reject
-from pairwright.datasets.shards import find_shards
-from pairwright.datasets.ustar import BLOCK, END
+from pairwright.datasets.images.loading import select_image_extensions
+from pairwright.datasets.rejects import REASONS, Reject, RejectError, make_reject
+from pairwright.datasets.shards.ustar import BLOCK_SIZE, END_MARKER
+from pairwright.datasets.shards.webdataset import find_shards
 from pairwright.training.loading.positions import read_span
 from pairwright.training.loading.raw import RawSample, Selection
 
@@ -79,7 +79,7 @@ class ShardIndex:
         path = self.paths[shard]
         at = number - int(self._ends[shard] - len(self.spans[shard]))
         start, end = self.spans[shard][at].tolist()
-        part = {"url": str(path), "stream": io.BytesIO(read_span(path, start, end) + END)}
+        part = {"url": str(path), "stream": io.BytesIO(read_span(path, start, end) + END_MARKER)}
         try:
             (members,) = group_by_keys(tar_file_expander([part]))
         except (ValueError, tarfile.TarError) as error:
@@ -101,13 +101,13 @@ def _sample(path: Path, members: dict[str, Any], unit: int) -> RawSample | Rejec
     where = f"{path}::{key}"
     try:
         body = _object(members.get("json", b""))
-    except Refused as flaw:
-        return reject(where, flaw.reason, flaw.detail)
+    except RejectError as flaw:
+        return make_reject(where, flaw.reason, flaw.detail)
     try:
         caption = members.get("txt", b"").decode()
     except UnicodeDecodeError as error:
-        return reject(where, "not_utf8", f"the caption: {error}")
-    images = image_extensions(members)
+        return make_reject(where, "not_utf8", f"the caption: {error}")
+    images = select_image_extensions(members)
     return RawSample(key, where, caption, body, members[images[0]] if images else b"", unit)
 
 
@@ -120,9 +120,9 @@ def _object(data: bytes) -> dict[str, Any]:
     try:
         body = orjson.loads(data or b"{}")
     except orjson.JSONDecodeError as error:
-        raise Refused("broken_json", str(error)) from None
+        raise RejectError("broken_json", str(error)) from None
     if not isinstance(body, dict):
-        raise Refused("broken_json", "not a JSON object")
+        raise RejectError("broken_json", "not a JSON object")
     for name, texts in _TEXTS.items():
         _check_items(body.get(name, ()), name, texts)
     for number, conversation in enumerate(body.get("conversations", ())):
@@ -133,13 +133,13 @@ def _object(data: bytes) -> dict[str, Any]:
 def _check_items(items: Any, name: str, texts: Sequence[str]) -> None:
     """Refuse what is no list of objects with these strings in them; other members are not looked at."""
     if not isinstance(items, list | tuple):
-        raise Refused("broken_json", f"{name} is not a list")
+        raise RejectError("broken_json", f"{name} is not a list")
     for number, item in enumerate(items):
         if not isinstance(item, dict):
-            raise Refused("broken_json", f"{name}[{number}] is not an object")
+            raise RejectError("broken_json", f"{name}[{number}] is not an object")
         for text in texts:
             if not isinstance(item.get(text), str):
-                raise Refused("broken_json", f"{name}[{number}] has no string `{text}`")
+                raise RejectError("broken_json", f"{name}[{number}] has no string `{text}`")
 
 
 def index_shards(data: str | Path, selection: Selection | None = None) -> ShardIndex:
@@ -158,7 +158,7 @@ def index_shards(data: str | Path, selection: Selection | None = None) -> ShardI
     sieve = _Sieve(selection or Selection())
     found = [_spans(path, sieve) for path in paths]
     if not sum(len(spans) for spans, _ in found) and not sieve.left_out:
-        raise InputError("no sample in it", where=str(data), mend="Build shards that hold samples.")
+        raise InputError("no sample in it", where=str(data), fix="Build shards that hold samples.")
     sieve.refuse_flaws()
     units = tuple(own for _, own in found) if sieve.selection.units else None
     return ShardIndex(paths, tuple(spans for spans, _ in found), units, dict(sieve.left_out))
@@ -178,7 +178,7 @@ class _Sieve:
         self._samples += 1
         try:
             body = self._body(found)
-        except Refused as flaw:
+        except RejectError as flaw:
             self.left_out.update([flaw.reason])
             self._flawed.setdefault(flaw.reason, f"{path}::{found.stem}")
             return 0
@@ -195,17 +195,17 @@ class _Sieve:
             raise InputError(
                 f"{self.left_out[reason]:,} of {self._samples:,} samples have the flaw {reason}; this is the first",
                 where=first,
-                mend=f"{REASONS[reason]} To leave such samples out: --on-error skip.",
+                fix=f"{REASONS[reason]} To leave such samples out: --on-error skip.",
             )
 
     def _body(self, found: "_Found") -> dict[str, Any]:
-        images = image_extensions(found.extensions)
+        images = select_image_extensions(found.extensions)
         if len(images) > 1 or found.twice:
-            raise Refused("duplicate_member", "two members of one kind")
+            raise RejectError("duplicate_member", "two members of one kind")
         if "image" in self.selection.members and not images:
-            raise Refused("missing_image", "no image")
+            raise RejectError("missing_image", "no image")
         if "caption" in self.selection.members and "txt" not in found.extensions:
-            raise Refused("missing_caption", "no .txt")
+            raise RejectError("missing_caption", "no .txt")
         if self.selection.lacks is None and self.selection.units is None:
             return {}
         return _object(found.body)
@@ -254,7 +254,7 @@ def _samples(members: Iterator[_Member], view: mmap.mmap) -> Iterator[_Found]:
             if found is not None:
                 yield found
             found = _Found(stem, at)
-        found.end = data + size + -size % BLOCK
+        found.end = data + size + -size % BLOCK_SIZE
         found.twice |= ext in found.extensions
         found.extensions.add(ext)
         if ext == "json":
@@ -265,7 +265,7 @@ def _samples(members: Iterator[_Member], view: mmap.mmap) -> Iterator[_Found]:
 
 def _members(view: mmap.mmap, path: Path, size: int) -> Iterator[_Member]:
     at = 0
-    while header := view[at : at + BLOCK].rstrip(b"\0"):
+    while header := view[at : at + BLOCK_SIZE].rstrip(b"\0"):
         if header[156:157] != b"0" or header[257:262] != b"ustar" or header[345:]:
             yield from _foreign(path, at)
             return
@@ -273,10 +273,10 @@ def _members(view: mmap.mmap, path: Path, size: int) -> Iterator[_Member]:
             name, length = header[:100].rstrip(b"\0").decode(), int(header[124:135], 8)
         except ValueError:
             raise _torn(path, at) from None
-        if at + BLOCK + length > size:
+        if at + BLOCK_SIZE + length > size:
             raise _torn(path, at)
-        yield name, at, at + BLOCK, length
-        at += BLOCK + length + -length % BLOCK
+        yield name, at, at + BLOCK_SIZE, length
+        at += BLOCK_SIZE + length + -length % BLOCK_SIZE
     if at >= size:
         raise _torn(path, at)
 

@@ -9,8 +9,8 @@ from typing import Any, Generic
 from torch.utils.data import Dataset
 
 from pairwright.datasets.errors import InputError, PairwrightError
-from pairwright.datasets.images import UnusableImage
-from pairwright.datasets.rejects import Reject, reject
+from pairwright.datasets.images.loading import UnusableImageError
+from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.training.loading.batches import B, Packed
 from pairwright.training.loading.images import ImageOptions
 from pairwright.training.loading.order import Order
@@ -56,7 +56,7 @@ class StepBatches(Dataset[Any], Generic[B]):
         raise InputError(
             f"no sample of this step and of those after it can be used; the first: {first[0].detail}",
             where=first[0].place,
-            mend="`pairwright verify` lists the broken samples of shards.",
+            fix="`pairwright verify` lists the broken samples of shards.",
         )
 
     def _usable(
@@ -88,5 +88,5 @@ class StepBatches(Dataset[Any], Generic[B]):
 def _picture(sample: RawSample, making: Making) -> Picture | Reject:
     try:
         return picture(sample, making)
-    except UnusableImage as error:
-        return reject(sample.where, error.reason, error.what)
+    except UnusableImageError as error:
+        return make_reject(sample.where, error.reason, error.what)

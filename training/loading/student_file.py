@@ -70,7 +70,7 @@ def index_students(path: Path, judge: Judge | None = None) -> StudentIndex:
         spans[row["id"]].append((start, end))
         rows[row["id"]].append(row)
     if not spans:
-        raise InputError("no row in it", where=str(path), mend="Make rows by pairwright generate rationales.")
+        raise InputError("no row in it", where=str(path), fix="Make rows by pairwright generate rationales.")
     reasons = {name: judge({ROWS: found}) if judge else "" for name, found in rows.items()}
     kept = tuple(tuple(found) for name, found in spans.items() if not reasons[name])
     return StudentIndex(path, kept, Counter(reason for reason in reasons.values() if reason))
@@ -89,16 +89,16 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"no JSON ({error})", where=where, mend="Write the rows again.") from None
+        raise InputError(f"no JSON ({error})", where=where, fix="Write the rows again.") from None
     if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _MEMBERS):
         raise InputError(
             f"no student row: it needs {', '.join(_MEMBERS)}, all of them texts",
             where=where,
-            mend="pairwright export --to rationales writes such rows.",
+            fix="pairwright export --to rationales writes such rows.",
         )
     return row
 
 
 def no_rows(path: Path) -> InputError:
     """Return what to say of a file that is not there."""
-    return InputError("no such file", where=str(path), mend="Give the .jsonl that holds the rows.")
+    return InputError("no such file", where=str(path), fix="Give the .jsonl that holds the rows.")

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import IGNORED, Packed, TalkBatch
 from pairwright.training.loading.raw import Body, RawSample
 from pairwright.training.loading.recipes import Making, Needs, Picture, group_numbers, shown
@@ -71,7 +71,7 @@ class Talks:
         rows = list[_Labelled]()
         for sample in samples:
             turns = chosen(sample.body, self.types)[sample.unit]["turns"]
-            before = stream(making.seed, making.epoch, "image mark", sample.key, sample.unit).random() < 0.5
+            before = make_rng(making.seed, making.epoch, "image mark", sample.key, sample.unit).random() < 0.5
             row = self._row(turns, tokenizer, before=before)
             if self.image_token not in row[0][:limit]:  # behind a question that alone is too long
                 row = self._row(turns, tokenizer, before=True)

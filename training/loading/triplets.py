@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import make_rng
 from pairwright.training.loading.batches import Packed, TripletBatch
 from pairwright.training.loading.raw import Body, RawSample
 from pairwright.training.loading.recipes import Making, Needs, Picture, group_numbers, shown
@@ -89,7 +89,7 @@ class Triplets:
         found = exchanges(sample.body, self.types)
         if not self.turns or len(found) <= self.turns:
             return found
-        return stream(making.seed, making.epoch, "turns", sample.key).sample(found, self.turns)
+        return make_rng(making.seed, making.epoch, "turns", sample.key).sample(found, self.turns)
 
 
 def exchanges(body: Body, types: Sequence[str] = ()) -> list[tuple[str, str]]:

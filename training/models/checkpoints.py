@@ -19,8 +19,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from pairwright.datasets.atomic import replacing, write_text
-from pairwright.datasets.errors import InputError, MissingResource, StorageError, UsageError
+from pairwright.datasets.atomic_files import replace_atomically, write_text
+from pairwright.datasets.errors import InputError, MissingResourceError, StorageError, UsageError
 
 ADDED = "added.safetensors"
 DESCRIPTION = "pairwright.json"
@@ -49,7 +49,7 @@ def pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.float32
         raise InputError(
             f"no weights for {min(report['missing_keys'])} and {len(report['missing_keys']) - 1} others",
             where=f"checkpoint {name}",
-            mend=f"Is it the model that is meant here ({kind.__name__})?",
+            fix=f"Is it the model that is meant here ({kind.__name__})?",
         )
     assert isinstance(model, PreTrainedModel)
     for parameter in model.parameters():
@@ -89,7 +89,7 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
 
 def _check_there(name: str) -> None:
     if _is_path(name) and not Path(name).is_dir():
-        raise MissingResource(f"checkpoint {name}: there is no such folder")
+        raise MissingResourceError(f"checkpoint {name}: there is no such folder")
 
 
 def _is_path(name: str) -> bool:
@@ -97,14 +97,14 @@ def _is_path(name: str) -> bool:
     return Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1
 
 
-def unreadable(name: str, error: Exception) -> InputError | MissingResource:
+def unreadable(name: str, error: Exception) -> InputError | MissingResourceError:
     """Say in one line why the checkpoint ``name`` cannot be read."""
     first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     if Path(name).is_dir():
         return InputError(
-            first, where=f"checkpoint {name}", mend="It must be whole, in Hugging Face's format, and of this kind."
+            first, where=f"checkpoint {name}", fix="It must be whole, in Hugging Face's format, and of this kind."
         )
-    return MissingResource(
+    return MissingResourceError(
         f"checkpoint {name}: {first}. Give a folder with config.json and model.safetensors, or a name on the Hugging "
         "Face hub (which needs a connection once)."
     )
@@ -125,7 +125,7 @@ def save_added(folder: Path, weights: Mapping[str, Tensor], description: Mapping
         description: JSON; ``version`` is added.
     """
     if weights:
-        with replacing(folder / ADDED) as temporary:
+        with replace_atomically(folder / ADDED) as temporary:
             save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, temporary)
     write_text(folder / DESCRIPTION, json.dumps({"version": VERSION, **description}, indent=2) + "\n")
 
@@ -180,7 +180,7 @@ def trained_state(model: nn.Module) -> dict[str, Tensor]:
 
 def save_trained(model: nn.Module, path: Path) -> None:
     """Write `trained_state` to ``path`` as safetensors, whole or not at all."""
-    with replacing(path) as temporary:
+    with replace_atomically(path) as temporary:
         save_file(trained_state(model), temporary)
 
 

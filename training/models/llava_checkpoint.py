@@ -80,7 +80,7 @@ def _check(name: str, config: Any) -> None:
             raise InputError(
                 f"{what} {_word(given)}, where {_word(read)} is read",
                 where=f"checkpoint {name}",
-                mend="Give a LLaVA built as LLaVA-1.5 is.",
+                fix="Give a LLaVA built as LLaVA-1.5 is.",
             )
 
 

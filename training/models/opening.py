@@ -56,7 +56,7 @@ def _kind_of_checkpoint(name: str) -> str:
     raise InputError(
         f"a checkpoint of kind {config.model_type}",
         where=name,
-        mend="Give a CLIP, a LLaVA, an encoder-decoder such as T5, or a model that `pairwright train` has written.",
+        fix="Give a CLIP, a LLaVA, an encoder-decoder such as T5, or a model that `pairwright train` has written.",
     )
 
 
@@ -70,5 +70,5 @@ def model_folder(name: str) -> str:
     if not (run / "run.json").is_file():
         return name
     if not (run / "model").is_dir():
-        raise InputError("a run that has not ended: it holds no model yet", where=name, mend="Train on: --resume.")
+        raise InputError("a run that has not ended: it holds no model yet", where=name, fix="Train on: --resume.")
     return str(run / "model")

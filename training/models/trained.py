@@ -17,8 +17,8 @@ from fnmatch import fnmatchcase
 
 from torch import nn
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.suggestions import require_known
 
 TRAINED: dict[str, tuple[str, ...]] = {
     "clip": ("network.*",),
@@ -61,7 +61,7 @@ def train_only(model: nn.Module, what: str | tuple[str, ...]) -> Share:
         UsageError: when there is no such row, or a pattern matches nothing: it would freeze in silence.
     """
     if isinstance(what, str):
-        refuse_unknown("nothing is known of training", [what], TRAINED)
+        require_known("nothing is known of training", [what], TRAINED)
     patterns = TRAINED[what] if isinstance(what, str) else what
     names = [name for name, _ in model.named_parameters()]
     for pattern in patterns:

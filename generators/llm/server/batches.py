@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.server.chat import Chat
 from pairwright.generators.llm.server.chat_request import key_of, tokens_of
 from pairwright.generators.llm.server.files import Files, json_reply, page_of, query_of
@@ -196,7 +196,7 @@ class Batches:
 
     def _left(self, batch: Batch, chat: Chat, until: int) -> Iterator[Line]:
         order = list(range(len(batch.lines)))
-        stream(chat.script.seed, "batch order", batch.number).shuffle(order)
+        make_rng(chat.script.seed, "batch order", batch.number).shuffle(order)
         for at in order[batch.done : until]:
             batch.done += 1
             yield batch.lines[at]

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.server.answers import Answer, Answerer, completion, made_answer
 from pairwright.generators.llm.server.chat_request import ChatRequest, key_of, read_chat
 from pairwright.generators.llm.server.faults import NOT_JSON, FaultPlan, known, problem_of, spoil, wrong_body
@@ -189,7 +189,7 @@ class Chat:
         script = self.script
         if not script.jitter_ms:
             return script.latency_ms / 1000
-        chance = stream(script.seed, "jitter", request.key, request.attempt).random()
+        chance = make_rng(script.seed, "jitter", request.key, request.attempt).random()
         return (script.latency_ms + script.jitter_ms * chance) / 1000
 
 

@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 import orjson
 
-from pairwright.datasets.chance import stream
-from pairwright.datasets.choices import instead
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.llm.server.problems import Problem
 from pairwright.generators.llm.server.provider_faults import PROVIDER_FAULTS
 
@@ -94,7 +94,7 @@ def known(kind: str) -> tuple[Group, str]:
     """
     if kind in KINDS:
         return KINDS[kind]
-    raise UsageError(f"unknown fault {kind!r}. {instead([kind], KINDS)}.")
+    raise UsageError(f"unknown fault {kind!r}. {suggest_alternatives([kind], KINDS)}.")
 
 
 def parse_fault(text: str) -> tuple[str, float]:
@@ -132,12 +132,12 @@ class FaultPlan:
     def choose(self, scope: str, key: int, attempt: int) -> str:
         """Return the kind of fault that befalls the request, or nothing."""
         rates = self._scopes[scope]
-        return _chosen(rates, stream(self._seed, "fault", scope, key, attempt).random()) if rates else ""
+        return _chosen(rates, make_rng(self._seed, "fault", scope, key, attempt).random()) if rates else ""
 
     def befalls(self, kind: str, key: int, attempt: int) -> bool:
         """Return whether a line (or batch) gets this fault of the group *batch*."""
         rate = self._batch.get(kind, 0.0)
-        return rate > 0 and stream(self._seed, kind, key, attempt).random() < rate
+        return rate > 0 and make_rng(self._seed, kind, key, attempt).random() < rate
 
 
 def _chosen(rates: Iterable[tuple[str, float]], value: float) -> str:

@@ -53,7 +53,7 @@ class Replay:
                         key, played = _read(line, f"{path}:{number}")
                         self._answers.setdefault(key, []).append(played)
         except OSError as error:
-            raise InputError(f"cannot be read ({error.strerror})", where=str(path), mend="Name a recording.") from None
+            raise InputError(f"cannot be read ({error.strerror})", where=str(path), fix="Name a recording.") from None
 
     def find(self, body: Mapping[str, Any], attempt: int) -> Played | None:
         """Return the answer to a body that came ``attempt`` times before; None when it was never recorded."""
@@ -65,16 +65,16 @@ def _read(line: bytes, where: str) -> tuple[int, Played]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"not JSON ({error})", where=where, mend=_FORM) from None
+        raise InputError(f"not JSON ({error})", where=where, fix=_FORM) from None
     status = row.get("status", 200) if isinstance(row, dict) else None
     if not isinstance(status, int) or not isinstance(row.get("response"), dict):
-        raise InputError("no status and response", where=where, mend=_FORM)
+        raise InputError("no status and response", where=where, fix=_FORM)
     if isinstance(row.get("request"), dict):
         return replay_key(row["request"]), Played(status, row["response"])
     try:
         return int(row["key"], 16), Played(status, row["response"])
     except (KeyError, TypeError, ValueError):
-        raise InputError("no request and no key", where=where, mend=_FORM) from None
+        raise InputError("no request and no key", where=where, fix=_FORM) from None
 
 
 class Recorder:

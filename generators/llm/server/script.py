@@ -25,8 +25,8 @@ import orjson
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from pairwright.datasets.choices import instead
 from pairwright.datasets.errors import ConfigError, UsageError
+from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.llm.server.answers import Answer
 from pairwright.generators.llm.server.chat_request import ChatRequest
 from pairwright.generators.llm.server.faults import check_faults, known
@@ -200,6 +200,6 @@ def _lines(error: ValidationError) -> Iterable[str]:
         if problem["type"] == "extra_forbidden":
             fields = (Rule if "rules" in place else Script).model_fields
             known = [field.alias or name for name, field in fields.items()]
-            yield f"unknown key `{place}`. {instead([str(problem['loc'][-1])], known)}."
+            yield f"unknown key `{place}`. {suggest_alternatives([str(problem['loc'][-1])], known)}."
         else:
             yield f"`{place}`: {problem['msg'].removeprefix('Value error, ')}. Change it."

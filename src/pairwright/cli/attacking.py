@@ -8,7 +8,7 @@ import typer
 
 from pairwright.cli.asking import Asked, Watching, cancelled_lines, plan_lines
 from pairwright.cli.console import emit, note
-from pairwright.datasets.choices import refuse_unknown
+from pairwright.datasets.suggestions import require_known
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,7 +41,7 @@ class Also:
 
         parts = [part.strip().partition("=") for part in written.split(",") if part.strip()]
         folders = {name: folder for name, _, folder in parts}
-        refuse_unknown("--also: no such attack:", folders, [MEANING, LLM, "cola", "vera"])
+        require_known("--also: no such attack:", folders, [MEANING, LLM, "cola", "vera"])
         if folders.get(MEANING):
             raise UsageError("--also meaning takes no folder; cola and vera do.")
         if folders.get(LLM):

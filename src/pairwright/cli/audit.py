@@ -58,7 +58,7 @@ def audit(
       pairwright audit build/mine --max 0.52 --json
       pairwright audit swap_att.json --also meaning,llm --model gpt-4o-mini --dry-run
     """
-    from pairwright.datasets.atomic import write_text
+    from pairwright.datasets.atomic_files import write_text
     from pairwright.datasets.errors import UsageError
     from pairwright.filters.audit.page import as_html, as_markdown
     from pairwright.filters.screening import Screening

@@ -101,7 +101,7 @@ def build(
       pairwright build build.yaml --incremental
       pairwright build build.yaml --out /shared/birds --runner ray --address 10.0.0.1:6379
     """
-    from pairwright.datasets.remote import split_url
+    from pairwright.datasets.remote.object_store import split_url
     from pairwright.flows.config import load_config
     from pairwright.flows.scope import Scope
 

@@ -120,15 +120,15 @@ def colorshape(
     Example:
       pairwright dev colorshape --out colorshape --images 50
     """
-    from pairwright.datasets.atomic import write_text
-    from pairwright.datasets.colorshape.toy import toy_set, write_toy_set
+    from pairwright.datasets.atomic_files import write_text
+    from pairwright.datasets.colorshape.toy_set import generate_toy_set, write_toy_set
     from pairwright.datasets.records import compact_json
 
     tell_replaced(out)
     written = write_toy_set(out, seed, images, continuous=continuous)
     rows = (
         {"key": one.key, **one.conditions, **dict(zip("rgb", one.rgb, strict=True))}
-        for one in toy_set(seed, images, continuous=continuous)
+        for one in generate_toy_set(seed, images, continuous=continuous)
     )
     write_text(out / "labels.jsonl", "".join(compact_json(row) + "\n" for row in rows))
     told = {"samples": written.pairs, "shards": [str(path) for path in written.files]}

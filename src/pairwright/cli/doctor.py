@@ -13,7 +13,7 @@ Row = tuple[str, str, str]
 
 def doctor(
     *,
-    mend: Annotated[
+    fix: Annotated[
         bool, typer.Option("--mend", help="Get and compile WordNet (uses the network, asks for no root).")
     ] = False,
     as_json: JsonOption = False,
@@ -25,7 +25,7 @@ def doctor(
       pairwright doctor
       pairwright doctor --mend
     """
-    if mend:
+    if fix:
         from pairwright.generators.language.wordnet_setup import set_up_language
 
         set_up_language(note)
@@ -84,11 +84,11 @@ def _language() -> list[Row]:
 def _llm() -> Row:
     import os
 
-    from pairwright.datasets.masking import masked_url
+    from pairwright.datasets.redaction import redact_url
 
     base = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
     if os.environ.get("OPENAI_API_KEY"):
-        return ("llm", "ok", f"OPENAI_API_KEY is set; requests would go to {masked_url(base)}")
+        return ("llm", "ok", f"OPENAI_API_KEY is set; requests would go to {redact_url(base)}")
     return ("llm", "optional", "OPENAI_API_KEY is not set; generators work by rules and templates")
 
 

@@ -90,18 +90,18 @@ def embeddings(
     try:
         loaded = np.load(file, allow_pickle=False)
     except FileNotFoundError:
-        raise InputError("no such file", where=str(file), mend="Check the path.") from None
+        raise InputError("no such file", where=str(file), fix="Check the path.") from None
     except (ValueError, OSError, EOFError) as error:
         # NumPy takes whatever is no array for a pickle, and advises to trust it.
         said = "it holds objects, or no array at all" if "pickle" in str(error) else str(error)
-        raise InputError(f"cannot be read ({said})", where=str(file), mend="Save it with numpy.save.") from None
+        raise InputError(f"cannot be read ({said})", where=str(file), fix="Save it with numpy.save.") from None
     if not isinstance(loaded, np.ndarray):
-        raise InputError("several arrays in one file", where=str(file), mend="Save one with numpy.save.")
+        raise InputError("several arrays in one file", where=str(file), fix="Save one with numpy.save.")
     rows = unit_rows(loaded, str(file))
     table = read_table(labels)
     if len(table) != len(rows):
         what = f"{len(table):,} rows for {len(rows):,} embeddings"
-        raise InputError(what, where=str(labels), mend="Write one row an embedding, in the same order.")
+        raise InputError(what, where=str(labels), fix="Write one row an embedding, in the same order.")
     found = {name: mean_average_precision(rows, _labels(table, name, labels)) for name in dict.fromkeys(by)}
     mean = sum(one.map for one in found.values()) / len(found)
     result: dict[str, Any] = {
@@ -160,14 +160,14 @@ def _labels(table: Any, name: str, where: Path) -> list[str]:
     parts = name.split("+")
     for part in parts:
         if part not in table.columns:
-            mend = f"There are {', '.join(table.columns)}."
-            raise InputError(f"no column {part}", where=str(where), mend=mend)
+            fix = f"There are {', '.join(table.columns)}."
+            raise InputError(f"no column {part}", where=str(where), fix=fix)
         if missing := table[part].null_count():
-            mend = "Give every image a label."
-            raise InputError(f"{missing:,} rows have no {part}", where=str(where), mend=mend)
+            fix = "Give every image a label."
+            raise InputError(f"{missing:,} rows have no {part}", where=str(where), fix=fix)
     told = ["\x1f".join(map(str, row)) for row in table.select(parts).iter_rows()]
     if len(set(told)) == len(told):
-        raise InputError(f"no two rows have the same {name}", where=str(where), mend="Choose another --by.")
+        raise InputError(f"no two rows have the same {name}", where=str(where), fix="Choose another --by.")
     return told
 
 

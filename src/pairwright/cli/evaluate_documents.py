@@ -12,8 +12,8 @@ from pairwright.cli.evaluate_models import DeviceOption, HtmlOption
 from pairwright.cli.evaluated import document_lines, need_torch, show, told_once
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.suggestions import require_known
 
 if TYPE_CHECKING:
     from pairwright.training.evaluation.figures import Findings
@@ -69,7 +69,7 @@ def multi_document(
     asked = [read_questions(data, count, limit=questions) for count in counts]
     found, on = [], str(choose_device(device))
     for name in models:
-        reader = open_reader(name, on, batch_size, mend="Ask for fewer --documents.")
+        reader = open_reader(name, on, batch_size, fix="Ask for fewer --documents.")
         note(f"{name}: multi-document")
         parts = [read_documents(reader, given, plan) for (given, _), plan in zip(asked, plans, strict=True)]
         short = {count: missing for count, (_, missing) in zip(counts, asked, strict=True) if missing}
@@ -91,7 +91,7 @@ def _ways(written: str) -> "tuple[Way, ...]":
     from pairwright.training.evaluation.multi_document import USUAL, WAYS
 
     wanted = tuple(one.strip() for one in written.split(",")) if written not in ("", "all") else ()
-    refuse_unknown("--ways: no such way:", wanted, WAYS)
+    require_known("--ways: no such way:", wanted, WAYS)
     return WAYS if written == "all" else tuple(way for way in WAYS if way in wanted) or USUAL
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pairwright.cli.asking import bill_lines
 from pairwright.cli.console import columns, emit, note
 from pairwright.cli.hub import told_of_hub
-from pairwright.datasets.errors import MissingResource, UsageError
+from pairwright.datasets.errors import MissingResourceError, UsageError
 
 if TYPE_CHECKING:
     from pairwright.training.evaluation.differences import Difference
@@ -27,7 +27,7 @@ def need_torch(models: Sequence[str]) -> None:
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingResource(f"measuring a model needs {', '.join(missing)}: pip install 'pairwright[train]'")
+        raise MissingResourceError(f"measuring a model needs {', '.join(missing)}: pip install 'pairwright[train]'")
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # of loading weights, which takes a moment
@@ -85,7 +85,7 @@ def show(
     shown += ["", *difference_lines(apart)] if apart else []
     shown += [] if bill is None else ["", *bill_lines({"llm": bill})]
     if html is not None:
-        from pairwright.datasets.atomic import write_text
+        from pairwright.datasets.atomic_files import write_text
         from pairwright.training.evaluation.page import evaluation_page
 
         write_text(html, evaluation_page(task, data, found))

@@ -15,10 +15,10 @@ def exclusion_of(paths: Sequence[str], by: "Sequence[MatchField]" = ()) -> "Excl
         by: what pairs are known by; the usual when empty.
     """
     from pairwright.cli.console import note
-    from pairwright.datasets.choices import refuse_unknown
+    from pairwright.datasets.suggestions import require_known
     from pairwright.indexes.retrieval.exclusion import DEFAULT_MATCH_FIELDS, MATCH_FIELDS, read_exclusions
 
-    refuse_unknown("cannot exclude by", by, MATCH_FIELDS)
+    require_known("cannot exclude by", by, MATCH_FIELDS)
     if not paths:
         return None
 

@@ -12,14 +12,14 @@ from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.review import tell_uncounted
 from pairwright.cli.summary import headline
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.suggestions import require_known
 
 UNCHANGED = "as they are"
 SHARDED = ("webdataset", "hf", "croissant")
 
 if TYPE_CHECKING:
-    from pairwright.datasets.exports.source import Source
+    from pairwright.datasets.shards.sample_source import SampleSource
 
 
 @shows_progress
@@ -98,24 +98,28 @@ def export(
     """
     from dataclasses import replace
 
-    from pairwright.datasets.exports.source import joined, open_source, with_examples
-    from pairwright.datasets.exports.table import NO_OPTIONS
-    from pairwright.datasets.exports.table import export as write
-    from pairwright.datasets.exports.talk_files import ENDINGS, LAYOUTS, source_of_talks
-    from pairwright.datasets.mirror import local_copy
-    from pairwright.datasets.recode import Recoding
-    from pairwright.datasets.remote import is_remote
-    from pairwright.datasets.sending import written_here
-    from pairwright.datasets.tables import EXAMPLES
+    from pairwright.datasets.exports.formats import DEFAULT_OPTIONS
+    from pairwright.datasets.exports.formats import export as write
+    from pairwright.datasets.images.recoding import Recoding
+    from pairwright.datasets.mixtures.conversation_files import (
+        CONVERSATION_LAYOUTS,
+        CONVERSATION_SUFFIXES,
+        open_conversation_files,
+    )
+    from pairwright.datasets.record_tables import EXAMPLES
+    from pairwright.datasets.remote.local_copies import fetch_local_copy
+    from pairwright.datasets.remote.object_store import is_remote
+    from pairwright.datasets.remote.output import upload_on_success
+    from pairwright.datasets.shards.sample_source import add_examples, join_sources, open_sample_source
 
-    input_ = Path(local_copy(str(input_)))
+    input_ = Path(fetch_local_copy(str(input_)))
     _refuse_unused(
         to, tokens=bool(max_tokens or tokenizer), size=samples + megabytes, image=image_format or longest_side
     )
     if also and (decisions or to == "rationales"):
         raise UsageError("--also goes neither with --decisions nor with --to rationales. Leave it out.")
     options = replace(
-        NO_OPTIONS,
+        DEFAULT_OPTIONS,
         seed=seed,
         max_tokens=max_tokens or 0,
         tokenizer=tokenizer,
@@ -123,28 +127,32 @@ def export(
         max_samples=samples,
         max_bytes=megabytes * 2**20,
     )
-    of_talks = input_.suffix.lower() in ENDINGS and input_.is_file() and decisions is None and rationales is None
-    if of_talks and to not in LAYOUTS and input_.suffix.lower() != ".parquet":
-        raise UsageError(f"{input_}: a file of conversations goes to {', '.join(sorted(LAYOUTS))}, not to {to}.")
+    of_talks = (
+        input_.suffix.lower() in CONVERSATION_SUFFIXES and input_.is_file() and decisions is None and rationales is None
+    )
+    if of_talks and to not in CONVERSATION_LAYOUTS and input_.suffix.lower() != ".parquet":
+        raise UsageError(
+            f"{input_}: a file of conversations goes to {', '.join(sorted(CONVERSATION_LAYOUTS))}, not to {to}."
+        )
     source = input_ if decisions is None else _reviewed(input_, decisions)
     if also:
-        source = joined([open_source(Path(local_copy(str(path)))) for path in (input_, *also)])
-    elif of_talks and to in LAYOUTS:
-        source, root = source_of_talks(input_)
+        source = join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *also)])
+    elif of_talks and to in CONVERSATION_LAYOUTS:
+        source, root = open_conversation_files(input_)
         options = replace(options, image_root=root)
     read = (input_, *(also or []), *filter(None, (decisions, rationales)))
     tell_replaced(None if is_remote(out) else out, reads=tuple(map(str, read)))
     left = 0
-    with written_here(out) as (place, sent):
+    with upload_on_success(out) as (place, sent):
         if rationales is None:
             written = write(source, to, place, options)
         else:
             examples, matched = EXAMPLES.read(rationales), set[str]()
-            given = open_source(source) if isinstance(source, Path) else source
-            written = write(with_examples(given, examples, matched), to, place, options)
+            given = open_sample_source(source) if isinstance(source, Path) else source
+            written = write(add_examples(given, examples, matched), to, place, options)
             left = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
     files = sent or [str(path) for path in written.files]
-    counts = {**({"for_training": written.for_training} if written.for_training else {}), **written.told}
+    counts = {**({"for_training": written.training_only_rows} if written.training_only_rows else {}), **written.told}
     told = [[name.replace("_", " "), count] for name, count in counts.items() if count]
     lines = [
         headline(f"{written.rows:,} rows in {to}'s layout"),
@@ -164,9 +172,9 @@ _SHOWN = 5  # files of a summary
 
 def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> None:
     """Refuse a format that there is not, and options that the format ``to`` would not heed."""
-    from pairwright.datasets.exports.table import FORMATS
+    from pairwright.datasets.exports.formats import EXPORT_FORMATS
 
-    refuse_unknown("no export format", [to], FORMATS)
+    require_known("no export format", [to], EXPORT_FORMATS)
     if to != "triplets" and tokens:
         raise UsageError(f"--max-tokens and --tokenizer are for --to triplets. Leave them out for {to}.")
     if to not in SHARDED and size:
@@ -175,9 +183,9 @@ def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> Non
         raise UsageError(f"{to} names images and writes none. Leave --image-format and --longest-side out.")
 
 
-def _reviewed(input_: Path, decisions: Path) -> "Source":
+def _reviewed(input_: Path, decisions: Path) -> "SampleSource":
     """Return the samples of INPUT as reviewers want them."""
-    from pairwright.datasets.exports.source import open_source
+    from pairwright.datasets.shards.sample_source import open_sample_source
     from pairwright.filters.review.applying import apply_to_source, outcomes
     from pairwright.filters.review.decisions import read_decisions
     from pairwright.filters.review.rows import read_rows
@@ -186,4 +194,4 @@ def _reviewed(input_: Path, decisions: Path) -> "Source":
     rows = read_rows(input_)
     judged = judge(rows.frame, read_decisions(decisions))
     tell_uncounted(judged.uncounted)
-    return apply_to_source(open_source(input_), outcomes(rows, judged))
+    return apply_to_source(open_sample_source(input_), outcomes(rows, judged))

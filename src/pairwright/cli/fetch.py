@@ -19,7 +19,7 @@ from pairwright.cli.reading import (
 )
 from pairwright.cli.stopping import goes_on_later
 from pairwright.cli.summary import DetailsOption, headline, share
-from pairwright.datasets.progress import following
+from pairwright.datasets.progress import report_named_steps
 
 
 @shows_progress
@@ -91,7 +91,7 @@ def fetch(
       pairwright fetch pairs.parquet --out images
       pairwright fetch pool.csv --columns image=URL,caption=TEXT --out images --image-size 336 --retries 3
     """
-    from pairwright.datasets.reading import read_pairs
+    from pairwright.datasets.readers.pairs import read_pairs
     from pairwright.indexes.fetching.fetch import fetch_images
     from pairwright.indexes.fetching.options import FetchOptions
 
@@ -113,7 +113,7 @@ def fetch(
     )
     reading = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
     goes_on_later()
-    with following("images") as follow:
+    with report_named_steps("images") as follow:
         result = fetch_images(read_pairs(reading), out, options, follow, exclusion_of(exclude)).as_json()
     emit(result, _lines(result, details=details), as_json=as_json)
     if not result["fetched"]:

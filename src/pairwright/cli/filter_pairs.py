@@ -23,8 +23,8 @@ from pairwright.cli.reading import (
 )
 from pairwright.cli.stopping import writes_at_its_end
 from pairwright.cli.summary import all_reasons, headline, share
-from pairwright.datasets.progress import following
-from pairwright.datasets.skipped import Skipped
+from pairwright.datasets.progress import report_named_steps
+from pairwright.datasets.readers.skip_counts import SkipCounts
 
 OFF = "off"
 
@@ -70,7 +70,7 @@ def filter_pairs(
       pairwright filter '{00000..00099}.tar' --min-side 224 --max-aspect 3 --out pairs.parquet
       pairwright filter cc3m.parquet --concept-floor 3 --concept-cap 100 --out covered.parquet
     """
-    from pairwright.datasets.reading import ReadOptions
+    from pairwright.datasets.readers.pairs import ReadOptions
     from pairwright.filters.pairs.shapes import Bounds
     from pairwright.flows.filtering import FilterRequest, run_filters
 
@@ -99,7 +99,7 @@ def filter_pairs(
     request.check()
     tell_replaced(out, request.rejected)
     writes_at_its_end()
-    with following("pairs") as follow:
+    with report_named_steps("pairs") as follow:
         result = run_filters(request, follow)
     emit(result, _lines(result), as_json=as_json)
     if result.get("unknown_size"):
@@ -120,6 +120,6 @@ def _lines(result: dict[str, Any]) -> list[str]:
     if concepts := result.get("concepts"):
         told = f"{concepts['phrases']:,} noun phrases; {concepts['counted']:,} are frequent enough, and each of these is kept"
         lines += ["", f"{told} in some caption. {concepts['capped']:,} were capped."]
-    if told := Skipped(captions=Counter(result["broken_captions"])).told():
+    if told := SkipCounts(captions=Counter(result["broken_captions"])).told():
         lines += ["", f"Skipped of rows that were read: {told}"]
     return [*lines, "", f"Written to {result['out']}; rejected pairs: {result['rejected_out']}"]

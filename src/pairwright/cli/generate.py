@@ -45,9 +45,9 @@ from pairwright.cli.stopping import writes_at_its_end
 from pairwright.cli.summary import DetailsOption
 from pairwright.cli.talk_options import counts_option
 from pairwright.cli.triples import triples
-from pairwright.datasets.choices import refuse_unknown, repeated
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import MAX_CAPTION_EDITED
+from pairwright.datasets.records import MAX_EDITABLE_CAPTION
+from pairwright.datasets.suggestions import find_duplicates, require_known
 from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def negatives(
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
     explode: ExplodeOption = False,
-    max_caption: MaxCaptionOption = MAX_CAPTION_EDITED,
+    max_caption: MaxCaptionOption = MAX_EDITABLE_CAPTION,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     workers: WorkersOption = 0,
@@ -178,7 +178,7 @@ def positives(
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
     explode: ExplodeOption = False,
-    max_caption: MaxCaptionOption = MAX_CAPTION_EDITED,
+    max_caption: MaxCaptionOption = MAX_EDITABLE_CAPTION,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     workers: WorkersOption = 0,
@@ -259,7 +259,7 @@ def conversations(
     image_root: ImageRootOption = "",
     format_: FormatOption = "",
     columns_: ColumnsOption = "",
-    max_caption: MaxCaptionOption = MAX_CAPTION_EDITED,
+    max_caption: MaxCaptionOption = MAX_EDITABLE_CAPTION,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     workers: WorkersOption = 0,
@@ -428,7 +428,7 @@ def _quota(written: str, types: Sequence[str], made: Sequence[str]) -> dict[str,
         kind, sign, number = (part.strip() for part in item.rpartition("="))
         if not number.isdecimal():
             raise UsageError(f"--quota {written!r}: write 1000, or TYPE=1000, or both, such as 1000,swap-object=50.")
-        refuse_unknown("--quota: no such type:", [kind] if sign else [], types)
+        require_known("--quota: no such type:", [kind] if sign else [], types)
         if sign and kind not in made:
             raise UsageError(f"--quota: {kind} is not among the types that are made: {', '.join(made)}.")
         if kind in named:
@@ -441,8 +441,8 @@ def _quota(written: str, types: Sequence[str], made: Sequence[str]) -> dict[str,
 def _types(of: str, written: str | None, known: Sequence[str]) -> dict[str, Any]:
     """Return the types that a list names, nothing where it is left out; a slip is told before the input is read."""
     named = _listed("types", written)
-    refuse_unknown(f"no such type of {of}:", named.get("types", ()), known)
-    if twice := repeated(named.get("types", ())):
+    require_known(f"no such type of {of}:", named.get("types", ()), known)
+    if twice := find_duplicates(named.get("types", ())):
         raise UsageError(f"--types: {', '.join(twice)} stands there twice. Name each type once.")
     return named
 

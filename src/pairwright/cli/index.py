@@ -23,10 +23,10 @@ from pairwright.cli.reading import (
 )
 from pairwright.cli.summary import headline, next_step
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.progress import following
+from pairwright.datasets.progress import report_named_steps
 
 if TYPE_CHECKING:
-    from pairwright.datasets.reading import ReadOptions
+    from pairwright.datasets.readers.pairs import ReadOptions
     from pairwright.datasets.records import Pair
     from pairwright.datasets.rejects import Reject
     from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
@@ -123,7 +123,7 @@ def build(
     _check_rejected(rejected, input_)
     note(f"Indexing {input_} ...")
     rejects = _Rejects(rejected)
-    with following("pairs") as follow:
+    with report_named_steps("pairs") as follow:
         info = build_index_from_pairs(
             lambda: _pairs(options, rejects),
             out,
@@ -177,7 +177,7 @@ def add(
     _check_rejected(rejected, input_)
     foreign = not open_index(folder).info.encoder or _is_embeddings(Path(input_))
     rejects = _Rejects(rejected)
-    with following("pairs") as follow:
+    with report_named_steps("pairs") as follow:
         added = add_pairs(
             _pairs(options, rejects),
             folder,
@@ -335,7 +335,7 @@ class _Rejects:
     def write(self) -> None:
         """Write the rows, if they were asked for."""
         if self._path is not None:
-            from pairwright.datasets.tables import REJECTS
+            from pairwright.datasets.record_tables import REJECTS
 
             REJECTS.write(self._rows, self._path)
 

@@ -32,15 +32,15 @@ def init(
       pairwright init --input captions.jsonl --columns key=image_id --out build.yaml
       pairwright init --input captions.jsonl --out nightly/build.yaml --prefect
     """
-    from pairwright.datasets.atomic import write_text
-    from pairwright.datasets.choices import refuse_unknown
+    from pairwright.datasets.atomic_files import write_text
     from pairwright.datasets.errors import UsageError
-    from pairwright.datasets.remote import is_remote
+    from pairwright.datasets.remote.object_store import is_remote
+    from pairwright.datasets.suggestions import require_known
     from pairwright.flows.config_templates import render_deployment, render_template, template_names
     from pairwright.flows.input_survey import Survey, survey_input
     from pairwright.flows.overwriting import refuse_overwriting
 
-    refuse_unknown("no template named", [template], template_names())
+    require_known("no template named", [template], template_names())
     survey = Survey(columns_option(columns))
     if _is_here(input_):
         survey = survey_input(str(Path(input_).expanduser()), survey.columns)

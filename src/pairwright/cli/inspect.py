@@ -11,7 +11,7 @@ from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
-    from pairwright.datasets.samples import Sample
+    from pairwright.datasets.shards.samples import Sample
 
 
 def inspect(
@@ -32,20 +32,20 @@ def inspect(
       pairwright inspect build/birds
       pairwright inspect build/birds --sheet birds.png --cells 60
     """
-    from pairwright.datasets.atomic import write_bytes
-    from pairwright.datasets.contact import contact_sheet, first_samples, overview
-    from pairwright.datasets.mirror import local_copy
-    from pairwright.datasets.samples import sample_json
+    from pairwright.datasets.atomic_files import write_bytes
+    from pairwright.datasets.remote.local_copies import fetch_local_copy
+    from pairwright.datasets.reports.contact_sheet import draw_contact_sheet, read_first_samples, summarize_dataset
+    from pairwright.datasets.shards.samples import encode_sample_json
 
-    path = Path(local_copy(str(path)))
+    path = Path(fetch_local_copy(str(path)))
     if sheet is not None and sheet.suffix.lower() != ".png":
         raise UsageError(f"{sheet}: a contact sheet is written to a file that ends in .png.")
     tell_replaced(sheet)
-    counts = overview(path)
-    shown = _named(path, key) if key else first_samples(path, samples)
+    counts = summarize_dataset(path)
+    shown = _named(path, key) if key else read_first_samples(path, samples)
     if sheet:
-        write_bytes(sheet, contact_sheet(first_samples(path, cells)))
-    result = {**counts, "shown": [sample_json(sample) for sample in shown], "sheet": str(sheet) if sheet else ""}
+        write_bytes(sheet, draw_contact_sheet(read_first_samples(path, cells)))
+    result = {**counts, "shown": [encode_sample_json(sample) for sample in shown], "sheet": str(sheet) if sheet else ""}
     lines = _count_lines(counts)
     for sample in shown:
         lines += ["", *_sample_lines(sample)]
@@ -53,9 +53,9 @@ def inspect(
 
 
 def _named(path: Path, key: str) -> "list[Sample]":
-    from pairwright.datasets.exports.source import open_source
+    from pairwright.datasets.shards.sample_source import open_sample_source
 
-    for sample in open_source(path).samples():
+    for sample in open_sample_source(path).samples():
         if sample.pair.key == key:
             return [sample]
     raise UsageError(f"{path}: no sample has the key {key}.")

@@ -13,7 +13,7 @@ from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.summary import headline, table
-from pairwright.datasets.progress import following
+from pairwright.datasets.progress import report_named_steps
 
 if TYPE_CHECKING:
     from pairwright.flows.mixture_report import MixtureReport
@@ -75,7 +75,7 @@ def mix(
     given = {name: value for name, value in (("seed", seed), ("keep", keep)) if value is not None}
     settings = load_mixture(config).model_copy(update=given)
     tell_replaced(None if dry_run else out)
-    with following() as follow:
+    with report_named_steps() as follow:
         report = run(MixtureRequest(settings, out, to or "", dry_run), lambda what, done: follow(what, done, 0))
     result: dict[str, Any] = {
         "rows": report.rows,

@@ -17,15 +17,15 @@ def plugins(
     Example:
       pairwright plugins
     """
-    from pairwright.datasets.exports.table import FORMATS
-    from pairwright.datasets.readers.formats import ABOUT
+    from pairwright.datasets.exports.formats import EXPORT_FORMATS
+    from pairwright.datasets.readers.formats import FORMAT_DESCRIPTIONS
     from pairwright.generators.registry import listing
     from pairwright.indexes.encoders.registry import DESCRIPTIONS as ENCODERS
 
     found = [("generator", *row) for row in listing()]
     found += [("encoder", name, "pairwright", about) for name, about in ENCODERS.items()]
-    found += [("reader", name, "pairwright", about) for name, about in ABOUT.items()]
-    found += [("export", name, "pairwright", one.summary) for name, one in FORMATS.items()]
+    found += [("reader", name, "pairwright", about) for name, about in FORMAT_DESCRIPTIONS.items()]
+    found += [("export", name, "pairwright", one.summary) for name, one in EXPORT_FORMATS.items()]
     rows = [{"kind": kind, "name": name, "from": origin, "about": about} for kind, name, origin, about in found]
     lines = columns([list(row.values()) for row in rows], indent="")
     emit({"plugins": rows}, lines, as_json=as_json)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import typer
 
 from pairwright.cli.console import duration, note, shown
-from pairwright.datasets.progress import Report, listening
+from pairwright.datasets.progress import ProgressReport, use_listener
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -52,7 +52,7 @@ class Bar:
         counted: units done, for the count and the rate.
         note: figures behind the bar: cost, tokens, failures.
         started: when, by the monotonic clock.
-        marks: time, ``done`` and ``counted`` of the updates of the last `WINDOW` seconds, which the rate is of.
+        marks: time, ``done`` and ``counted`` of the updates of the last `WINDOW_BYTES` seconds, which the rate is of.
     """
 
     name: str
@@ -141,7 +141,7 @@ class Display:
             self._stop()
             self._bars.clear()
 
-    def __call__(self, report: Report) -> None:
+    def __call__(self, report: ProgressReport) -> None:
         """Draw what a step reports."""
         if report.ended:
             self.end(report.id)
@@ -318,7 +318,7 @@ def shows_progress(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_display(*args: Any, quiet: bool = False, **given: Any) -> None:
         before = _Current.display
-        with Display(quiet=quiet) as this, listening(this):
+        with Display(quiet=quiet) as this, use_listener(this):
             _Current.display = this
             try:
                 command(*args, **given)
@@ -353,7 +353,7 @@ class StageBars:
         this.reused += reused
         self._draw(stage)
 
-    def inside(self, report: Report) -> None:
+    def inside(self, report: ProgressReport) -> None:
         """Move the bar of a stage by a step of one of its jobs."""
         if not report.owner:
             self._display(report)
@@ -393,9 +393,9 @@ class _Stage:
     reused: int = 0
     counted: int = 0
     started: float = field(default_factory=time.monotonic)
-    open: dict[tuple[int, int], Report] = field(default_factory=dict)
+    open: dict[tuple[int, int], ProgressReport] = field(default_factory=dict)
 
-    def hear(self, report: Report) -> None:
+    def hear(self, report: ProgressReport) -> None:
         """Take a step's report."""
         if report.ended:
             self.open.pop(report.id, None)

@@ -37,7 +37,7 @@ from pairwright.cli.reading import (
     text_options,
 )
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.skipped import told_of
+from pairwright.datasets.readers.skip_counts import describe_skip_counts
 
 if TYPE_CHECKING:
     from pairwright.generators.llm.messages import Message, Request
@@ -198,7 +198,7 @@ def ask(
         watching.end()
         why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())
         told = f"{result['rows']:,} pairs, kept {result['kept']:,}" + (f", rejected: {why}" if why else "")
-        told += f", skipped: {broken}" if (broken := told_of(result)) else ""
+        told += f", skipped: {broken}" if (broken := describe_skip_counts(result)) else ""
         emit(result, [f"{told} -> {result['out']}", *bill_lines(result)], as_json=as_json)
         if not result["kept"]:
             end_below(f"No answer was kept of {result['rows']:,} pairs{f': {why}' if why else ''}.")

@@ -8,7 +8,7 @@ import typer
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
-    from pairwright.datasets.reading import Batch, ReadOptions
+    from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions
 
 InputArgument = Annotated[
     str,
@@ -66,8 +66,8 @@ def text_options(
 
     ``max_caption`` 0 stands for the reader's own limit.
     """
-    from pairwright.datasets.readers.normalise import MAX_CAPTION
-    from pairwright.datasets.reading import ReadOptions
+    from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH
+    from pairwright.datasets.readers.pairs import ReadOptions
 
     return ReadOptions(
         input=input_,
@@ -78,20 +78,20 @@ def text_options(
         image_root=image_root,
         instances=instances,
         verify_images="off",
-        max_caption=max_caption or MAX_CAPTION,
+        max_caption=max_caption or MAX_CAPTION_LENGTH,
     )
 
 
 def skipped_lines(result: Mapping[str, Any]) -> list[str]:
     """Return a line about what was skipped of the input, if anything: rows, and single captions of rows."""
-    from pairwright.datasets.skipped import told_of
+    from pairwright.datasets.readers.skip_counts import describe_skip_counts
 
-    told = told_of(result)
+    told = describe_skip_counts(result)
     return [f"Skipped: {told}"] if told else []
 
 
-def batches(options: "ReadOptions") -> Iterator["Batch"]:
+def batches(options: "ReadOptions") -> Iterator["ReadBatch"]:
     """Yield the batches of the input."""
-    from pairwright.datasets.reading import read_pairs
+    from pairwright.datasets.readers.pairs import read_pairs
 
     yield from read_pairs(options)

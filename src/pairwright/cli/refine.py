@@ -45,7 +45,7 @@ def refine(
     min_keep: Annotated[
         float, typer.Option("--min-keep", min=0.0, max=1.0, help="Share of the rows to keep at least; else exit 3.")
     ] = 0.1,
-    mend: Annotated[
+    fix: Annotated[
         Literal["none", "format", "choose", "both"],
         typer.Option(
             "--mend",
@@ -111,7 +111,7 @@ def refine(
     from pairwright.flows.reusing import with_reused
 
     writes_at_its_end()
-    choose = mend in {"choose", "both"}
+    choose = fix in {"choose", "both"}
     if reference and choose:
         raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --mend choose.")
     check_ending(out)
@@ -126,7 +126,7 @@ def refine(
     if reuse:
         frame = with_reused(frame, corpus, note)
     pool = _corpus(corpus, frame) if corpus else None
-    if mend in {"format", "both"}:
+    if fix in {"format", "both"}:
         frame = tidied(frame)
     if choose:
         frame = offered(frame)
@@ -161,7 +161,7 @@ def refine(
 
 
 def _corpus(corpus: str, frame: "pl.DataFrame") -> "Corpus":
-    from pairwright.datasets.reading import ReadOptions
+    from pairwright.datasets.readers.pairs import ReadOptions
     from pairwright.filters.candidates import usable_corpus
     from pairwright.filters.groups import corpus_of
     from pairwright.flows.beside import pairs_beside

@@ -15,8 +15,8 @@ from pairwright.cli.outputs import tell_replaced
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.summary import DetailsOption, headline, warning
-from pairwright.datasets.errors import MissingResource, UsageError
-from pairwright.datasets.progress import step
+from pairwright.datasets.errors import MissingResourceError, UsageError
+from pairwright.datasets.progress import open_step
 
 if TYPE_CHECKING:
     import polars as pl
@@ -142,7 +142,7 @@ def retrieve(
         _guard(opened, exclude, exclude_by),
     )
     again = _reranked(found, opened, reader, rerank, rerank_top) if reader is not None and rerank else None
-    with step("writing hits and pages", unit=""):
+    with open_step("writing hits and pages", unit=""):
         written = _write(found, opened, out, pairs, report, again)
     result = {**found.summary(), "mode": mode, **written}
     if reader is not None and again is not None:
@@ -193,13 +193,13 @@ def _reader(rerank: str | None, model: str, opened: "IndexWithEncoder", device: 
         )
     missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingResource(f"--rerank needs {', '.join(missing)}: pip install 'pairwright[train]'")
+        raise MissingResourceError(f"--rerank needs {', '.join(missing)}: pip install 'pairwright[train]'")
     from pairwright.indexes.encoders.pretrained_models import choose_device
     from pairwright.indexes.encoders.transformers_logging import quiet_transformers
     from pairwright.training.attention.ranking import open_reader
 
     with quiet_transformers():
-        return open_reader(model, str(choose_device(device)), mend="Read fewer captions together: lower --rerank-top.")
+        return open_reader(model, str(choose_device(device)), fix="Read fewer captions together: lower --rerank-top.")
 
 
 def _reranked(
@@ -226,7 +226,7 @@ def _write(  # noqa: PLR0917 - what there is to write, and where to
 ) -> dict[str, str]:
     """Write what was asked for, and return where it is."""
     from pairwright.cli.tables import write_table
-    from pairwright.datasets.tables import PAIRS
+    from pairwright.datasets.record_tables import PAIRS
     from pairwright.indexes.retrieval.coverage_page import write_coverage_page
     from pairwright.indexes.retrieval.hit_metadata import add_hit_metadata
 

@@ -91,7 +91,7 @@ def review(
     elif apply_ is not None and out is not None:
         refuse_overwriting(out, str(input_), str(apply_))
         if rows.frame.is_empty():
-            raise InputError("there are no rows", where=str(input_), mend="Give captions with negatives.")
+            raise InputError("there are no rows", where=str(input_), fix="Give captions with negatives.")
         tell_replaced(out)
         result = _applied(rows, apply_, out, reviewer, only_reviewed=only_reviewed, only_kept=only_kept)
         emit(result, _applied_lines(result), as_json=as_json)

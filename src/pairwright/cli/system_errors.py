@@ -8,7 +8,7 @@ import errno
 import re
 from collections.abc import Iterator
 
-from pairwright.datasets.errors import why_not_written
+from pairwright.datasets.errors import describe_write_error
 
 _MEMORY = (
     "out of memory. Use fewer --workers or a smaller part_size, or raise the limit (ulimit -v, the container's or the "
@@ -40,7 +40,7 @@ def message_of(error: BaseException) -> str:
         if number == errno.EAGAIN or _OF_PROCESSES.search(said):
             return _PROCESSES
     if isinstance(error, OSError):
-        return f"{error.filename or 'the system'}: {why_not_written(error)}. Fix it and start again."
+        return f"{error.filename or 'the system'}: {describe_write_error(error)}. Fix it and start again."
     return ""
 
 

@@ -16,7 +16,7 @@ def write_table(frame: "pl.DataFrame", path: Path) -> None:
     Raises:
         UsageError: when the ending names no format.
     """
-    from pairwright.datasets.atomic import replacing
+    from pairwright.datasets.atomic_files import replace_atomically
 
     writers: dict[str, Callable[[Path], object]] = {
         ".parquet": frame.write_parquet,
@@ -25,5 +25,5 @@ def write_table(frame: "pl.DataFrame", path: Path) -> None:
     }
     if path.suffix not in writers:
         raise UsageError(f"{path}: write to a file that ends in {', '.join(writers)}.")
-    with replacing(path) as temporary:
+    with replace_atomically(path) as temporary:
         writers[path.suffix](temporary)

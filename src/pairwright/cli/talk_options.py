@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from pairwright.datasets.choices import refuse_unknown
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.suggestions import require_known
 
 
 def counts_option(written: str, types: Sequence[str]) -> dict[str, int]:
@@ -19,7 +19,7 @@ def counts_option(written: str, types: Sequence[str]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for item in filter(None, (item.strip() for item in written.split(","))):
         kind, _, number = (part.strip() for part in item.partition("="))
-        refuse_unknown("--counts: no such type:", [kind], types)
+        require_known("--counts: no such type:", [kind], types)
         if not number.isdecimal() or kind in counts:
             raise UsageError(f"--counts {written!r}: write TYPE=N,... such as {types[0]}=1000, each type once.")
         counts[kind] = int(number)

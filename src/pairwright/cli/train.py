@@ -13,8 +13,8 @@ from pairwright.cli.hub import told_of_hub
 from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 from pairwright.cli.stopping import goes_on_later
-from pairwright.datasets.errors import MissingResource
-from pairwright.datasets.progress import step
+from pairwright.datasets.errors import MissingResourceError
+from pairwright.datasets.progress import open_step
 
 if TYPE_CHECKING:
     from pairwright.training.log import Row
@@ -69,8 +69,8 @@ def train(
     settings = read_recipe(recipe, changes or [])  # before torch, which takes seconds to come
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingResource(f"training needs {', '.join(missing)}: pip install 'pairwright[train]'")
-    with step("loading PyTorch", unit=""):
+        raise MissingResourceError(f"training needs {', '.join(missing)}: pip install 'pairwright[train]'")
+    with open_step("loading PyTorch", unit=""):
         from transformers.utils import logging
 
         from pairwright.training.loop import Run

@@ -71,7 +71,7 @@ def validate(
       pairwright validate negatives.jsonl --by context,clip --clip-model ./clip-b32 --out validated.jsonl
     """
     from pairwright.datasets.errors import UsageError
-    from pairwright.datasets.reading import ReadOptions
+    from pairwright.datasets.readers.pairs import ReadOptions
     from pairwright.flows.validating import ValidationRequest, plan_validation, witnesses_of
     from pairwright.flows.validating import validate as run
 

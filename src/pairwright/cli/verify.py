@@ -39,20 +39,22 @@ def verify(
       pairwright verify birds.json --images photos
       pairwright verify s3://datasets/birds
     """
-    from pairwright.datasets.manifest import CONFIG
-    from pairwright.datasets.mirror import local_copy
-    from pairwright.datasets.places import place_of
-    from pairwright.datasets.verify import shards_for
-    from pairwright.datasets.verify import verify as problems_of
+    from pairwright.datasets.build_manifest import CONFIG_FILE
+    from pairwright.datasets.remote.local_copies import fetch_local_copy
+    from pairwright.datasets.verification.checks import check_shard_count
+    from pairwright.datasets.verification.checks import verify as problems_of
+    from pairwright.datasets.verification.dataset_kinds import identify_dataset
 
-    path = Path(local_copy(str(path)))
-    place = place_of(path)
+    path = Path(fetch_local_copy(str(path)))
+    place = identify_dataset(path)
     if place.kind != "unfinished build":  # of which the one problem tells all
         note(f"{path}: {place.description}.")
     problems = problems_of(path, images)
-    if problems and place.kind == "build" and (path / CONFIG).is_file():
-        note(f"To repair it, delete the files that are named and run `pairwright build {path / CONFIG} --out {path}`.")
-    if readers and (few := shards_for(path, readers)):
+    if problems and place.kind == "build" and (path / CONFIG_FILE).is_file():
+        note(
+            f"To repair it, delete the files that are named and run `pairwright build {path / CONFIG_FILE} --out {path}`."
+        )
+    if readers and (few := check_shard_count(path, readers)):
         problems.append(few)
     result = {"ok": not problems, "problems": problems, "kind": place.kind}
     emit(result, problems or [f"{path}: all is well."], as_json=as_json)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.datasets.exports.source import from_records
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id, pair_key
+from pairwright.datasets.shards.sample_source import source_from_records
 from pairwright.filters.review.applying import Outcome, apply_to_rows, apply_to_source, counted, outcomes
 from pairwright.filters.review.decisions import WORDS, Decision, Decisions
 from pairwright.filters.review.fixes import Fixed, Written, check_fixes
@@ -174,7 +174,7 @@ def test_samples_lose_what_was_rejected_and_the_positive_that_only_it_was_compar
         gone.id: Outcome("reviewer_rejected"),
         fixed.id: Outcome("", Fixed("a red lorry", "replace-object", edits), said),
     }
-    source = from_records([Pair(key, "a red bus")], [positive, gone, fixed, talk])
+    source = source_from_records([Pair(key, "a red bus")], [positive, gone, fixed, talk])
     (sample,) = apply_to_source(source, found).samples()
     assert [(row.kind, row.text) for row in sample.annotations] == [
         ("hard_negative", "a red lorry"),

@@ -9,10 +9,10 @@ import pytest
 from PIL import Image
 
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id, pair_key
-from pairwright.datasets.samples import Sample
-from pairwright.datasets.shards import write_shard
-from pairwright.datasets.tables import ANNOTATIONS, PAIRS
+from pairwright.datasets.shards.samples import Sample
+from pairwright.datasets.shards.webdataset import write_shard
 from pairwright.filters.review.images import Folders, Shards, show
 from pairwright.filters.review.rows import read_rows
 

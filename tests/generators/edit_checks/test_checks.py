@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairwright.datasets.chance import stream
 from pairwright.datasets.records import Annotation, Box, Pair
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_checks.checks import Checked, EditChecks
 from pairwright.generators.edit_checks.kinds import Asked
@@ -44,7 +44,7 @@ class Dictionary(SmallThesaurus):
 
 def annotate_with(maker: RuleGenerator, pair: Pair, tokens: Sequence[Token]) -> list[Annotation]:
     """Annotate a pair as a stage would."""
-    return maker.annotate(pair, tokens, stream(0, maker.name, pair.key))
+    return maker.annotate(pair, tokens, make_rng(0, maker.name, pair.key))
 
 
 @lru_cache(maxsize=1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairwright.datasets.errors import InputError, MissingResource, UsageError
+from pairwright.datasets.errors import InputError, MissingResourceError, UsageError
 from pairwright.generators.language import tagger
 from pairwright.generators.language.tagger import CARRIED, load_tagger, tagger_status
 from pairwright.generators.language.treebank import read_treebank
@@ -74,7 +74,7 @@ def test_a_tagger_pickles_by_name() -> None:
 
 
 def test_a_missing_pipeline_gives_one_line_that_says_how_to_install_it() -> None:
-    with pytest.raises(MissingResource, match="python -m spacy download en_nowhere_sm"):
+    with pytest.raises(MissingResourceError, match="python -m spacy download en_nowhere_sm"):
         load_tagger("en_nowhere_sm")
     assert tagger_status("en_nowhere_sm") == (
         False,
@@ -83,7 +83,7 @@ def test_a_missing_pipeline_gives_one_line_that_says_how_to_install_it() -> None
 
 
 def test_a_folder_that_is_no_pipeline_gives_one_line(tmp_path: Path) -> None:
-    with pytest.raises(MissingResource, match="does not load"):
+    with pytest.raises(MissingResourceError, match="does not load"):
         load_tagger(str(tmp_path))
 
 

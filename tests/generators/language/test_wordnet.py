@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairwright.datasets.errors import MissingResource, StorageError
+from pairwright.datasets.errors import MissingResourceError, StorageError
 from pairwright.generators.language import wordnet_setup
 from pairwright.generators.language.wordnet import WordNet, load_wordnet, wordnet_status
 from pairwright.generators.language.wordnet_compile import compile_table
@@ -161,7 +161,7 @@ def test_the_status_names_the_table() -> None:
 
 def test_without_set_up_one_line_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAIRWRIGHT_WORDNET", str(tmp_path / "none.npz"))
-    with pytest.raises(MissingResource, match=r"run `pairwright doctor --mend`"):
+    with pytest.raises(MissingResourceError, match=r"run `pairwright doctor --mend`"):
         load_wordnet()
     assert wordnet_status()[0] is False
 
@@ -191,7 +191,7 @@ def test_where_wordnet_cannot_be_had_one_line_says_so(tmp_path: Path, monkeypatc
     monkeypatch.setattr(wordnet_setup, "_DEBIAN_FOLDER", tmp_path / "none")
     monkeypatch.setattr(shutil, "which", lambda _: None)
     said: list[str] = []
-    with pytest.raises(MissingResource, match="get NLTK's corpus `wordnet`"):
+    with pytest.raises(MissingResourceError, match="get NLTK's corpus `wordnet`"):
         set_up_language(said.append, tmp_path)
     assert any("out of reach" in line for line in said)
 

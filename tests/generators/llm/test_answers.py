@@ -493,7 +493,7 @@ def test_each_word_says_what_it_means_and_how_to_mend_it_and_none_is_a_failures(
     assert not set(WORDS) & set(failures.WORDS)
     for entry in WORDS.values():
         assert entry.means
-        assert entry.mend.endswith(".")
+        assert entry.fix.endswith(".")
         assert not entry.tell or entry.tell.endswith(".")
 
 

@@ -293,11 +293,11 @@ def test_a_batch_that_fails_through_no_fault_of_its_input_is_made_again(ledger: 
     with serving(faults={"batch_failed": 1}) as server:
         bench = Bench(server, ledger)
 
-        async def mend() -> None:
+        async def fix() -> None:
             if any(row["status"] == "failed" for row in listed(server, "batches")):
                 server.change(faults={})
 
-        bench.meanwhile = mend
+        bench.meanwhile = fix
         assert texts(bench.ask(requests(3))) == said(3)
         assert {row["status"] for row in listed(server, "batches")} == {"failed", "completed"}
 

@@ -138,7 +138,7 @@ def test_a_retry_without_a_file_is_refused(path: Path) -> None:
 
 
 def test_what_a_talk_raises_is_a_reason(path: Path) -> None:
-    errors: list[Any] = [Failure("bad_image", "no\ud800 such"), InputError("torn", where="row 2", mend="Mend it.")]
+    errors: list[Any] = [Failure("bad_image", "no\ud800 such"), InputError("torn", where="row 2", fix="Mend it.")]
     with FailedRows(path, run="r") as failed:
         for row, error in zip(ROWS, errors, strict=False):
             failed.note(Done(row, None, error, Spent()))

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image as Picture
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.images import UnusableImage
+from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.images import Images
 from pairwright.generators.llm.messages import Image
@@ -94,12 +94,12 @@ def test_a_locator_may_name_a_file(tmp_path: Path) -> None:
     path = tmp_path / "one.png"
     path.write_bytes(drawn())
     assert sent(Images().read(str(path)))[1] == drawn()
-    with pytest.raises(UnusableImage, match=r"none\.png"):
+    with pytest.raises(UnusableImageError, match=r"none\.png"):
         Images().read(str(tmp_path / "none.png"))
 
 
 def test_what_is_no_image_is_refused_before_anything_is_sent() -> None:
-    with pytest.raises(UnusableImage, match="here"):
+    with pytest.raises(UnusableImageError, match="here"):
         Images().of(b"not an image", where="here")
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.datasets.chance import stream
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.limits import Allowance, Bucket, LimitedModel, Limiter, Window, seconds_of
 from pairwright.generators.llm.messages import Message, Reply, Request, Usage
@@ -56,7 +56,7 @@ class Unlucky(Slow):
 
     def refusal(self) -> Failure | None:
         """Refuse as the class says."""
-        if stream(5, len(self.times)).random() < self.share:
+        if make_rng(5, len(self.times)).random() < self.share:
             return Failure("rate_limited", status=429, retry_after=1.0)
         return None
 

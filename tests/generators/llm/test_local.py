@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pairwright.datasets.errors import InputError, MissingResource, UsageError
+from pairwright.datasets.errors import InputError, MissingResourceError, UsageError
 from pairwright.generators.llm.answers import asked
 from pairwright.generators.llm.documents import Document, with_documents
 from pairwright.generators.llm.failures import Failure
@@ -233,7 +233,7 @@ def test_what_cannot_be_is_told_before_anything_is_loaded(tmp_path: Path, monkey
     with pytest.raises(InputError, match="no weights"):
         find_local(f"local:{tmp_path}")
     monkeypatch.setattr("pairwright.generators.llm.local_folder.find_spec", lambda _: None)
-    with pytest.raises(MissingResource, match=r"pip install 'pairwright\[train\]'"):
+    with pytest.raises(MissingResourceError, match=r"pip install 'pairwright\[train\]'"):
         find_local(f"local:{tmp_path}")
 
 

@@ -196,11 +196,11 @@ def test_time_follows_the_tightest_of_ceilings_and_concurrency() -> None:
 def test_a_row_that_raises_is_counted_with_what_it_had_asked() -> None:
     def broken(text: str, attempt: int) -> Talk[str]:
         yield from once(text, attempt)
-        raise InputError("it is odd", where=text, mend="Mend it")
+        raise InputError("it is odd", where=text, fix="Mend it")
 
     def silent(text: str, attempt: int) -> Talk[str]:
         yield from ()
-        raise InputError("it is odd", where=text, mend="Mend it")
+        raise InputError("it is odd", where=text, fix="Mend it")
 
     plan = plan_stage("s", [row("x", broken), row("y", silent)], None, settings=SETTINGS, prices=PRICES)
     assert plan.failed == 2

@@ -369,7 +369,7 @@ def test_a_failure_is_one_line_that_says_what_and_how_to_mend_it_and_survives_pi
     failure = Failure(word, "a\nb " + "x" * 1000, status=418, retry_after=2.5)
     assert "\n" not in str(failure)
     assert len(str(failure)) < 600
-    assert str(failure).endswith(failure.mend)
+    assert str(failure).endswith(failure.fix)
     assert [failure.transient, failure.fatal, failure.of_row].count(True) == 1
     copy = pickle.loads(pickle.dumps(failure))  # noqa: S301 - our own bytes
     assert (str(copy), copy.word, copy.status, copy.retry_after) == (str(failure), word, 418, 2.5)

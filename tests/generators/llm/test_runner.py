@@ -198,7 +198,7 @@ def test_an_attempt_is_handed_to_the_talk() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [InputError("no image", where="row 1", mend="Leave it out."), Failure("bad_image"), PairwrightError("no")]
+    "error", [InputError("no image", where="row 1", fix="Leave it out."), Failure("bad_image"), PairwrightError("no")]
 )
 def test_what_a_talk_raises_about_its_row_ends_that_row_alone(error: PairwrightError) -> None:
     def raises(_: str) -> Talk[str]:
@@ -262,7 +262,7 @@ def test_an_answer_that_cannot_be_kept_ends_the_run() -> None:
 def test_rows_that_cannot_be_read_end_the_run_after_those_before_them() -> None:
     def rows() -> Iterator[Row[str]]:
         yield row("0")
-        raise InputError("torn", where="line 2", mend="Mend it.")
+        raise InputError("torn", where="line 2", fix="Mend it.")
 
     found, error = ends(rows(), Server())
     assert [each.row for each in found] == ["0"]

@@ -160,7 +160,7 @@ def test_reasoning_may_leave_something_open() -> None:
         ((GOOD,) * 13, "too_many_turns"),
         ((GOOD, Exchange(" ", "Yes.")), "empty_turn"),
         ((GOOD, Exchange("Is it a dog?", "...")), "empty_turn"),
-        ((GOOD, Exchange("<image>\nIs it a dog?", "Yes.")), "image_mark"),
+        ((GOOD, Exchange("<image>\nIs it a dog?", "Yes.")), "image_token"),
         ((GOOD, Exchange("Is it a dog?", "Yes.\nQuestion: Is it big?\nAnswer: No.")), "not_alternating"),
         ((GOOD, Exchange("Is it a dog? Answer: yes", "Yes.")), "not_alternating"),
         ((GOOD, Exchange("It is a dog.", "Yes.")), "no_question"),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairwright.datasets.errors import InputError, MissingResource, PairwrightError, StorageError, UsageError
+from pairwright.datasets.errors import InputError, MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
@@ -259,11 +259,11 @@ def test_what_cannot_be_built_is_told_before_an_index_is_replaced(tmp_path: Path
         build_index_from_pairs(lambda: [numbered(3)], tmp_path, vectors=Given(mixture(3)), modalities=("image",))
 
     def unreadable() -> list[list[Pair]]:
-        raise InputError("torn", where="input", mend="Mend it.")
+        raise InputError("torn", where="input", fix="Mend it.")
 
     with pytest.raises(InputError, match="torn"):
         build_index_from_pairs(unreadable, tmp_path)
-    with pytest.raises((InputError, MissingResource), match="checkpoint"):
+    with pytest.raises((InputError, MissingResourceError), match="checkpoint"):
         build_index_from_pairs(lambda: [POOL], tmp_path, encoder=EncoderOptions("clip", model="/no/such/folder"))
     with pytest.raises(UsageError, match="no encoder there"):
         build_index_from_pairs(lambda: [POOL], tmp_path, like=tmp_path / "none")

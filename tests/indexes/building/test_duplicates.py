@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from pairwright.datasets.chance import array_stream
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.indexes.building.duplicates import DuplicateFinder, mark_new_rows
 from pairwright.indexes.encoders.protocols import Vectors
 from tests.indexes.corpus import mixture, unit
@@ -37,7 +37,7 @@ def matched(
 
 def turned(rows: Vectors, cosine: float, *names: str) -> Vectors:
     """Rows of exactly that cosine to the given ones, each in a direction of its own."""
-    chance = array_stream("turned", *names).normal(size=rows.shape)
+    chance = make_numpy_rng("turned", *names).normal(size=rows.shape)
     across = chance - (chance * rows).sum(axis=1, keepdims=True) * rows
     across /= np.linalg.norm(across, axis=1, keepdims=True)
     return unit(cosine * rows + np.sqrt(1 - cosine**2) * across)
@@ -71,7 +71,7 @@ def test_small_pools_are_settled_as_one_by_one(steps: list[int], near: float, ba
 def stream() -> Vectors:
     """Vectors with equal and near copies among them, some of which follow at once."""
     base = mixture(6000)
-    chance = array_stream("stream")
+    chance = make_numpy_rng("stream")
     rows = np.concatenate(
         [base, base[chance.integers(0, 6000, 900)], turned(base[:1500], 0.9995), turned(base[:600], 0.99)]
     )
@@ -151,7 +151,7 @@ def test_an_extended_index_goes_on_as_if_it_had_never_stopped(stream: Vectors) -
 @pytest.mark.parametrize("near", [1.0, 0.999])
 def test_memory_is_at_most_eighty_bytes_a_vector(near: float) -> None:
     count = 40_000
-    rows = unit(array_stream("many").normal(size=(count, DIM)))
+    rows = unit(make_numpy_rng("many").normal(size=(count, DIM)))
     copies = DuplicateFinder(DIM, near)
     for start in range(0, count, 10_000):
         copies.match(rows[start : start + 10_000], lambda numbers: rows[numbers])

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import REASONS
 from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder

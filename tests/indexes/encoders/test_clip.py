@@ -15,7 +15,7 @@ pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
 import torch
 from transformers import CLIPModel
 
-from pairwright.datasets.errors import InputError, MissingResource, StorageError, UsageError
+from pairwright.datasets.errors import InputError, MissingResourceError, StorageError, UsageError
 from pairwright.indexes.encoders.clip import ClipEncoder
 from tests.indexes import tiny_clip
 
@@ -180,7 +180,9 @@ def test_a_folder_never_leads_to_the_network(folder: Path, monkeypatch: pytest.M
 
 def test_a_name_that_the_hub_does_not_give_is_a_missing_resource(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(MissingResource, match="nobody/no-such-clip: no such folder here, and the Hugging Face hub"):
+    with pytest.raises(
+        MissingResourceError, match="nobody/no-such-clip: no such folder here, and the Hugging Face hub"
+    ):
         ClipEncoder("nobody/no-such-clip", device="cpu")
 
 

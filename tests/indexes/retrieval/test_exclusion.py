@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import REASONS
-from pairwright.datasets.tables import PAIRS, REJECTS
 from pairwright.indexes.retrieval.exclusion import (
     Exclusion,
     ExclusionFilter,

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairwright.datasets.chance import array_stream
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.records import Pair
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.indexes.building.build import IndexWithEncoder, build_index_from_pairs, open_index_with_encoder
 from pairwright.indexes.encoders.lexical import LexicalEncoder
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
@@ -42,7 +42,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> IndexWithEncoder:
 @pytest.fixture(scope="module")
 def rows() -> Given:
     """Captions and images of the same pairs; nothing ties the two, and images lie far from every query."""
-    chance = array_stream("retrieval")
+    chance = make_numpy_rng("retrieval")
     text = unit(chance.normal(size=(MANY, DIM)))
     image = unit(chance.normal(size=(MANY, DIM)) - np.eye(1, DIM) * 6)
     return Given(text, image)
@@ -57,7 +57,7 @@ def twofold(tmp_path_factory: pytest.TempPathFactory, rows: Given) -> Index:
 
 def asked(count: int) -> tuple[list[Query], Vectors]:
     """Queries of concepts of three each, and their vectors."""
-    vectors = unit(array_stream("asked").normal(size=(count, DIM)) + np.eye(1, DIM) * 2)
+    vectors = unit(make_numpy_rng("asked").normal(size=(count, DIM)) + np.eye(1, DIM) * 2)
     return [Query(f"query {n}", f"concept {n // 3}", f"concept {n // 3}", "a {}") for n in range(count)], vectors
 
 
@@ -382,11 +382,14 @@ def test_effort_is_tuned_on_the_queries_or_given_and_told(tmp_path: Path, monkey
     build_index_from_pairs(
         lambda: [numbered(3000)],
         tmp_path,
-        vectors=Given(unit(array_stream("sphere").normal(size=(3000, 24)))),
+        vectors=Given(unit(make_numpy_rng("sphere").normal(size=(3000, 24)))),
         options=IndexOptions(flat_below=100, m=4, ef_construction=8),
     )
     index = open_index(tmp_path)
-    queries, vectors = queries_from_lines(f"q {n}" for n in range(300)), unit(array_stream("q").normal(size=(300, 24)))
+    queries, vectors = (
+        queries_from_lines(f"q {n}" for n in range(300)),
+        unit(make_numpy_rng("q").normal(size=(300, 24))),
+    )
     monkeypatch.setattr(retrieval, "_COMPARISONS_PER_EFFORT", 0)
     monkeypatch.setattr(retrieval, "_MAX_EXACT_COMPARISONS", 0)
     tuned = retrieve(index, vectors, queries, RetrieveOptions(10)).searches["t2t"]

@@ -1,0 +1,97 @@
+"""WebDataset: a folder of shards, ``sizes.json`` and check sums.
+
+Shards that exist already are copied as they are, numbered anew, unless images or sizes of shards shall be others: then
+their samples are written again. Without shards they are written from the records, with each image opened where its
+pair says.
+"""
+
+import shutil
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.exports.writing import ExportOptions, ExportResult
+from pairwright.datasets.images.recoding import NO_RECODING
+from pairwright.datasets.shards.sample_source import SampleSource, drop_duplicates, load_image
+from pairwright.datasets.shards.webdataset import (
+    CHECKSUMS_FILE,
+    MAX_SHARD_BYTES,
+    MAX_SHARD_SAMPLES,
+    SIZES_FILE,
+    ShardSet,
+    finish_shards,
+    list_numbered_shards,
+    read_shard,
+    read_sizes,
+    scan_shard,
+    shard_name,
+    write_numbered_shards,
+)
+
+
+def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
+    """Write the samples of ``source`` as shards into the folder ``out``."""
+    shards = write_shard_folder(source, out, options)
+    return ExportResult(shards.count, list_shard_files(shards))
+
+
+def write_shard_folder(source: SampleSource, out: Path, options: ExportOptions) -> ShardSet:
+    """Copy or write the shards of ``source`` into ``out`` and return them.
+
+    Raises:
+        UsageError: when ``out`` is the folder that the shards are read from.
+        StorageError: when it holds shards that no export wrote; nothing is written then.
+        InputError: a key that stands twice, or mixed image formats.
+    """
+    if out.is_dir() and any(tar.parent.samefile(out) for tar in source.shards):
+        raise UsageError(f"{out}: holds the shards that are read. Write to another folder.")
+    earlier = _earlier_export(out)
+    if source.shards and options.recoding == NO_RECODING and not (options.max_samples or options.max_bytes):
+        seen: set[str] = set()
+        copies = []
+        for number, tar in enumerate(source.shards):
+            copies.append(replace(scan_shard(tar, seen), name=shard_name(number)))
+            with replace_atomically(out / copies[-1].name) as temporary:
+                shutil.copyfile(tar, temporary)
+        _remove_stale_shards(out, earlier, len(copies))
+        return finish_shards(out, copies)
+    samples = chain.from_iterable(map(read_shard, source.shards)) if source.shards else source.samples()
+    recoded = (load_image(sample, options.recoding) for sample in drop_duplicates(samples))
+    most = options.max_samples or MAX_SHARD_SAMPLES, options.max_bytes or MAX_SHARD_BYTES
+    written = list(write_numbered_shards(recoded, out, max_samples=most[0], max_bytes=most[1]))
+    _remove_stale_shards(out, earlier, len(written))
+    return finish_shards(out, written)
+
+
+def _earlier_export(out: Path) -> list[str]:
+    """Return the names of the shards of an earlier export in a folder, which a new one replaces.
+
+    Raises:
+        StorageError: when there are others.
+    """
+    found = list_numbered_shards(out)
+    listed = read_sizes(out / SIZES_FILE) or {}
+    if others := [name for name in found if name not in listed]:
+        raise StorageError(
+            f"{out}: holds {others[0]}, which no export wrote ({SIZES_FILE} does not list it). Name a new folder."
+        )
+    return found
+
+
+def _remove_stale_shards(out: Path, earlier: list[str], written: int) -> None:
+    """Remove shards of an earlier, larger export."""
+    kept = {shard_name(number) for number in range(written)}
+    for name in earlier:
+        if name not in kept:
+            (out / name).unlink()
+
+
+def list_shard_files(shards: ShardSet) -> tuple[Path, ...]:
+    """Return the files of a finished folder of shards: tars, sizes, check sums."""
+    return (
+        *(shards.folder / shard.name for shard in shards.shards),
+        shards.folder / SIZES_FILE,
+        shards.folder / CHECKSUMS_FILE,
+    )

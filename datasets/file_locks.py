@@ -1,0 +1,29 @@
+"""File locks of the operating system (`flock`), which end with the process that holds them."""
+
+import fcntl
+from pathlib import Path
+from typing import IO
+
+from pairwright.datasets.errors import StorageError
+
+
+def acquire_lock(handle: IO[str] | IO[bytes] | int, path: Path) -> None:
+    """Lock an open file for this process alone.
+
+    Args:
+        handle: the file, or its descriptor.
+        path: what is locked, for the message.
+
+    Raises:
+        BlockingIOError: another process holds it.
+        StorageError: the file system has no locks.
+    """
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"{path}: this file system has no file locks ({error.strerror}), without which two processes could write "
+            "there at once. Choose a folder on a local disk, or have it mounted with locks."
+        ) from None

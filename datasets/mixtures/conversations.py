@@ -1,0 +1,297 @@
+"""A conversation as mixtures carry it, whatever layout its row had.
+
+Layouts, told by the columns of a row:
+- LLaVA and ShareGPT: ``conversations`` of ``{"from", "value"}``, ``image``;
+- OpenAI chat: ``messages`` of ``{"role", "content"}``, the image by name or URL in a part of its own;
+- our annotations: ``turns`` of ``{"role", "text"}``, ``kind``, ``status``;
+- our Parquet export: ``conversations`` of ``{"type", "turns"}``, each a conversation of its own;
+- question and answer: VQA tables, triplets (``instruction``, ``output``), student rows (``input``, ``output``);
+- our examples with rationales: ``input``, ``label``, ``rationale``, as `exports.rationales` prefixes them.
+
+The mark ``<image>`` is taken off and its side remembered. Texts lose the space around them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from pairwright.datasets.exports.rationales import DEFAULT_STUDENT_ROWS
+from pairwright.datasets.images.loading import ImageRoot
+from pairwright.datasets.readers.field_values import parse_identifier, parse_text_field
+from pairwright.datasets.readers.input_rows import TableImage
+from pairwright.datasets.readers.text_files import json_type_name
+from pairwright.datasets.records import Annotation, Example, Origin, Role, Turn
+from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.shards.samples import Sample, publishable_image_name
+from pairwright.datasets.suggestions import require_known
+
+IMAGE_TOKEN = "<image>"
+ImageTokenSide = Literal["", "before", "after"]
+
+COLUMN_NAMES_BY_PART: dict[str, tuple[str, ...]] = {
+    "conversations": ("conversations", "messages", "turns", "conversation"),
+    "question": ("question", "instruction", "prompt", "input"),
+    "answer": ("answer", "output", "response"),
+    "image": ("image", "image_path", "file_name", "filename", "filepath", "url", "image_url"),
+    "kind": ("kind", "type", "objective"),
+    "id": ("id", "source_id", "question_id", "image_id"),
+    "key": ("key",),
+    "caption": ("caption",),
+    "split": ("split",),
+    "status": ("status",),
+}
+"""Part of a conversation to the columns that it is looked for in, best first."""
+
+_ROLES: dict[str, Role] = {
+    **dict.fromkeys(("human", "user"), "human"),
+    **dict.fromkeys(("gpt", "assistant", "model", "chatgpt", "bard"), "assistant"),
+}
+_ANNOTATION_COLUMNS = {"key", "turns"}
+_EXAMPLE_COLUMNS = {"input", "label", "rationale"}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation of a source.
+
+    Attributes:
+        turns: human and assistant in turn, none empty.
+        image: its locator; empty for a conversation without one.
+        written: how the source writes the image's place; empty without an image.
+        key: of the image's pair, where the source says so; empty without an image.
+        side: where the source put the mark; empty when it put none.
+        kind: conversation, detail, short, label, ...; empty when the source does not say.
+        split: train or validation, where the source says so.
+        status: kept or rejected, where the source says so.
+        caption: of the image, where the source says so.
+        source_id: the source's own id of the row or image.
+    """
+
+    turns: tuple[Turn, ...]
+    image: str = ""
+    written: str = ""
+    key: str = ""
+    side: ImageTokenSide = ""
+    kind: str = ""
+    split: str = ""
+    status: str = ""
+    caption: str = ""
+    source_id: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the image is called, wherever the source lies; empty without an image."""
+        return self.key or self.written
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of the turns, in order."""
+        return [turn.text for turn in self.turns]
+
+
+def check_conversation_columns(columns: Mapping[str, str]) -> None:
+    """Refuse a mapping that names no part of a conversation.
+
+    Raises:
+        UsageError: with the names that there are.
+    """
+    require_known("columns: no such name:", columns, COLUMN_NAMES_BY_PART)
+
+
+def conversations_from_row(
+    fields: Mapping[str, Any], columns: Mapping[str, str], root: ImageRoot
+) -> Iterator[Conversation]:
+    """Yield the conversations of a raw row. One of status rejected has no turns.
+
+    Args:
+        fields: column name to value.
+        columns: part (a name of `FIELDS`) to column, going before the common names.
+        root: where relative image paths start from.
+
+    Raises:
+        Refused: no_conversation, bad_turns, empty_turn, stray_mark, missing_image, image_outside_root or wrong_type.
+    """
+    if not columns and fields.keys() >= _EXAMPLE_COLUMNS:
+        yield from conversations_from_example(_example(fields))
+        return
+    row = _ConversationRow(fields, columns, root)
+    about = row.about()
+    if about.status == "rejected":  # our own rows of what came to nothing have no turns
+        yield about
+        return
+    if fields.keys() >= _ANNOTATION_COLUMNS and "image" not in fields:
+        raise RejectError(
+            "missing_image", "an annotation without its image; mix the build instead, or its rows as .jsonl"
+        )
+    listed = row.value("conversations")
+    if listed is None:
+        question, answer = row.value("question"), row.value("answer")
+        if question is None or answer is None:
+            raise RejectError("no_conversation", f"neither turns nor question and answer among {', '.join(fields)}")
+        listed = [{"role": "human", "text": question}, {"role": "assistant", "text": _stringify_number(answer)}]
+    if listed == [] and "provenance" in fields:  # our own Parquet export: a pair without any
+        return
+    if isinstance(listed, list) and listed and isinstance(listed[0], dict) and "turns" in listed[0]:
+        for each in listed:
+            yield _parse_conversation(
+                each["turns"], replace(about, kind=parse_text_field(each.get("type"), "type")), root
+            )
+    else:
+        yield _parse_conversation(listed, about, root)
+
+
+def conversations_from_sample(sample: Sample) -> Iterator[Conversation]:
+    """Yield the conversations of a sample of ours, then its rationales as a student reads them."""
+    pair = sample.pair
+    key = pair.key if pair.image else ""
+    about = Conversation((), pair.image, key=key, caption=pair.caption, source_id=pair.source_id)
+    for annotation in sample.annotations:
+        if _is_conversation(annotation):
+            yield _check_turns(annotation.turns, replace(about, kind=annotation.kind))
+    for example in sample.examples:
+        for talk in conversations_from_example(replace(example, key="")):
+            yield replace(talk, image=about.image, key=about.key, caption=about.caption)
+
+
+def conversations_from_example(example: Example) -> Iterator[Conversation]:
+    """Yield the student rows of an example as conversations of one exchange; kind is label or rationale.
+
+    Raises:
+        Refused: missing_image, when it is about an image, which examples do not name.
+    """
+    if example.key:
+        raise RejectError("missing_image", "a rationale about an image; mix the shards that hold both instead")
+    for row in DEFAULT_STUDENT_ROWS.of(replace(example, status="kept")):
+        turns = (Turn("human", row["input"].strip()), Turn("assistant", row["output"].strip()))
+        about = Conversation(
+            (), kind=row["objective"], split=example.split, status=example.status, source_id=example.id
+        )
+        yield _check_turns(turns, about)
+
+
+def _is_conversation(annotation: Annotation) -> bool:
+    return bool(annotation.turns)
+
+
+def _example(fields: Mapping[str, Any]) -> Example:
+    names = ("id", "task", "input", "label", "rationale", "split", "key", "status")
+    texts = {name: parse_text_field(fields.get(name), name) for name in names}
+    texts["split"], status = texts["split"] or "train", texts.pop("status")
+    return Example(origin=Origin("mixture", 1), status="rejected" if status == "rejected" else "kept", **texts)
+
+
+@dataclass(frozen=True, slots=True)
+class _ConversationRow:
+    fields: Mapping[str, Any]
+    columns: Mapping[str, str]
+    root: ImageRoot
+
+    def value(self, part: str) -> Any:
+        """Return the value of a part; None where the row has none."""
+        if part in self.columns:
+            return self.fields.get(self.columns[part])
+        for name in COLUMN_NAMES_BY_PART[part]:
+            if (found := self.fields.get(name)) is not None:
+                return found
+        return None
+
+    def about(self) -> Conversation:
+        """Return a conversation without turns: what the row says of it."""
+        image, written = self._image()
+        return Conversation(
+            turns=(),
+            image=image,
+            written=written,
+            key=self._text("key") if image else "",
+            kind=self._text("kind"),
+            split=self._text("split"),
+            status=self._text("status"),
+            caption=self._text("caption"),
+            source_id=parse_identifier(self.value("id"), "id"),
+        )
+
+    def _image(self) -> tuple[str, str]:
+        """Return locator and written place of the image; the place of one inside a table without a name is its row."""
+        value = self.value("image")
+        if isinstance(value, TableImage) and value.locator:
+            return value.locator, value.name or publishable_image_name(value.locator)
+        written = parse_text_field(value, "image")
+        return self.root.locate(written), written
+
+    def _text(self, part: str) -> str:
+        return parse_text_field(self.value(part), part)
+
+
+def _stringify_number(answer: Any) -> Any:
+    """Return a number as text; VQA tables have such answers."""
+    return str(answer) if isinstance(answer, int | float) and not isinstance(answer, bool) else answer
+
+
+def _parse_conversation(listed: Any, about: Conversation, root: ImageRoot) -> Conversation:
+    if not isinstance(listed, list):
+        raise RejectError("wrong_type", f"the conversation is {json_type_name(listed)}, not a list")
+    turns = []
+    for number, item in enumerate(listed, 1):
+        if not isinstance(item, dict):
+            raise RejectError("wrong_type", f"turn {number} is {json_type_name(item)}, not an object")
+        said = item.get("value") or item.get("content") or item.get("text") or ""
+        if not isinstance(said, str):
+            said, image = _split_message_parts(said, number)
+            if image:
+                about = replace(about, image=root.locate(image), written=image)
+        role = parse_text_field(item.get("from") or item.get("role"), "speaker")
+        if role not in _ROLES:
+            raise RejectError("bad_turns", f"turn {number} is by {role!r}")
+        turns.append(Turn(_ROLES[role], parse_text_field(said, f"turn {number}").strip()))
+    return _check_turns(tuple(turns), about)
+
+
+def _split_message_parts(said: Any, number: int) -> tuple[str, str]:
+    """Return text and image of a chat message in parts."""
+    if not isinstance(said, list) or not all(isinstance(part, dict) for part in said):
+        raise RejectError("wrong_type", f"turn {number} is {json_type_name(said)}, not a text")
+    texts = [parse_text_field(part.get("text"), "text") for part in said if part.get("type") == "text"]
+    images = [part.get("image_url") or {} for part in said if part.get("type") == "image_url"]
+    urls = [parse_text_field(image.get("url") if isinstance(image, dict) else image, "image") for image in images]
+    if len(urls) > 1 or any(url.startswith("data:") for url in urls):
+        raise RejectError("wrong_type", "several images, or one inside the row; mixtures take one image by its name")
+    return "\n".join(texts), "".join(urls)
+
+
+def _check_turns(turns: tuple[Turn, ...], about: Conversation) -> Conversation:
+    turns, side = _strip_image_token(turns, has_image=bool(about.image))
+    roles = [turn.role for turn in turns]
+    if not turns or roles != ["human", "assistant"] * (len(roles) // 2):
+        raise RejectError("bad_turns", f"turns by {', '.join(roles[:6])}" if turns else "a conversation of no turns")
+    for number, turn in enumerate(turns, 1):
+        if not turn.text:
+            raise RejectError("empty_turn", f"turn {number} of {len(turns)} says nothing")
+    # As `replace` would, in a third of the time; this runs for every row, twice.
+    return Conversation(
+        turns=turns,
+        image=about.image,
+        written=about.written,
+        key=about.key,
+        side=side,
+        kind=about.kind,
+        split=about.split,
+        status=about.status,
+        caption=about.caption,
+        source_id=about.source_id,
+    )
+
+
+def _strip_image_token(turns: tuple[Turn, ...], *, has_image: bool) -> tuple[tuple[Turn, ...], ImageTokenSide]:
+    marks = [turn.text.count(IMAGE_TOKEN) for turn in turns if IMAGE_TOKEN in turn.text]
+    if not marks:
+        return turns, ""
+    first = turns[0].text
+    at_start, at_end = first.startswith(IMAGE_TOKEN), first.endswith(IMAGE_TOKEN)
+    if not has_image:
+        raise RejectError("misplaced_image_token", f"{IMAGE_TOKEN} in a row without an image")
+    if sum(marks) > 1 or not (at_start or at_end):
+        raise RejectError(
+            "misplaced_image_token", f"{IMAGE_TOKEN} stands {sum(marks)} times, or in the midst of a text"
+        )
+    bare = first.removeprefix(IMAGE_TOKEN) if at_start else first.removesuffix(IMAGE_TOKEN)
+    return (Turn(turns[0].role, bare.strip()), *turns[1:]), "before" if at_start else "after"

@@ -1,0 +1,71 @@
+"""Single values of a row, checked: texts, identifiers, sizes, and what goes into `meta`.
+
+Each function takes a value as a file gave it and raises `Refused` with a countable reason when it cannot be
+what it should be; ``what`` names the part of the pair in the message.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from pairwright.datasets.readers.text_files import json_type_name
+from pairwright.datasets.rejects import RejectError, is_utf8_encodable
+
+MAX_PIXEL_SIZE = 2**31 - 1  # width and height are 32-bit columns
+
+_JSON_SCALARS = frozenset({str, int, bool, type(None)})  # a third of the time of asking for instances; most values are
+# Tuples, made once: a union would be made anew for each value; and a dict is asked for before what is like one.
+_PLAIN, _OBJECT, _LIST = (str, bool, int), (dict, Mapping), (list, tuple)
+
+
+def parse_text_field(value: Any, what: str) -> str:
+    """Return a text as it is; empty for None."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise RejectError("wrong_type", f"the {what} is {json_type_name(value)}, not a text")
+    if not is_utf8_encodable(value):
+        raise RejectError("not_utf8", f"the {what} holds bytes that are not UTF-8")
+    return value
+
+
+def parse_identifier(value: Any, what: str) -> str:
+    """Return a text, or a whole number as text; pandas writes the id 73 as 73.0 when others are missing."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise RejectError("not_finite", f"the {what} is {value}")
+        return str(int(value)) if value.is_integer() else repr(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return parse_text_field(value, what)
+
+
+def parse_pixel_size(value: Any, what: str) -> int:
+    """Return a whole number of pixels, from a number or its text; 0 for None and empty text."""
+    if value is None or value == "":
+        return 0
+    if isinstance(value, str):
+        try:
+            value = float(value)  # pandas writes 640 as 640.0 when others are missing
+        except ValueError:
+            raise RejectError("wrong_type", f"the {what} {value[:20]!r} is not a whole number") from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise RejectError("not_finite", f"the {what} is {value}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+        raise RejectError("wrong_type", f"the {what} is {json_type_name(value)}, not a whole number")
+    if not 0 <= value <= MAX_PIXEL_SIZE:
+        raise RejectError("wrong_type", f"the {what} is {value}, not between 0 and {MAX_PIXEL_SIZE}")
+    return int(value)
+
+
+def to_json_value(value: Any) -> Any:
+    """Return a value as JSON can hold it: NaN and infinities as null, bytes not kept, all else as text."""
+    if type(value) in _JSON_SCALARS or isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, _OBJECT):
+        return {str(name): item if type(item) in _JSON_SCALARS else to_json_value(item) for name, item in value.items()}
+    if isinstance(value, _LIST):
+        return [item if type(item) in _JSON_SCALARS else to_json_value(item) for item in value]
+    return "<bytes>" if isinstance(value, bytes | bytearray) else str(value)

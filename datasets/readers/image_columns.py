@@ -1,0 +1,121 @@
+"""Which columns of a Parquet file hold pictures, and what stands in a row for one: never its bytes, which are not read.
+
+A picture is a column of bytes, Hugging Face's ``{bytes, path}``, or bytes under that name beside others. In a row it is where it lies (`TableImage`), with the name
+that its path tells; where a row group holds paths and no bytes at all, it is the path. Other columns of bytes, such as
+lists of pictures, are empty bytes in every row, which no part of a pair accepts.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.readers.input_rows import TableImage
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """How the columns of a table are read.
+
+    Attributes:
+        table: absolute path.
+        read: what is read: of pictures with a path that, of other columns of bytes nothing.
+        unread: empty bytes for each column of bytes that holds no pictures.
+        bare: columns of pictures without a path.
+        named: columns of pictures with a path, each with the row groups that hold no bytes, as first and last row.
+    """
+
+    table: str
+    read: list[str]
+    unread: dict[str, Any]
+    bare: list[str]
+    named: dict[str, list[tuple[int, int]]]
+
+    @property
+    def pictures(self) -> tuple[str, ...]:
+        """All columns of pictures."""
+        return (*self.bare, *self.named)
+
+    def filled(self, values: dict[str, Any], number: int) -> dict[str, Any]:
+        """Return what was read of row ``number`` (from 1) with what stands there for bytes."""
+        if not (self.unread or self.bare or self.named):
+            return values
+        more: dict[str, Any] = {name: TableImage("", self.table, name, number) for name in self.bare}
+        for name, without in self.named.items():
+            if (value := values[name]) is not None:
+                written = value["path"] or ""
+                is_path = written and any(first <= number <= last for first, last in without)
+                more[name] = written if is_path else TableImage(written, self.table, name, number)
+        return {**values, **self.unread, **more}
+
+
+def classify_columns(path: Path, file: Any) -> TableColumns:
+    """Return how a table is read.
+
+    Args:
+        path: of the file.
+        file: the same, opened by pyarrow.
+
+    Raises:
+        InputError: when two columns have one name.
+    """
+    schema = file.schema_arrow
+    if len(set(schema.names)) < len(schema.names):
+        raise InputError("two columns have the same name", where=str(path), fix="Rename one of them.")
+    named = [field.name for field in schema if _is_named_image(field.type)]
+    bare = [field.name for field in schema if field.name not in named and _is_image(field.type)]
+    others = [field.name for field in schema if field.name not in (*named, *bare) and _holds_bytes(field.type)]
+    return TableColumns(
+        table=os.path.abspath(path),  # noqa: PTH100 - a locator is text, and this does not follow links
+        read=[f"{name}.path" if name in named else name for name in schema.names if name not in (*bare, *others)],
+        unread=dict.fromkeys(others, b""),
+        bare=bare,
+        named={name: _null_row_groups(file.metadata, f"{name}.bytes") for name in named},
+    )
+
+
+def _is_image(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if not pa.types.is_struct(kind):
+        return _is_bytes(kind)
+    return any(kind.field(at).name == "bytes" and _is_bytes(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _is_named_image(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if not _is_image(kind) or {kind.field(at).name for at in range(kind.num_fields)} != {"bytes", "path"}:
+        return False
+    # A path is null all through where pyarrow was given none.
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
+    return any(is_text(kind.field("path").type) for is_text in texts)
+
+
+def _is_bytes(kind: Any) -> bool:
+    import pyarrow as pa
+
+    tests = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+    return any(test(kind) for test in tests) or (pa.types.is_dictionary(kind) and _is_bytes(kind.value_type))
+
+
+def _holds_bytes(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_nested(kind):
+        return any(_holds_bytes(kind.field(index).type) for index in range(kind.num_fields))
+    return _is_bytes(kind)
+
+
+def _null_row_groups(footer: Any, leaf: str) -> list[tuple[int, int]]:
+    """Return first and last row, from 1, of each row group of which the file says that all bytes are null."""
+    at = next(number for number in range(footer.num_columns) if footer.schema.column(number).path == leaf)
+    found, end = [], 0
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        start, end = end + 1, end + group.num_rows
+        told = group.column(at).statistics
+        if told is not None and told.has_null_count and told.null_count == group.num_rows:
+            found.append((start, end))
+    return found

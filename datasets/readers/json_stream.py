@@ -1,0 +1,132 @@
+"""A JSON file that is a list of rows, read row by row: memory is one row, whatever the size of the list.
+
+LLaVA's instruction files are such lists, of a gigabyte and more. Plain or gzipped.
+
+Limits: `MAX_LINE` bytes a row (16 MiB). A file whose list is broken is an error as a whole, since where the next row
+begins cannot be known; a row that is no strict JSON (NaN, half a surrogate pair) costs itself only.
+"""
+
+import codecs
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
+from pairwright.datasets.readers.text_files import MAX_LINE, open_text, parse_object, strip_bom
+from pairwright.datasets.rejects import RejectError, make_reject
+
+_CHUNK = 2**20
+_WHITESPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+def stream_json_items(path: Path) -> InputRowIterator:
+    """Yield the items of a JSON list; places are ``file:item N``, from 1.
+
+    Raises:
+        InputError: when the file is no whole JSON list, or is not UTF-8.
+    """
+    for number, text in enumerate(_items(path), 1):
+        place = f"{path}:item {number}"
+        try:
+            yield InputRow(place, parse_object(text))
+        except RejectError as flaw:
+            yield make_reject(place, flaw.reason, flaw.detail, text[:2000])
+
+
+def _items(path: Path) -> Iterator[str]:
+    """Yield the text of each item."""
+    window = _JsonWindow(path)
+    if window.peek_char() != "[":
+        raise InputError("the file is not a JSON list", where=str(path), fix="Give a list of rows, or JSON Lines.")
+    window.place += 1
+    number = 0
+    while (sign := window.peek_char()) != "]":
+        if number:
+            if sign != ",":
+                raise window.broken(number)
+            window.place += 1
+        number += 1
+        yield window.value(number)
+    window.place += 1
+    if window.peek_char():
+        raise window.broken(number)
+
+
+class _JsonWindow:
+    """The stretch of the file that is being looked at."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.text, self.place, self.ended = "", 0, False
+        self._pieces = _read_chunks(path)
+
+    def peek_char(self) -> str:
+        """Return the next character that is no space, without taking it; empty at the end."""
+        while True:
+            gap = _WHITESPACE.match(self.text, self.place)
+            self.place = gap.end() if gap else self.place
+            if self.place < len(self.text):
+                return self.text[self.place]
+            if not self._more():
+                return ""
+
+    def value(self, number: int) -> str:
+        """Take one JSON value and return its text."""
+        wanted = 0
+        while True:
+            if self.peek_char() == "":
+                raise self.broken(number, "ends before the list does")
+            try:
+                _, end = _DECODER.raw_decode(self.text, self.place)
+            except (json.JSONDecodeError, RecursionError):
+                end = len(self.text)
+                whole = False
+            else:
+                whole = True
+            if whole and (end < len(self.text) or self.ended):  # a number may go on in the next piece
+                text, self.place = self.text[self.place : end], end
+                return text
+            # Twice as much each time, so that a long row is not parsed from its beginning for every piece.
+            wanted = max(2 * wanted, len(self.text) - self.place + _CHUNK)
+            if len(self.text) - self.place > MAX_LINE or not self._fill(wanted):
+                raise self.broken(number)
+
+    def broken(self, number: int, how: str = "is not JSON") -> InputError:
+        """Return the error of a list that breaks at or after item ``number``."""
+        return InputError(
+            f"broken_json: the list {how} at item {number}", where=str(self.path), fix="Correct or copy the file."
+        )
+
+    def _fill(self, wanted: int) -> bool:
+        before = len(self.text) - self.place
+        while len(self.text) - self.place < wanted and self._more():
+            pass
+        return len(self.text) - self.place > before
+
+    def _more(self) -> bool:
+        piece = next(self._pieces, None)
+        if piece is None:
+            self.ended = True
+            return False
+        self.text, self.place = self.text[self.place :] + piece, 0
+        return True
+
+
+def _read_chunks(path: Path) -> Iterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        with open_text(path) as handle:
+            first = True
+            while data := handle.read(_CHUNK):
+                yield decoder.decode(strip_bom(data, path) if first else data)
+                first = False
+            yield decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise InputError(f"not_utf8: {error.reason}", where=str(path), fix="Save the file as UTF-8.") from None
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read ({why})", where=str(path), fix="Copy the file again.") from None

@@ -1,0 +1,289 @@
+"""One raw row to one pair, or to one a caption, or to a rejection: the same rules for every format.
+
+- A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON text, or one plain text). The first
+  is the pair's caption, the others its `captions`; with `explode` each caption makes a pair and has the others beside it.
+  Captions are kept to the letter; a caption that the row repeats counts once. One that is empty, no text, or holds the
+  mark that trainers put in an image's place is refused on its own, and the row goes on with the others; so is one that is
+  longer than `Rules.max_caption`.
+- ``key`` is the hash of source, source id (or else the image as written) and caption.
+- A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
+  stay. Where an image root is given, an image outside it is refused. The image is looked at before it is believed (`verify`), and fills in a missing width and height. A picture
+  inside a table stays there, as ``table.parquet::column/row-N``.
+- What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are not kept.
+
+Limits: a caption is at most `MAX_CAPTION_LENGTH` code points, whatever the rules allow.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.images.loading import (
+    ImageRoot,
+    UnusableImageError,
+    check_image,
+    check_image_at,
+    is_table_cell,
+    is_url,
+)
+from pairwright.datasets.option_names import OptionNames
+from pairwright.datasets.readers.boxes import BoxUnit, read_boxes
+from pairwright.datasets.readers.columns import (
+    AmbiguousColumnsError,
+    ColumnPlan,
+    find_unmatched_columns,
+    resolve_columns,
+)
+from pairwright.datasets.readers.field_values import parse_identifier, parse_pixel_size, parse_text_field, to_json_value
+from pairwright.datasets.readers.input_rows import InputRow, TableImage
+from pairwright.datasets.readers.text_files import json_type_name, parse_json
+from pairwright.datasets.records import IMAGE_TOKEN, Pair, compact_json, pair_key
+from pairwright.datasets.rejects import Reject, RejectError, make_reject
+
+VerifyImages = Literal["off", "header", "full"]
+
+MAX_CAPTION_LENGTH = 131_072
+CACHED_PLANS = 1024
+
+_HEX128 = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True)
+class NormaliserOptions:
+    """How rows are understood; see `reading.ReadOptions`, which makes them."""
+
+    columns: Mapping[str, str]
+    explode: bool
+    verify: VerifyImages
+    box_unit: BoxUnit
+    source: str
+    wording: OptionNames
+    max_caption: int = MAX_CAPTION_LENGTH
+
+
+@dataclass
+class Normaliser:
+    """Turns the rows of one input into pairs.
+
+    Attributes:
+        rules: the same for all inputs.
+        root: where relative image paths start from.
+        source: name of the dataset, where neither rules nor row name one.
+        formats: of pictures inside tables that were looked at, counted, since no name tells them.
+        unmet: mapped columns that no row has had yet.
+    """
+
+    rules: NormaliserOptions
+    root: ImageRoot
+    source: str
+    formats: Counter[str] = field(default_factory=Counter)
+    unmet: set[str] = field(init=False)
+    _plans: dict[tuple[str, ...], ColumnPlan] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.unmet = set(self.rules.columns.values())
+
+    def candidates(self, row: InputRow) -> list[Pair | Reject]:
+        """Return the pairs of a row and what was refused of it; never empty.
+
+        Raises:
+            InputError: when it is unclear which column is meant.
+        """
+        try:
+            return self._candidates(row)
+        except RejectError as flaw:
+            return [make_reject(row.place, flaw.reason, flaw.detail, row.fields)]
+        except UnusableImageError as flaw:
+            return [make_reject(row.place, flaw.reason, f"{flaw.where}: {flaw.what}", row.fields)]
+
+    def _candidates(self, row: InputRow) -> list[Pair | Reject]:
+        plan = self._plan(row)
+        fields = row.fields
+        get = _getter(fields)
+        captions, refused = _captions(plan, row, self.rules)
+        if not captions:
+            return refused
+        source_id = parse_identifier(get(plan.key), "key")
+        written, image = self._image(get(plan.image), get(plan.picture), found=row.load is not None)
+        width, height = parse_pixel_size(get(plan.width), "width"), parse_pixel_size(get(plan.height), "height")
+        if self.rules.verify != "off" and image and not is_url(image):
+            seen = _verify_image(row, image, self.rules.verify)
+            width, height = width or seen[0], height or seen[1]
+            self.formats[seen[2]] += is_table_cell(image)
+        source = self.rules.source or parse_text_field(get(plan.source), "source") or self.source
+        first = Pair(
+            key=_stored_key(fields, plan, self.rules.wording) or pair_key(source, source_id or written, captions[0]),
+            caption=captions[0],
+            source_id=source_id,
+            image=image,
+            captions=tuple(captions[1:]),
+            boxes=read_boxes(get(plan.boxes), width, height, self.rules.box_unit),
+            width=width,
+            height=height,
+            source=source,
+            license=parse_identifier(get(plan.license), "license"),
+            meta=_meta(plan, fields),
+        )
+        if not self.rules.explode or len(captions) == 1:
+            return [first, *refused]
+        return [*_explode_captions(first, captions, source_id or written), *refused]
+
+    def _plan(self, row: InputRow) -> ColumnPlan:
+        names = (*row.fields, *row.pictures)
+        plan = self._plans.get(names)
+        if plan is None:
+            try:
+                plan = resolve_columns(tuple(row.fields), self.rules.columns, row.pictures)
+            except AmbiguousColumnsError as unclear:
+                wording = self.rules.wording
+                choice = wording.column(unclear.part, unclear.column)
+                fix = "Leave one of them." if wording.bare else f"Choose one: {choice}."
+                raise InputError(unclear.what, where=row.place, fix=fix) from None
+            self.unmet = find_unmatched_columns(self.unmet, names)
+            if self.rules.source and plan.source:  # settled by hand; what the row says is kept beside
+                plan = replace(plan, source=None, extra=(*plan.extra, plan.source))
+            if len(self._plans) >= CACHED_PLANS:  # rows without any fixed shape must not fill the memory
+                self._plans.clear()
+            self._plans[names] = plan
+        return plan
+
+    def _image(self, value: Any, picture: Any, *, found: bool) -> tuple[str, str]:
+        """Return what is written of an image, which its key is made of, and its locator.
+
+        ``found``: the reader itself found the image, which may lie anywhere.
+        """
+        if isinstance(value, bytes) or (isinstance(value, TableImage) and not value.locator):
+            if self.rules.verify != "off":
+                raise RejectError(
+                    "image_in_table", "the image is bytes, not a text: the pictures stand inside the table"
+                )
+            value = value.name if isinstance(value, TableImage) else ""
+        if isinstance(value, TableImage):
+            return value.name, value.locator
+        written = parse_text_field(value, "image")
+        if isinstance(picture, TableImage) and picture.locator:
+            return written, picture.locator
+        return written, (ImageRoot(self.root.folder) if found else self.root).locate(written)
+
+
+def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:
+    # A plan says None for a part that the rows lack, and no row has a column None.
+    return cast("Callable[[str | None], Any]", fields.get)
+
+
+def _verify_image(row: InputRow, image: str, how: Literal["header", "full"]) -> tuple[int, int, str]:
+    if row.load is not None:
+        return check_image(row.load(), how, image)
+    return check_image_at(image, how)
+
+
+def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tuple[list[str], list[Pair | Reject]]:
+    """Return the row's captions without repetitions, and a rejection for each that is none."""
+    values = [*_listed_captions(row.fields, plan.caption), *_parse_captions(row.fields, plan.captions, rules.wording)]
+    good: dict[str, None] = {}
+    refused: list[Pair | Reject] = []
+    for number, value in enumerate(values, 1):
+        try:
+            good[_check_caption(value, rules.max_caption)] = None
+        except RejectError as flaw:
+            several = len(values) > 1
+            place = f"{row.place}, caption {number}" if several else row.place
+            refused.append(make_reject(place, flaw.reason, flaw.detail, row.fields, is_single_caption=several))
+    if not values:
+        raise RejectError("empty_caption", "there is no caption")
+    return list(good), refused
+
+
+def _listed_captions(fields: Mapping[str, Any], column: str | None) -> list[Any]:
+    if column is None:
+        return []
+    value = fields[column]
+    return value if isinstance(value, list) else [value]
+
+
+def _parse_captions(fields: Mapping[str, Any], column: str | None, wording: OptionNames) -> list[Any]:
+    """Return a list of captions that may be JSON text, or one plain text."""
+    if column is None or (value := fields[column]) is None or value == "":
+        return []
+    if isinstance(value, str):
+        return _parse_caption_list(value, column, wording) if value.lstrip().startswith("[") else [value]
+    if not isinstance(value, list):
+        raise RejectError("wrong_type", f"{column} is {json_type_name(value)}, not a list of texts")
+    return value
+
+
+def _parse_caption_list(text: str, column: str, wording: OptionNames) -> list[Any]:
+    try:
+        return cast("list[Any]", parse_json(text))  # JSON that begins with [ is a list
+    except RejectError as flaw:
+        one = f"for one caption a row: {'name it caption' if wording.bare else wording.column('caption', column)}"
+        raise RejectError(flaw.reason, f"{column} begins with [ and is no JSON list ({flaw.detail}); {one}") from None
+
+
+def _check_caption(value: Any, most: int) -> str:
+    if value is None:
+        raise RejectError("empty_caption", "the caption is null")
+    text = parse_text_field(value, "caption")
+    if not text or text.isspace():
+        raise RejectError("empty_caption", "the caption is empty")
+    if IMAGE_TOKEN in text:
+        raise RejectError("image_token", f"the caption holds {IMAGE_TOKEN}")
+    if len(text) > most and most < MAX_CAPTION_LENGTH:
+        raise RejectError("caption_too_long", f"the caption has {len(text):,} characters, more than {most:,}")
+    if len(text) > MAX_CAPTION_LENGTH:
+        raise RejectError("field_too_long", f"the caption is longer than {MAX_CAPTION_LENGTH} characters")
+    return text
+
+
+def _stored_key(fields: Mapping[str, Any], plan: ColumnPlan, wording: OptionNames) -> str:
+    if plan.stored_key is None:
+        return ""
+    key = fields[plan.stored_key]
+    if not isinstance(key, str) or not _HEX128.fullmatch(key):
+        other = "rename it" if wording.bare else f"map it: {wording.column('key', 'NAME')}"
+        raise RejectError("wrong_type", f"beside source_id, key must be 32 hex digits (or {other})")
+    return key
+
+
+def _explode_captions(first: Pair, captions: list[str], locator: str) -> list[Pair | Reject]:
+    return [
+        Pair(
+            key=first.key if caption == first.caption else pair_key(first.source, locator, caption),
+            caption=caption,
+            source_id=first.source_id,
+            image=first.image,
+            captions=tuple(other for other in captions if other != caption),
+            boxes=first.boxes,
+            width=first.width,
+            height=first.height,
+            source=first.source,
+            license=first.license,
+            meta=first.meta,
+        )
+        for caption in captions
+    ]
+
+
+def _meta(plan: ColumnPlan, fields: Mapping[str, Any]) -> str:
+    stored = None if plan.meta is None else fields[plan.meta]
+    if not plan.extra and not stored:
+        return "{}"
+    values: dict[str, Any] = {}
+    if isinstance(stored, str) and stored:
+        with suppress(RejectError):  # else a text of the user's own under that name; it is kept as one
+            stored = parse_json(stored)
+    if isinstance(stored, dict):
+        values.update(stored)
+    elif stored is not None:
+        values["meta"] = stored
+    for name in plan.extra:
+        values[name] = fields[name]
+    try:
+        text = compact_json({name: to_json_value(value) for name, value in values.items()})
+    except RecursionError:
+        raise RejectError("wrong_type", "a field is nested too deeply") from None
+    return parse_text_field(text, "row")

@@ -1,0 +1,300 @@
+"""Reading pairs: any supported input, as a stream of batches in which nothing is lost.
+
+A format module (`readers/`) gives raw rows, `readers/normalise.py` makes pairs of them, and the screen here
+finds repeated keys and applies the policy. A *candidate* is what is judged on its own: a row, a caption that
+was refused out of a row, a failed download. Each is kept as a pair or told as a `Reject`; a batch holds both.
+
+Policy: what exceeds a limit (`rejects.SET_ASIDE`) is always a `Reject`. Else under ``stop`` the first flaw ends the reading with an `InputError` (file and place, what, how to
+mend); under ``skip`` it becomes a `Reject`. A flaw of the whole (unreadable, no caption column at all, no rows, none
+that makes a pair) is an error under both.
+
+Memory: one batch, and 8 bytes a key (`seen.py`); COCO and JSON lists are held whole.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal, get_args
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.images.loading import ImageRoot, is_table_cell
+from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
+from pairwright.datasets.readers.boxes import BoxUnit
+from pairwright.datasets.readers.coco import read_coco
+from pairwright.datasets.readers.columns import check_column_mapping
+from pairwright.datasets.readers.formats import FIXED_COLUMN_FORMATS, FORMAT_READERS, LocatedInput, locate_input
+from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
+from pairwright.datasets.readers.jsonl import read_jsonl
+from pairwright.datasets.readers.key_set import KeySet
+from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH, Normaliser, NormaliserOptions, VerifyImages
+from pairwright.datasets.records import Pair, pair_key
+from pairwright.datasets.rejects import NEVER_FATAL_REASONS, Reject, fix_for, make_reject
+from pairwright.datasets.shards.samples import publishable_image_name
+
+ErrorPolicy = Literal["stop", "skip"]
+MISSING_CAPTION_REASONS = frozenset({"missing_column", "missing_caption"})
+CANDIDATE_COLUMNS = frozenset({"negative", "form", "status"})
+"""Columns that tell a file of negatives, as `flows.annotation_files` writes it, from one of pairs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What to read, and how.
+
+    Attributes:
+        input: path or brace pattern, or several.
+        format: a name of `readers.formats.READERS`; empty to guess.
+        columns: part of a pair to column name (``{"key": "image_id"}``); `key` fills `source_id`.
+        explode: one pair a caption instead of one an image.
+        image_root: folder of relative image paths; empty for the input's own folder.
+        source: name of the dataset; empty for the rows' `source`, or else the input's name without its ending.
+        instances: COCO instances JSON with the boxes of a COCO input.
+        on_error: ``stop`` at the first flaw, or ``skip`` it as a `Reject`.
+        batch_size: candidates a batch, at least 1.
+        verify_images: ``header`` finds missing, broken and cut-off images at a tenth of a millisecond each, which is
+            why it is the default: a broken image would else fail a build at its last stage. ``full`` decodes every
+            pixel. ``off`` is for work on texts alone.
+        box_unit: of box coordinates; ``guess`` by the rule in `readers/boxes.py`.
+        max_caption: characters of a caption; longer ones are rejected as ``caption_too_long``.
+        wording: how these options are called by whoever gives them, for messages.
+    """
+
+    input: str | tuple[str, ...]
+    format: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    explode: bool = False
+    image_root: str = ""
+    source: str = ""
+    instances: str = ""
+    on_error: ErrorPolicy = "stop"
+    batch_size: int = 4096
+    verify_images: VerifyImages = "header"
+    box_unit: BoxUnit = "guess"
+    max_caption: int = MAX_CAPTION_LENGTH
+    wording: OptionNames = COMMAND_LINE
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBatch:
+    """Candidates that were judged: pairs in the order of their rows, and what was not taken.
+
+    ``formats`` counts those of pictures that were looked at inside tables, where names tell none (``jpeg``, ``png``, ...).
+    """
+
+    pairs: list[Pair]
+    rejects: list[Reject]
+    formats: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def candidates(self) -> int:
+        """Kept and rejected together."""
+        return len(self.pairs) + len(self.rejects)
+
+
+def read_pairs(options: ReadOptions) -> Iterator[ReadBatch]:
+    """Read all pairs of the inputs, in order.
+
+    Returns:
+        An iterator of batches; none is empty, and at least one holds a pair.
+
+    Raises:
+        UsageError: at once, for options that do not fit.
+        InputError: at once for inputs that are not there; while iterating, for flaws (see the module's text).
+    """
+    check_column_mapping(options.columns, options.wording)
+    for name, value, known in (
+        ("on_error", options.on_error, get_args(ErrorPolicy)),
+        ("verify_images", options.verify_images, get_args(VerifyImages)),
+        ("box_unit", options.box_unit, get_args(BoxUnit)),
+    ):
+        if value not in known:
+            raise UsageError(f"{options.wording.option(name)} {value}: not one of {', '.join(known)}.")
+    if options.batch_size < 1:
+        raise UsageError(f"batch size {options.batch_size}: at least 1.")
+    if options.max_caption < 1:
+        raise UsageError(f"{options.wording.option('max_caption')} {options.max_caption}: at least 1.")
+    inputs = (options.input,) if isinstance(options.input, str) else options.input
+    if not inputs:
+        raise UsageError("no input to read.")
+    located = [locate_input(written, options.format, options.wording) for written in inputs]
+    if options.instances and any(one.format != "coco" for one in located):
+        raise UsageError("instances go with COCO captions; other formats hold their boxes themselves.")
+    return _collect_batches(options, located)
+
+
+@dataclass
+class _BatchCollector:
+    """Collects candidates and closes batches: repeated keys and the policy are dealt with there."""
+
+    policy: ErrorPolicy
+    wording: OptionNames
+    seen: KeySet = field(default_factory=KeySet)
+    waiting: list[tuple[str, Pair] | Reject] = field(default_factory=list)
+    formats: Counter[str] = field(default_factory=Counter)
+    kept: int = 0
+    first: Reject | None = None
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def is_fatal(self, flaw: Reject) -> bool:
+        """Return whether a flaw ends the reading."""
+        return self.policy == "stop" and flaw.reason not in NEVER_FATAL_REASONS
+
+    def close(self) -> ReadBatch:
+        """Return the batch of what waits.
+
+        Raises:
+            InputError: under ``stop``, for the first flaw in the order of the rows.
+        """
+        waiting, self.waiting = self.waiting, []
+        batch = ReadBatch([], [], +self.formats)
+        self.formats.clear()
+        for item in self._without_repeats(waiting):
+            if isinstance(item, Pair):
+                batch.pairs.append(item)
+                continue
+            flaw = item
+            if self.is_fatal(flaw):
+                raise flaw.error(self.wording)
+            batch.rejects.append(flaw)
+            self.first = self.first or flaw
+            self.reasons[flaw.reason] += 1
+        self.kept += len(batch.pairs)
+        return batch
+
+    def _without_repeats(self, waiting: list[tuple[str, Pair] | Reject]) -> Iterator[Pair | Reject]:
+        placed = [item for item in waiting if isinstance(item, tuple)]
+        repeated = self.seen.add([pair.key for _, pair in placed])
+        again = {at: key for at in repeated.nonzero()[0].tolist() if (key := _make_row_key(placed[at][1]))}
+        apart = {at for at, seen in zip(again, self.seen.add(list(again.values())), strict=True) if not seen}
+        at = -1
+        for item in waiting:
+            if isinstance(item, Reject):
+                yield item
+                continue
+            at += 1
+            if at in apart:
+                yield replace(item[1], key=again[at])
+            else:
+                yield _duplicate_reject(*item) if repeated[at] else item[1]
+
+
+def _make_row_key(pair: Pair) -> str:
+    """Return another key for a picture inside a table of which nothing tells but its caption, else nothing.
+
+    Two pictures may well have one caption; which rows they are then tells them apart, all but the first.
+    """
+    if not is_table_cell(pair.image) or pair.key != pair_key(pair.source, "", pair.caption):
+        return ""
+    return pair_key(pair.source, publishable_image_name(pair.image), pair.caption)
+
+
+def _duplicate_reject(place: str, pair: Pair) -> Reject:
+    who = pair.source_id or pair.image
+    detail = f"{who!r} came before with the same caption" if who else "the same caption came before"
+    reason = "candidate_row" if json.loads(pair.meta).keys() >= CANDIDATE_COLUMNS else "duplicate_key"
+    return replace(make_reject(place, reason, detail, pair.caption), source=pair.source)
+
+
+def _no_pairs_error(first: Reject, reasons: Counter[str], wording: OptionNames) -> InputError:
+    told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
+    return InputError(
+        f"no row makes a pair ({told}); the first is {first.reason}: {first.detail}",
+        where=first.place,
+        fix=fix_for(first.reason, wording),
+    )
+
+
+def _collect_batches(options: ReadOptions, located: list[LocatedInput]) -> Iterator[ReadBatch]:
+    screen = _BatchCollector(options.on_error, options.wording)
+    empty = True
+    for one in located:
+        for place, candidate in _iter_candidates(options, one, screen.formats):
+            empty = False
+            if isinstance(candidate, Reject):
+                screen.waiting.append(candidate)
+                if screen.is_fatal(candidate):
+                    screen.close()
+            else:
+                screen.waiting.append((place, candidate))
+            if len(screen.waiting) >= options.batch_size:
+                yield screen.close()
+    if empty:
+        raise InputError("there are no rows", where=str(located[0].files[0]), fix="Give a file with rows.")
+    if screen.waiting:
+        yield screen.close()
+    if screen.first and not screen.kept:
+        raise _no_pairs_error(screen.first, screen.reasons, options.wording)
+
+
+def _iter_candidates(
+    options: ReadOptions, one: LocatedInput, formats: Counter[str]
+) -> Iterator[tuple[str, Pair | Reject]]:
+    """Yield (place, candidate) of one input and count ``formats``; flaws of whole files are raised."""
+    wording = options.wording
+    rules = NormaliserOptions(
+        options.columns,
+        options.explode,
+        options.verify_images,
+        options.box_unit,
+        options.source,
+        wording,
+        options.max_caption,
+    )
+    root = Path(options.image_root).absolute() if options.image_root else one.root
+    normaliser = Normaliser(rules, ImageRoot(root, bool(options.image_root)), one.name, formats)
+    fixed = one.format in FIXED_COLUMN_FORMATS
+    name = options.source or one.name
+    rows = 0
+    for file in one.files:
+        watch = _CaptionPresence(wording)
+        for row in _select_reader(options, one.format)(file):
+            for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
+                watch.look(candidate, fixed=fixed)
+                if isinstance(candidate, Reject):
+                    yield candidate.place, replace(candidate, source=name)
+                else:
+                    yield row.place, candidate
+            if isinstance(row, InputRow):  # a file of which none can be read tells nothing of its columns
+                rows += 1
+                if fixed:
+                    _check_mapped_columns(normaliser, file)
+        watch.end()
+    if rows:
+        _check_mapped_columns(normaliser, one.files[-1])
+
+
+def _select_reader(options: ReadOptions, format_: str) -> Callable[[Path], InputRowIterator]:
+    if options.instances:
+        return partial(read_coco, instances=Path(options.instances))
+    return partial(read_jsonl, wording=options.wording) if format_ == "jsonl" else FORMAT_READERS[format_]
+
+
+def _check_mapped_columns(normaliser: Normaliser, file: Path) -> None:
+    if normaliser.unmet:
+        unmet = ", ".join(sorted(normaliser.unmet))
+        fix = f"Correct {normaliser.rules.wording.option('columns')}."
+        raise InputError(f"no row has a column {unmet}", where=str(file), fix=fix)
+
+
+@dataclass
+class _CaptionPresence:
+    """Tells a file in which no row at all has a caption from one in which some rows have none."""
+
+    wording: OptionNames
+    first: Reject | None = None
+    others: bool = False
+
+    def look(self, candidate: Pair | Reject, *, fixed: bool) -> None:
+        if isinstance(candidate, Pair) or candidate.reason not in MISSING_CAPTION_REASONS:
+            self.others = True
+        elif fixed:  # all rows have the same columns
+            raise candidate.error(self.wording, whole_file=True)
+        else:
+            self.first = self.first or candidate
+
+    def end(self) -> None:
+        if self.first and not self.others:
+            raise self.first.error(self.wording, whole_file=True)

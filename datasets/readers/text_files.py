@@ -1,0 +1,149 @@
+"""Text files at the door: bytes to lines and JSON, with every flaw named.
+
+Lines are bounded, so that a file without line ends cannot fill the memory. A byte order mark is passed
+over; UTF-16 is told as such. JSON is strict: no NaN, no half surrogate pairs, since neither survives the
+way to Parquet and back. A gzipped file is recognised by its first bytes, not by its name.
+
+Limits: `MAX_LINE` bytes a line (16 MiB).
+"""
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import orjson
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.readers.input_rows import TableImage
+from pairwright.datasets.rejects import RejectError
+
+MAX_LINE = 16 * 2**20
+BOM = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
+_ARCHIVES = {
+    b"PK\x03\x04": "zip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"7z\xbc\xaf\x27\x1c": "7z",
+}
+
+
+def iter_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield (line number from 1, line with its end) of a file that may be gzipped.
+
+    A line longer than `MAX_LINE` is yielded cut to its first `MAX_LINE` + 1 bytes; the rest is passed over.
+
+    Raises:
+        InputError: when the file cannot be read to its end, or is UTF-16.
+    """
+    number = 0
+    try:
+        with open_text(path) as handle:
+            while line := handle.readline(MAX_LINE + 1):
+                number += 1
+                piece = line
+                while len(piece) > MAX_LINE and not piece.endswith(b"\n"):
+                    piece = handle.readline(MAX_LINE + 1)
+                yield number, strip_bom(line, path) if number == 1 else line
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"cannot be read ({getattr(error, 'strerror', None) or error})",
+            where=f"{path}:{number + 1}",
+            fix="Copy the file again.",
+        ) from None
+
+
+def open_text(path: Path) -> BinaryIO:
+    """Open a text file for reading bytes, gzip or not: the first bytes tell, whatever the name.
+
+    Raises:
+        InputError: for an archive of another kind (zip, bzip2, xz, zstd, 7z).
+        OSError: when the file cannot be opened.
+    """
+    handle = path.open("rb")
+    head = handle.read(max(map(len, _ARCHIVES)))
+    handle.seek(0)
+    if head.startswith(_GZIP):
+        handle.close()
+        return cast("BinaryIO", gzip.open(path, "rb"))
+    for magic, kind in _ARCHIVES.items():
+        if head.startswith(magic):
+            handle.close()
+            raise InputError(f"a {kind} file", where=str(path), fix="Unpack it first, or pack it with gzip.")
+    return handle
+
+
+def read_text_bytes(path: Path) -> bytes:
+    """Return the bytes of a file that may be gzipped, without a byte order mark; errors as in `iter_lines`."""
+    try:
+        with open_text(path) as handle:
+            return strip_bom(handle.read(), path)
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"cannot be read ({why})", where=str(path), fix="Check the path, or copy it again.") from None
+
+
+def strip_bom(data: bytes, path: Path) -> bytes:
+    """Return ``data``, the beginning of a file, without its UTF-8 byte order mark; UTF-16 is an `InputError`."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError("the text is UTF-16", where=str(path), fix="Save the file as UTF-8.")
+    return data.removeprefix(BOM)
+
+
+def parse_text(data: bytes) -> str:
+    """Return bytes as text.
+
+    Raises:
+        Refused: not_utf8.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise RejectError("not_utf8", f"byte {error.start + 1} is not UTF-8") from None
+
+
+def parse_json(data: bytes | str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        Refused: broken_json, not_utf8, not_finite or not_unicode.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise _describe_json_error(data, error) from None
+
+
+def _describe_json_error(data: bytes | str, error: orjson.JSONDecodeError) -> RejectError:
+    """Return why the strict parser refused; the lenient one tells NaN and surrogates from broken JSON."""
+    try:
+        text = data if isinstance(data, str) else parse_text(data)
+        json.loads(text, parse_constant=_reject_constant)
+    except RejectError as flaw:
+        return flaw
+    except (ValueError, RecursionError):
+        return RejectError("broken_json", f"{error.msg} at character {error.pos + 1}")
+    return RejectError("not_unicode", "a text holds half of a surrogate pair")
+
+
+def _reject_constant(name: str) -> None:
+    raise RejectError("not_finite", f"{name} is not JSON")
+
+
+def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:
+    """Return the object of a JSON text; anything but an object is refused as wrong_type."""
+    value = parse_json(data)
+    if not isinstance(value, dict):
+        raise RejectError("wrong_type", f"the {what} is {json_type_name(value)}, not an object")
+    return value
+
+
+def json_type_name(value: Any) -> str:
+    """Return how a JSON value's type is called in messages."""
+    names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a text"}
+    names |= {bytes: "bytes", TableImage: "bytes"}
+    return names.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")

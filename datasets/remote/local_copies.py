@@ -1,0 +1,275 @@
+"""Inputs that lie in a store (`remote.py`) are copied to this machine, and read from there.
+
+A copy has the size and the time of its original, by which it is known: what did not change is not copied again, and a
+build notices what did (`flows/inputs.py`). A file is whole or absent here. Of a folder the copy holds the same files,
+hidden ones left out; what went from the original goes from the copy. Of a published dataset (`published.py`) the newest
+version is copied.
+
+The copies take as much disk as the originals, up to a limit. For a new one those that were used longest ago are
+removed; the time of last access is set to the time of use. Copies in use are never removed: those of this process, and
+all where another process holds the lock on the folder, or the file system has no locks. Where the limit does not hold
+what is needed, nothing is copied.
+"""
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.datasets.progress import track
+from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, is_remote, not_found_error, open_store
+from pairwright.datasets.remote.published_versions import POINTER_FILE, VERSIONS_FOLDER, read_pointer
+
+GIB = 2**30
+_PARALLEL_COPIES = 8
+_TABLE = ".parquet"  # of img2dataset, beside the tar of the same name
+_IN_USE = ".in-use"
+_DEFAULT_GIB = 100.0
+
+
+def default_copies_folder() -> Path:
+    """Return where copies are that no build asked for: below PAIRWRIGHT_CACHE, else ``~/.cache/pairwright``."""
+    return Path(os.environ.get("PAIRWRIGHT_CACHE") or "~/.cache/pairwright").expanduser() / "remote"
+
+
+def default_copies_limit() -> int:
+    """Return how many bytes the copies in `default_copies_folder` may take: PAIRWRIGHT_CACHE_GIB, else 100 GiB.
+
+    Raises:
+        UsageError: when the variable is no number above 0.
+    """
+    given = os.environ.get("PAIRWRIGHT_CACHE_GIB", "")
+    try:
+        size = float(given or _DEFAULT_GIB)
+    except ValueError:
+        size = 0.0
+    if not 0 < size < float("inf"):
+        raise UsageError(f"PAIRWRIGHT_CACHE_GIB is {given!r}. Give GiB, a number above 0.")
+    return int(size * GIB)
+
+
+@dataclass
+class LocalCopies:
+    """Copies in a folder, and which of them this process uses.
+
+    Attributes:
+        folder: for the copies.
+        limit: bytes that they may take.
+        setting: how the limit is raised, for messages.
+    """
+
+    folder: Path
+    limit: int
+    setting: str
+    _used: dict[Path, int] = field(default_factory=dict)
+    _lock: IO[bytes] | None = None
+
+    def near(self, written: str) -> str:
+        """Return where an input can be read on this machine: a path or brace pattern as it is, a URL copied before.
+
+        Args:
+            written: path, brace pattern, or either of them as a URL.
+
+        Raises:
+            InputError: when nothing is there.
+            StorageError: when the store refuses or cannot be reached, or the copies do not fit.
+            UsageError: for a URL with a user or a query.
+            MissingResource: when the store's package is not installed.
+        """
+        if not is_remote(written):
+            return written
+        store, path = open_store(written)
+        if store.scheme == "file":
+            versions = read_pointer(store, path) if "{" not in path else []
+            return f"{path}/{VERSIONS_FOLDER}/{versions[0]}" if versions else path
+        path, files = _resolve_input(store, path)
+        top = self.folder / store.scheme
+        places = {_copy_path(top, each.path): each for each in files}
+        place = _copy_path(top, path)
+        if files[0].path != path and "{" not in path:
+            _remove_other_copies(place, set(places))
+        self._hold()
+        missing = [each for file, each in places.items() if not _is_current(file, each)]
+        self._make_room(places, sum(each.size for each in missing))
+        with ThreadPoolExecutor(_PARALLEL_COPIES) as pool:
+            coming = [pool.submit(_copy_one, store, each, _copy_path(top, each.path)) for each in missing]
+            for copied in track(coming, "copying inputs", unit="files") if coming else ():
+                copied.result()
+        now = time.time_ns()
+        for file, each in places.items():
+            os.utime(file, ns=(now, _nanoseconds(each)))
+        return str(place)
+
+    def _hold(self) -> None:
+        """Tell other processes that copies are in use, until this one ends."""
+        if self._lock is None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.folder / _IN_USE).open("ab")
+            _try_lock(self._lock, fcntl.LOCK_SH)
+
+    def _make_room(self, places: dict[Path, StoredFile], missing: int) -> None:
+        """Remove copies for ``missing`` bytes of new ones, so that limit and disk hold all that is used.
+
+        Raises:
+            StorageError: they do not.
+        """
+        self._used.update((file, each.size) for file, each in places.items())
+        if sum(self._used.values()) > self.limit:
+            raise StorageError(
+                f"{self.folder}: copies of {sum(self._used.values()):,} bytes are needed, and {self.limit:,} are "
+                f"allowed. Raise {self.setting}."
+            )
+        if not missing:
+            return
+        there = {path: path.stat() for path in _files_of(self.folder)}
+        free = shutil.disk_usage(self.folder).free
+        excess = max(sum(stat.st_size for stat in there.values()) + missing - self.limit, missing - free)
+        unused = sorted((stat.st_atime_ns, path) for path, stat in there.items() if path not in self._used)
+        if excess > 0 and unused and self._lock is not None and _try_lock(self._lock, fcntl.LOCK_EX):
+            for _, path in unused:
+                if excess > 0:
+                    path.unlink(missing_ok=True)
+                    excess -= there[path].st_size
+            _try_lock(self._lock, fcntl.LOCK_SH)
+        if excess > 0 and missing > shutil.disk_usage(self.folder).free:
+            raise StorageError(
+                f"{self.folder}: copies of {missing:,} bytes do not fit into {free:,}. Choose a disk with room: --out "
+                "of the build, else PAIRWRIGHT_CACHE."
+            )
+        if excess > 0:
+            raise StorageError(
+                f"{self.folder}: {excess:,} bytes too many for new copies, and another process uses those that are "
+                f"there. Wait until it ends, or raise {self.setting}."
+            )
+
+
+_COPIES_BY_FOLDER: dict[Path, LocalCopies] = {}
+
+
+def fetch_local_copy(written: str, folder: Path | None = None) -> str:
+    """Return where an input can be read on this machine; as `Copies.near`.
+
+    Args:
+        written: path, brace pattern, or either of them as a URL.
+        folder: for the copies; `default_copies_folder` when left out.
+    """
+    if not is_remote(written):
+        return written
+    place = folder or default_copies_folder()
+    shared = _COPIES_BY_FOLDER.setdefault(place, LocalCopies(place, 0, "PAIRWRIGHT_CACHE_GIB (in the environment)"))
+    shared.limit = default_copies_limit()
+    return shared.near(written)
+
+
+def _try_lock(handle: IO[bytes], how: int) -> bool:
+    """Take a lock, or change the one that is held; return whether it was got."""
+    try:
+        fcntl.flock(handle, how | fcntl.LOCK_NB)
+    except OSError:  # another process has one, or the file system knows none
+        return False
+    return True
+
+
+def _files_of(folder: Path) -> Iterator[Path]:
+    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink() and path.name != _IN_USE)
+
+
+def _resolve_input(store: RemoteStore, path: str) -> tuple[str, list[StoredFile]]:
+    """Return the path of an input and its files; of a published dataset those of its newest version."""
+    files = _files(store, path)
+    if any(each.path == f"{path}/{POINTER_FILE}" for each in files):
+        path = f"{path}/{VERSIONS_FOLDER}/{read_pointer(store, path)[0]}"
+        return path, _files(store, path)
+    if not files and (newest := _resolve_published(store, path)):
+        path, files = newest, _files(store, newest)
+    if not files:
+        raise not_found_error(store, next(name for name in _names(path) if not store.find(name)))
+    return path, files
+
+
+def _resolve_published(store: RemoteStore, path: str) -> str:
+    """Return a path below a published dataset as one in its newest version; empty when it lies below none."""
+    for folder in map(str, PurePosixPath(path).parents):
+        if folder not in {".", "/"} and (versions := read_pointer(store, folder)):
+            return f"{folder}/{VERSIONS_FOLDER}/{versions[0]}{path.removeprefix(folder)}"
+    return ""
+
+
+def _names(path: str) -> Iterator[str]:
+    from pairwright.datasets.readers.formats import expand_braces
+
+    yield from expand_braces(path) if "{" in path else [path]
+
+
+def _files(store: RemoteStore, path: str) -> list[StoredFile]:
+    """Return the files that a path or pattern names; none where one of a pattern is missing."""
+    if "{" in path:
+        names = list(_names(path))
+        found = {each.path: each for folder in sorted({_parent(name) for name in names}) for each in store.find(folder)}
+        if not found.keys() >= set(names):
+            return []
+        tables = [name.removesuffix(".tar") + _TABLE for name in names if name.endswith(".tar")]
+        return [*(found[name] for name in names), *(found[name] for name in tables if name in found)]
+    files = [each for each in store.find(path) if not _is_hidden(each.path, path)]
+    if files and files[0].path == path and path.endswith(".tar"):
+        files += store.find(path.removesuffix(".tar") + _TABLE)
+    return files
+
+
+def _parent(path: str) -> str:
+    return str(PurePosixPath(path).parent)
+
+
+def _is_hidden(path: str, below: str) -> bool:
+    return any(part.startswith(".") for part in PurePosixPath(path.removeprefix(below)).parts)
+
+
+def _copy_path(top: Path, path: str) -> Path:
+    parts = PurePosixPath(path.lstrip("/")).parts
+    if ".." in parts:
+        raise UsageError(f"{path}: a key with `..` is not copied. Rename it.")
+    place = top.joinpath(*parts)
+    for folder in (place, *place.parents[: len(parts)]):
+        if folder.is_symlink():  # files behind it are not ours to replace or to remove
+            raise StorageError(f"{folder}: is a symbolic link, and copies are written there. Remove the link.")
+    return place
+
+
+def _remove_other_copies(folder: Path, there: set[Path]) -> None:
+    if folder.is_file():
+        folder.unlink()
+    for path in _files_of(folder):
+        if path not in there:
+            path.unlink()
+
+
+def _is_current(path: Path, of: StoredFile) -> bool:
+    try:
+        stat = path.stat()
+    except OSError:
+        return False
+    return path.is_file() and stat.st_size == of.size and stat.st_mtime_ns == _nanoseconds(of)
+
+
+def _copy_one(store: RemoteStore, file: StoredFile, place: Path) -> None:
+    with replace_atomically(place) as temporary:
+        store.get(file.path, temporary)
+        if temporary.stat().st_size != file.size:
+            raise StorageError(
+                f"{store.url(file.path)}: {temporary.stat().st_size:,} bytes came of {file.size:,}. "
+                "Start again when nothing writes to it."
+            )
+        os.utime(temporary, ns=(_nanoseconds(file), _nanoseconds(file)))
+
+
+def _nanoseconds(file: StoredFile) -> int:
+    return (
+        round(file.time * 1000) * 1_000_000
+    )  # whole milliseconds: finer than stores tell, and no file system rounds it

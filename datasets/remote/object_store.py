@@ -1,0 +1,198 @@
+"""Places that are no folders of this machine: ``s3://``, ``gs://``, ``memory://`` and ``file://``, through fsspec.
+
+Credentials come from where each service's own tools take them (AWS_ACCESS_KEY_ID, a profile, a role,
+GOOGLE_APPLICATION_CREDENTIALS, ...), and so does the address of another S3 server (AWS_ENDPOINT_URL). No URL holds
+any: one with a user or a query is refused. What a service says of its errors is told without the values of secrets.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.errors import InputError, MissingResourceError, PairwrightError, StorageError, UsageError
+from pairwright.datasets.redaction import REDACTED, redact
+
+FSSPEC_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "file": "", "memory": ""}
+_URL = re.compile(rf"(?P<scheme>{'|'.join(FSSPEC_PACKAGES)}):/{{1,3}}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
+_SHORT = 6  # a value of fewer characters is too common a word to be masked
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file of a store: its path there, bytes, and the seconds since 1970 when it was written."""
+
+    path: str
+    size: int
+    time: float
+
+
+@dataclass(frozen=True)
+class RemoteStore:
+    """Files under one scheme.
+
+    Attributes:
+        scheme: a name of `FSSPEC_PACKAGES`.
+        files: fsspec's file system.
+    """
+
+    scheme: str
+    files: Any
+
+    def url(self, path: str) -> str:
+        """Return what a path of this store is written as."""
+        return f"{self.scheme}://{path}"
+
+    def find(self, path: str) -> list[StoredFile]:
+        """Return the file ``path``, or all files below the folder of that name, by path; none where nothing is.
+
+        Raises:
+            StorageError: with bucket and key, and how to mend it.
+        """
+        with self.translated(path):
+            told = self.files.find(path, detail=True)
+        found = [
+            StoredFile(name, int(info["size"]), _seconds(info)) for name, info in told.items() if info["type"] == "file"
+        ]
+        return sorted(found, key=lambda each: each.path)
+
+    def get(self, path: str, local: Path) -> None:
+        """Copy a file to this machine; errors as `find`."""
+        with self.translated(path):
+            self.files.get_file(path, str(local))
+
+    def put(self, local: Path, path: str) -> None:
+        """Copy a file into the store, where it appears when it is whole; errors as `find`."""
+        with self.translated(path):
+            if self.scheme == "file":
+                with replace_atomically(Path(path)) as temporary:
+                    shutil.copyfile(local, temporary)
+            else:
+                self.files.put_file(str(local), path)
+
+    def copy(self, path: str, to: str) -> None:
+        """Copy a file inside the store, where it appears when it is whole; errors as `find`."""
+        with self.translated(path):
+            if self.scheme == "file":
+                with replace_atomically(Path(to)) as temporary:
+                    shutil.copyfile(path, temporary)
+            else:
+                self.files.cp_file(path, to)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is there; errors as `find`."""
+        with self.translated(path):
+            try:
+                self.files.rm_file(path)
+            except FileNotFoundError:
+                return
+
+    @contextmanager
+    def translated(self, path: str) -> Iterator[None]:
+        """Translate what a service raises into `StorageError`."""
+        try:
+            yield
+        except PairwrightError:
+            raise
+        except Exception as error:  # noqa: BLE001 - each service has a tree of errors of its own
+            raise StorageError(
+                f"{self.url(path)}: {_describe_error(error)}. {_suggest_fix(error, self.scheme)}"
+            ) from None
+
+
+def is_remote(written: str | Path) -> bool:
+    """Say whether a path is a URL of a store; the ``s3:/bucket`` that `Path` makes of one is taken, too."""
+    return _URL.match(str(written)) is not None
+
+
+def split_url(written: str | Path) -> tuple[str, str]:
+    """Return scheme and path of a URL of a store, the path without a slash at its end.
+
+    Raises:
+        UsageError: for another URL, or one with a user or a query, or without a bucket.
+    """
+    parts = _URL.match(str(written))
+    if parts is None:
+        raise UsageError(f"{written}: give a URL of {', '.join(f'{scheme}://' for scheme in FSSPEC_PACKAGES)}.")
+    scheme, rest = parts["scheme"].lower(), parts["rest"].rstrip("/")
+    if "@" in rest.partition("/")[0] or "?" in rest or "#" in rest:
+        raise UsageError(
+            f"a URL of {scheme}:// holds no user and no query: keys belong into the environment. Give {scheme}://BUCKET/KEY."
+        )
+    if not rest or ".." in PurePosixPath(rest).parts:
+        raise UsageError(f"{written}: give {scheme}://BUCKET/KEY, without `..`.")
+    return scheme, "/" + rest.lstrip("/") if scheme in {"file", "memory"} else rest
+
+
+def open_store(written: str | Path) -> tuple[RemoteStore, str]:
+    """Return the store of a URL, and the path there, without a slash at its end.
+
+    Raises:
+        UsageError: as `split_url`.
+        StorageError: when the service refuses.
+        MissingResource: when the package for the scheme is not installed.
+    """
+    scheme, path = split_url(written)
+    import fsspec
+
+    try:
+        files = fsspec.filesystem(scheme, use_listings_cache=False)
+    except (ImportError, ValueError):
+        raise MissingResourceError(
+            f"{scheme}:// needs {FSSPEC_PACKAGES[scheme]}. Run: pip install {FSSPEC_PACKAGES[scheme]}"
+        ) from None
+    except Exception as error:  # noqa: BLE001 - as in `translated`
+        raise StorageError(f"{scheme}://{path}: {_describe_error(error)}. {_suggest_fix(error, scheme)}") from None
+    return RemoteStore(scheme, files), path
+
+
+def not_found_error(store: RemoteStore, path: str) -> InputError:
+    """Return the error that says so."""
+    return InputError("no such file or folder", where=store.url(path), fix="Check bucket and key.")
+
+
+def _seconds(info: dict[str, Any]) -> float:
+    for name in ("LastModified", "updated", "mtime", "created"):
+        value = info.get(name)
+        if isinstance(value, datetime):
+            return value.timestamp()
+        if isinstance(value, str):
+            return datetime.fromisoformat(value).timestamp()
+        if isinstance(value, int | float):
+            return float(value)
+    return 0.0
+
+
+def _describe_error(error: Exception) -> str:
+    """Return what a service says, in one line and without secrets."""
+    line = " ".join(str(error).split())[:300] or "no reason given"
+    told = str(redact(f"{type(error).__name__}: {line}"))
+    for name, value in os.environ.items():
+        if _SECRET.search(name.upper()) and len(value) >= _SHORT:
+            told = told.replace(value, REDACTED)
+    return told.rstrip(".")
+
+
+def _suggest_fix(error: Exception, scheme: str) -> str:
+    told = f"{type(error).__name__} {error}".lower()
+    named = {
+        "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role",
+        "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    }
+    if isinstance(error, FileNotFoundError) or "nosuchbucket" in told or "does not exist" in told:
+        return "Check bucket and key."
+    if isinstance(error, PermissionError) or any(
+        word in told for word in ("credential", "denied", "forbidden", "access key")
+    ):
+        return f"Check the credentials ({named.get(scheme, 'of this user')}) and their rights there."
+    if isinstance(error, OSError) and scheme == "file":
+        return "Mend that and start again."
+    where = " and AWS_ENDPOINT_URL" if scheme == "s3" else ""
+    return f"Check the network{where}, and start again: what arrived whole is not copied again."

@@ -1,0 +1,269 @@
+"""A sample: a pair with its image bytes and the kept texts made for it, as the members that a trainer reads.
+
+In a shard a sample is ``{key}.jpg`` (or png, or webp, or no image at all), ``{key}.txt`` (the caption) and
+``{key}.json``, in the shape that `sample_shape.py` writes down. This module turns records into members and back.
+
+Spans of an edit count code points: ``from_span`` in the caption that was edited, ``to_span`` in ``text``. A negative's
+``positive`` is the caption that was edited, or, for a pair made on both sides, the hard positive it is compared with.
+Where an image came from is told by its name alone, not by the folder, so that a build in another place has equal bytes;
+a URL loses what may be secret in it.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.images.loading import select_image_extensions
+from pairwright.datasets.records import (
+    Annotation,
+    Example,
+    Origin,
+    Pair,
+    Turn,
+    annotation_id,
+    edit_from_dict,
+    edit_to_dict,
+)
+from pairwright.datasets.redaction import is_file_url, redact_url
+from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, find_schema_mismatch, is_valid_sample
+
+_KEY = re.compile("[0-9a-f]{32}")
+_FOREIGN_SHARDS_FIX = "Shards from elsewhere are read as the input of a build."
+
+FROM_SHARD = "shard"
+"""The generator named by annotations read back from a sample that several makers had a part in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one sample of a shard holds.
+
+    Attributes:
+        pair: the pair.
+        annotations: its kept annotations, in the order in which they are to stand.
+        examples: its kept rationale rows.
+        image: bytes of the image file; None for a text-only sample.
+        image_ext: ``jpg``, ``png`` or ``webp``; empty for a text-only sample.
+        makers: who made its texts, when a shard told it; empty where the texts tell it themselves (see `list_makers`).
+        image_told: name of the image, when a shard told it, as its source called it; empty where the pair tells it.
+    """
+
+    pair: Pair
+    annotations: tuple[Annotation, ...] = ()
+    examples: tuple[Example, ...] = ()
+    image: bytes | None = None
+    image_ext: str = ""
+    makers: tuple[Origin, ...] = ()
+    stored_image_name: str = ""
+
+
+def list_makers(sample: Sample) -> list[Origin]:
+    """Return who had a part in the sample's texts, each once (without requests), in order."""
+    made = [a.origin for a in sample.annotations] + [e.origin for e in sample.examples]
+    origins = sample.makers or made
+    return [Origin(*maker) for maker in sorted({(o.generator, o.version, o.seed, o.model, o.prompt) for o in origins})]
+
+
+def encode_members(sample: Sample) -> Iterator[tuple[str, bytes]]:
+    """Yield the file extensions and contents of a sample: image (if any), txt, json.
+
+    Raises:
+        InputError: when a text cannot be written as UTF-8, or a score is not a finite number.
+    """
+    if sample.image is not None:
+        yield sample.image_ext, sample.image
+    try:
+        yield "txt", sample.pair.caption.encode()
+        yield "json", orjson.dumps(encode_sample_json(sample))
+    except (UnicodeEncodeError, TypeError) as error:
+        raise InputError(
+            f"a text that cannot be written as UTF-8 ({error})",
+            where=f"sample {sample.pair.key}",
+            fix="Repair or leave out the row.",
+        ) from None
+
+
+def encode_sample_json(sample: Sample) -> dict[str, Any]:
+    """Return the JSON object of a sample, in the members and types of `SAMPLE_SCHEMA`."""
+    pair = sample.pair
+    text_of = {annotation.id: annotation.text for annotation in sample.annotations}
+    of_kind: dict[str, list[Annotation]] = {"hard_negative": [], "hard_positive": [], "": []}
+    for annotation in sample.annotations:
+        of_kind[annotation.kind if annotation.kind in of_kind else ""].append(annotation)
+    return {
+        "key": pair.key,
+        "caption": pair.caption,
+        "hard_negatives": [
+            {"text": a.text, "positive": text_of.get(a.positive_id) or a.source_text or pair.caption, **_edited(a)}
+            for a in of_kind["hard_negative"]
+        ],
+        "hard_positives": [
+            {"text": a.text, "source": a.source_text or pair.caption, **_edited(a)} for a in of_kind["hard_positive"]
+        ],
+        "conversations": [
+            {"type": a.kind, "turns": [{"role": turn.role, "text": turn.text} for turn in a.turns]} for a in of_kind[""]
+        ],
+        "rationales": [
+            {"task": e.task, "input": e.input, "label": e.label, "rationale": e.rationale, "split": e.split}
+            for e in sample.examples
+        ],
+        "provenance": _provenance(sample),
+    }
+
+
+def _edited(annotation: Annotation) -> dict[str, Any]:
+    for name, value in annotation.scores.items():
+        if not math.isfinite(value):
+            raise InputError(
+                f"the score {name!r} is {value}",
+                where=f"annotation {annotation.id}",
+                fix="Give a finite number or leave the score out.",
+            )
+    return {
+        "form": annotation.form,
+        "target": annotation.target,
+        "edit": [edit_to_dict(edit) for edit in annotation.edits],
+        "scores": [{"name": name, "value": float(value)} for name, value in sorted(annotation.scores.items())],
+    }
+
+
+def _provenance(sample: Sample) -> dict[str, Any]:
+    pair = sample.pair
+    return {
+        "source": pair.source,
+        "source_id": pair.source_id,
+        "image": sample.stored_image_name or publishable_image_name(pair.image),
+        "license": pair.license,
+        "width": pair.width,
+        "height": pair.height,
+        "captions": list(pair.captions),
+        "made_by": [
+            {"generator": o.generator, "version": o.version, "seed": o.seed, "model": o.model, "prompt": o.prompt}
+            for o in list_makers(sample)
+        ],
+    }
+
+
+def publishable_image_name(locator: str) -> str:
+    """Return a locator that can be published: file name (and ``::member``), or a URL by `redact_url`."""
+    if is_file_url(locator):
+        locator = re.split(r"[?#]", locator, maxsplit=1)[0]
+    elif "://" in locator:
+        return redact_url(locator)
+    path, separator, inside = locator.partition("::")
+    return path.replace("\\", "/").rpartition("/")[2] + separator + inside
+
+
+def decode_members(key: str, members: dict[str, bytes], where: str) -> Sample:
+    """Return the sample that `encode_members` gave these contents for.
+
+    Texts, edits, turns, scores and provenance come back as they were. Of who made a text a shard keeps only the set
+    over the whole sample; so an annotation's origin is that maker when there is one, else ``shard``, and ids are new.
+
+    Args:
+        key: of the sample.
+        members: extension to contents.
+        where: name of the shard; the image's locator becomes ``where::key.ext``.
+
+    Raises:
+        StorageError: when the JSON is missing, broken or of another shape.
+    """
+    if "json" not in members:
+        raise StorageError(
+            f"{where}: sample {key} has no .json, which those that pairwright writes have. {_FOREIGN_SHARDS_FIX}"
+        )
+    try:
+        body = orjson.loads(members["json"])
+    except orjson.JSONDecodeError as error:
+        raise StorageError(f"{where}: {key}.json is broken JSON ({error.msg}). Write the shard again.") from None
+    images = select_image_extensions(members)
+    if len(images) > 1:
+        raise StorageError(
+            f"{where}: sample {key} has {len(images)} images: {', '.join(images)}. {_FOREIGN_SHARDS_FIX}"
+        )
+    image_ext = images[0] if images else ""
+    problem = ("" if is_valid_sample(body) else find_schema_mismatch(body, SAMPLE_SCHEMA)) or describe_bad_key(
+        key, body["key"]
+    )
+    if problem:
+        raise StorageError(
+            f"{where}: {key}.json does not fit the shards that pairwright writes: {problem}. {_FOREIGN_SHARDS_FIX}"
+        )
+    source = body["provenance"]
+    pair = Pair(
+        key=key,
+        caption=body["caption"],
+        captions=tuple(source["captions"]),
+        image=f"{where}::{key}.{image_ext}" if image_ext else "",
+        **{name: source[name] for name in ("source_id", "width", "height", "source", "license")},
+    )
+    makers = tuple(Origin(**maker) for maker in source["made_by"])
+    texts, rationales = tuple(_annotations(body)), tuple(_examples(body))
+    return Sample(pair, texts, rationales, members.get(image_ext), image_ext, makers, source["image"])
+
+
+def describe_bad_key(key: str, said: str) -> str:
+    """Return what is wrong with the key in a member's name; it may become a file name, so it has to be harmless."""
+    if not _KEY.fullmatch(key):
+        return f"the key {key!r} is not 32 hex digits"
+    return "" if key == said else f"its JSON says the key {said!r}"
+
+
+def _origin(body: dict[str, Any]) -> Origin:
+    makers = body["provenance"]["made_by"]
+    return Origin(**makers[0]) if len(makers) == 1 else Origin(FROM_SHARD, 1)
+
+
+def _annotations(body: dict[str, Any]) -> Iterator[Annotation]:
+    key, origin = body["key"], _origin(body)
+    positive_ids: dict[str, str] = {}
+    for kind, source in (("hard_positive", "source"), ("hard_negative", "positive")):
+        for ordinal, row in enumerate(body[kind + "s"]):
+            id_ = annotation_id(key, kind, origin, str(ordinal), row["text"])
+            if kind == "hard_positive":
+                positive_ids[row["text"]] = id_
+            yield Annotation(
+                id=id_,
+                key=key,
+                kind=kind,
+                origin=origin,
+                form=row["form"],
+                target=row["target"],
+                text=row["text"],
+                source_text=row[source],
+                edits=tuple(edit_from_dict(edit) for edit in row["edit"]),
+                positive_id=positive_ids.get(row["positive"], "") if kind == "hard_negative" else "",
+                scores={score["name"]: score["value"] for score in row["scores"]},
+            )
+    for ordinal, row in enumerate(body["conversations"]):
+        id_ = annotation_id(key, row["type"], origin, str(ordinal), "")
+        turns = tuple(Turn(turn["role"], turn["text"]) for turn in row["turns"])
+        yield Annotation(id=id_, key=key, kind=row["type"], origin=origin, turns=turns)
+
+
+def _examples(body: dict[str, Any]) -> Iterator[Example]:
+    origin = _origin(body)
+    for ordinal, row in enumerate(body["rationales"]):
+        id_ = annotation_id(body["key"], row["task"], origin, str(ordinal), row["rationale"])
+        yield Example(id=id_, key=body["key"], origin=origin, **row)
+
+
+def group_members(files: Iterator[tuple[str, bytes]], where: str) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Yield key and contents by extension of each sample: members of one sample stand next to each other."""
+    key, members = "", dict[str, bytes]()
+    for name, data in files:
+        stem, _, ext = name.partition(".")
+        if stem != key and members:
+            yield key, members
+            members = {}
+        key = stem
+        if not stem or not ext or ext in members:
+            raise StorageError(f"{where}: {name!r} is no member of a sample, or stands twice. Write the shard again.")
+        members[ext] = data
+    if members:
+        yield key, members

@@ -1,0 +1,417 @@
+"""Shards: tars of samples that trainers read as they are, in the WebDataset layout.
+
+A dataset is a folder of ``00000.tar``, ``00001.tar`` ... without gaps. Beside them stand ``sizes.json`` (tar to number
+of samples, which OpenCLIP-style loaders read) and ``SHA256SUMS`` (``sha256sum -c`` checks it). A trainer is told the
+whole by brace notation, ``{00000..00009}.tar``. The same samples in the same order give the same bytes, whoever wrote
+them; a shard is whole or absent.
+
+One dataset has one image extension, or no images at all: loaders take the members of the first sample for those of
+every sample. What a sample holds: `samples.py`; the tar itself: `ustar.py`.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from pairwright.datasets.atomic_files import replace_atomically, write_bytes, write_text
+from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.images.loading import select_image_extensions
+from pairwright.datasets.shards.samples import Sample, decode_members, describe_bad_key, encode_members, group_members
+from pairwright.datasets.shards.ustar import END_MARKER, encode_member, iter_members
+from pairwright.datasets.version_switch import complete_pending_switch
+
+SIZES_FILE = "sizes.json"
+CHECKSUMS_FILE = "SHA256SUMS"
+MAX_SHARD_SAMPLES = 10_000
+MAX_SHARD_BYTES = 512 * 2**20
+
+DUPLICATE_KEY_FIX = "The same pair stands twice: leave one of the inputs, or one of the samples, out."
+
+_NUMBERED = re.compile(r"\d{5}\.tar")
+_BRACES = re.compile(r"(?P<head>.*)\{(?P<first>\d+)\.\.(?P<last>\d+)\}(?P<tail>.*)")
+_BUFFER = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class ShardInfo:
+    """What is known of a written shard.
+
+    Attributes:
+        name: of the file.
+        count: of samples.
+        bytes: of the file.
+        sha256: of the file, in hex.
+        image_ext: of its images; empty for text-only samples, and for no sample.
+    """
+
+    name: str
+    count: int
+    bytes: int
+    sha256: str
+    image_ext: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShardSet:
+    """A finished folder of shards.
+
+    Attributes:
+        folder: where they stand.
+        shards: in order.
+        pattern: their brace notation with the folder, for the trainer; empty when there are none.
+    """
+
+    folder: Path
+    shards: tuple[ShardInfo, ...]
+    pattern: str
+
+    @property
+    def count(self) -> int:
+        """Return the number of samples in all."""
+        return sum(shard.count for shard in self.shards)
+
+
+@dataclass(frozen=True, slots=True)
+class _PackedSample:
+    key: str
+    image_ext: str
+    chunks: tuple[bytes, ...]
+
+
+def shard_name(number: int) -> str:
+    """Return the file name of shard ``number``, from 0."""
+    if not 0 <= number <= 99_999:
+        raise UsageError(f"shard number {number} has more than five digits. Make shards larger.")
+    return f"{number:05d}.tar"
+
+
+def write_shard(samples: Iterable[Sample], path: Path) -> ShardInfo:
+    """Write one shard, whole or not at all.
+
+    Args:
+        samples: in order; keys unique, one image extension (or no images).
+        path: of the tar; a name by `shard_name` in a folder that shall be finished.
+
+    Raises:
+        InputError: mixed image formats, a key that comes twice, a text that is not UTF-8.
+    """
+    return _write(map(_pack_sample, samples), path)
+
+
+def write_shards(
+    samples: Iterable[Sample], folder: Path, *, max_samples: int = MAX_SHARD_SAMPLES, max_bytes: int = MAX_SHARD_BYTES
+) -> ShardSet:
+    """Write samples as numbered shards and finish the folder; arguments and errors as in `write_numbered_shards`."""
+    return finish_shards(
+        folder, list(write_numbered_shards(samples, folder, max_samples=max_samples, max_bytes=max_bytes))
+    )
+
+
+def write_numbered_shards(
+    samples: Iterable[Sample], folder: Path, *, max_samples: int = MAX_SHARD_SAMPLES, max_bytes: int = MAX_SHARD_BYTES
+) -> Iterator[ShardInfo]:
+    """Write samples as numbered shards, one an iteration; errors as in `write_shard`.
+
+    A shard ends before the sample that would make it larger than ``max_samples`` or ``max_bytes``.
+    """
+    if max_samples < 1 or max_bytes < 1:
+        raise UsageError("max_samples and max_bytes must be at least 1.")
+    batches = _batch_samples(map(_pack_sample, samples), max_samples, max_bytes)
+    for number, batch in enumerate(batches):
+        yield _write(batch, folder / shard_name(number))
+
+
+def list_numbered_shards(folder: Path) -> list[str]:
+    """Return the names of a folder's ``00000.tar`` ..., in order."""
+    return sorted(path.name for path in folder.glob("*.tar") if _NUMBERED.fullmatch(path.name))
+
+
+def read_sizes(path: Path) -> dict[str, int] | None:
+    """Return what a ``sizes.json`` lists: samples by shard; None when it cannot be read."""
+    try:
+        sizes = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return sizes if isinstance(sizes, dict) else None
+
+
+def _pack_sample(sample: Sample) -> _PackedSample:
+    if (sample.image is None) != (sample.image_ext == ""):
+        raise UsageError(f"sample {sample.pair.key}: image bytes and image_ext go together.")
+    key = sample.pair.key
+    if describe_bad_key(key, key):
+        raise UsageError(f"{describe_bad_key(key, key)}; pair_key makes such keys.")
+    chunks = [chunk for ext, data in encode_members(sample) for chunk in encode_member(f"{key}.{ext}", data)]
+    return _PackedSample(key, sample.image_ext, tuple(chunks))
+
+
+def _batch_samples(
+    packed: Iterable[_PackedSample], max_samples: int, max_bytes: int
+) -> Iterator[Iterator[_PackedSample]]:
+    source = iter(packed)
+    pending = next(source, None)
+
+    def batch() -> Iterator[_PackedSample]:
+        nonlocal pending
+        count = size = 0
+        while pending is not None:
+            size += sum(map(len, pending.chunks))
+            if count and (count >= max_samples or size > max_bytes):
+                return
+            yield pending
+            count += 1
+            pending = next(source, None)
+
+    while pending is not None:
+        yield batch()
+
+
+def _write(packed: Iterable[_PackedSample], path: Path) -> ShardInfo:
+    hasher, size = hashlib.sha256(), 0
+    keys: set[str] = set()
+    image_ext = ""
+    with replace_atomically(path) as temporary:
+        with temporary.open("wb", buffering=_BUFFER) as handle:
+            for sample in packed:
+                image_ext = _check_packed_sample(sample, image_ext, keys, path)
+                block = b"".join(sample.chunks)
+                hasher.update(block)
+                size += handle.write(block)
+            hasher.update(END_MARKER)
+            size += handle.write(END_MARKER)
+        return ShardInfo(path.name, len(keys), size, hasher.hexdigest(), image_ext)
+
+
+def _check_packed_sample(sample: _PackedSample, image_ext: str, keys: set[str], path: Path) -> str:
+    if keys and sample.image_ext != image_ext:
+        raise _mixed_formats_error(image_ext, sample.image_ext, f"{path.name}, sample {sample.key}")
+    if sample.key in keys:
+        raise InputError("a key that came before", where=f"{path.name}, sample {sample.key}", fix="Leave one out.")
+    keys.add(sample.key)
+    return sample.image_ext
+
+
+def _mixed_formats_error(one: str, other: str, where: str) -> InputError:
+    return InputError(
+        f"{one or 'no image'} and {other or 'no image'} in one dataset",
+        where=where,
+        fix="Set image_format to one of jpg, png, webp."
+        if one and other
+        else "Leave out the pairs without an image, or pack texts alone (in a build, images: false under shards).",
+    )
+
+
+def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None) -> ShardSet:
+    """Write ``sizes.json`` and ``SHA256SUMS`` of a folder of shards.
+
+    Args:
+        folder: with ``00000.tar`` ... in it.
+        written: what `write_shard` said of each, to save reading them again; None reads them.
+
+    Raises:
+        StorageError: a gap in the numbers, or a shard in the folder that ``written`` does not name.
+        InputError: shards with differing image extensions.
+    """
+    found = list_numbered_shards(folder)
+    if written is None:
+        written = [scan_shard(folder / name) for name in found]
+    shards = _write_side_files(folder, written, found)
+    return ShardSet(folder, shards, format_brace_pattern(folder, len(shards)))
+
+
+def _write_side_files(folder: Path, written: Sequence[ShardInfo], found: list[str]) -> tuple[ShardInfo, ...]:
+    shards = tuple(sorted(written, key=lambda shard: shard.name))
+    _check_names(folder, found, [shard.name for shard in shards])
+    filled = [shard for shard in shards if shard.count]  # a shard whose images were all unusable has no extension
+    for shard in filled:
+        if shard.image_ext != filled[0].image_ext:
+            raise _mixed_formats_error(
+                filled[0].image_ext, shard.image_ext, f"{folder}: {filled[0].name} and {shard.name}"
+            )
+    write_text(folder / CHECKSUMS_FILE, "".join(f"{shard.sha256}  {shard.name}\n" for shard in shards))
+    sizes = {shard.name: shard.count for shard in shards}
+    write_bytes(folder / SIZES_FILE, orjson.dumps(sizes, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    return shards
+
+
+def append_shards(folder: Path, before: Path, image_ext: str) -> tuple[ShardSet, int]:
+    """Write ``sizes.json`` and ``SHA256SUMS`` over finished shards and new ones that shall stand beside them.
+
+    Args:
+        folder: with the new shards, numbered after the others; both files are written here.
+        before: the finished folder; its shards are not read again.
+        image_ext: of its images.
+
+    Returns:
+        All shards, as of ``before``, and the number of new samples.
+
+    Raises:
+        StorageError: a gap in the numbers, or what tells of ``before`` is missing or torn.
+        InputError: new shards with another image extension.
+    """
+    try:
+        sizes = orjson.loads((before / SIZES_FILE).read_bytes())
+        lines = (before / CHECKSUMS_FILE).read_text(encoding="utf-8").splitlines()
+        sums = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+        old = [ShardInfo(n, sizes[n], (before / n).stat().st_size, sums[n], image_ext) for n in sorted(sums)]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"{before}: {SIZES_FILE} or {CHECKSUMS_FILE} does not tell its shards ({error}). Build it again."
+        ) from None
+    names = sorted(path.name for path in folder.glob("*.tar") if _NUMBERED.fullmatch(path.name))
+    new = [scan_shard(folder / name) for name in names]
+    shards = _write_side_files(folder, [*old, *new], sorted([*sums, *names]))
+    return ShardSet(before, shards, format_brace_pattern(before, len(shards))), sum(shard.count for shard in new)
+
+
+def _check_names(folder: Path, found: list[str], named: list[str]) -> None:
+    if found != named:
+        odd = sorted(set(found) ^ set(named))
+        raise StorageError(
+            f"{folder}: {', '.join(odd)} left over from another run, or gone. Delete the folder and rebuild."
+        )
+    if named != [shard_name(number) for number in range(len(named))]:
+        raise StorageError(f"{folder}: the shards are not numbered from 00000 without gaps. Write them again.")
+
+
+def format_brace_pattern(folder: Path, shards: int) -> str:
+    """Return the notation by which trainers name all shards of a folder: ``folder/{00000..00009}.tar``."""
+    if shards == 0:
+        return ""
+    if shards == 1:
+        return str(folder / shard_name(0))
+    return str(folder / f"{{{0:05d}..{shards - 1:05d}}}.tar")
+
+
+def describe_shard_shortage(shards: int, samples: int, readers: int) -> str:
+    """Return what is wrong with so many shards for loaders that give each reader whole ones; empty when there are enough.
+
+    Args:
+        shards: that there are.
+        samples: in them.
+        readers: workers x ranks of the training run; each takes a share of the shards, and one without a shard fails
+            (OpenCLIP) or has nothing to read (webdataset).
+    """
+    if shards >= readers:
+        return ""
+    told = f"{shards:,} shards for {readers:,} readers (workers x ranks): loaders that share out whole shards, such as "
+    each = samples // readers
+    fix = (
+        f"Write them again with at most {each:,} samples each"
+        if each
+        else "There are fewer samples than readers: use fewer"
+    )
+    return f"{told}webdataset and OpenCLIP, leave some without data. {fix}."
+
+
+def summarize_shards(shards: ShardSet) -> dict[str, str | int]:
+    """Return what a manifest says of a finished folder; ``folder`` and ``pattern`` are names, without their place."""
+    return {
+        "folder": shards.folder.name,
+        "pattern": Path(shards.pattern).name,
+        "files": len(shards.shards),
+        "samples": shards.count,
+        "bytes": sum(shard.bytes for shard in shards.shards),
+        "image_ext": next((shard.image_ext for shard in shards.shards if shard.count), ""),
+    }
+
+
+def find_shards(source: Path, *, whole: bool = True) -> list[Path]:
+    """Return the tars that a folder, a tar or a brace pattern names, in order.
+
+    Args:
+        source: where they are.
+        whole: a folder has to hold all that its sizes name.
+
+    Raises:
+        InputError: when there is none, or one of them is missing.
+    """
+    complete_pending_switch(
+        (source if source.is_dir() else source.parent).parent
+    )  # of a build whose version is being replaced
+    braces = _BRACES.fullmatch(str(source))
+    if braces:
+        width = len(braces["first"])
+        numbers = range(int(braces["first"]), int(braces["last"]) + 1)
+        tars = [Path(f"{braces['head']}{number:0{width}d}{braces['tail']}") for number in numbers]
+    else:
+        tars = sorted(source.glob("*.tar")) if source.is_dir() else [source]
+    missing = [tar for tar in tars if not tar.is_file()]
+    if not tars and (source / "shards").is_dir():
+        raise InputError("no .tar in it", where=str(source), fix=f"Give its shards: {source / 'shards'}.")
+    if not tars:
+        raise _no_shards_error(source, "no .tar in it")
+    if whole and source.is_dir():
+        _require_listed_shards(source, {tar.name for tar in tars})
+    if missing:
+        several = f"{len(missing)} of {len(tars)} shards missing, first {missing[0]}"
+        raise _no_shards_error(source, several if braces else "no such file")
+    if not (source.is_dir() or braces or source.suffix == ".tar"):
+        raise _no_shards_error(source, "not a .tar")
+    return tars
+
+
+def _require_listed_shards(folder: Path, found: set[str]) -> None:
+    """Refuse a folder that lacks shards of which its sizes tell: what is read of the others would seem to be all."""
+    try:
+        sizes = orjson.loads((folder / SIZES_FILE).read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return  # without them nobody knows how many there were; `verify` tells of broken ones
+    gone = sorted(set(sizes) - found) if isinstance(sizes, dict) else []
+    if gone:
+        raise InputError(
+            f"{len(gone)} of {len(sizes)} shards that {SIZES_FILE} names are missing, first {gone[0]}",
+            where=str(folder),
+            fix=f"Copy them again. To read the others alone, name them: {folder / '{00000..00009}.tar'}.",
+        )
+
+
+def _no_shards_error(source: Path, what: str) -> InputError:
+    return InputError(what, where=str(source), fix="Give a folder of shards, a .tar, or {00000..00009}.tar.")
+
+
+def read_members(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
+    """Yield key and contents by extension of each sample of a shard.
+
+    Raises:
+        StorageError: when the tar is torn or not one of ours.
+    """
+    with path.open("rb", buffering=_BUFFER) as handle:
+        yield from group_members(iter_members(handle, str(path)), str(path))
+
+
+def read_shard(path: Path) -> Iterator[Sample]:
+    """Yield the samples of a shard as records again; errors as in `read_members`."""
+    for key, contents in read_members(path):
+        yield decode_members(key, contents, str(path))
+
+
+def scan_shard(path: Path, seen: set[str] | None = None) -> ShardInfo:
+    """Return what is known of a shard on disk, reading it whole; errors as in `read_members`.
+
+    Args:
+        path: of the shard.
+        seen: keys of the shards before it, to which its own are added.
+
+    Raises:
+        InputError: when one of its keys was seen.
+    """
+    seen = set() if seen is None else seen
+    count, image_ext = 0, ""
+    for key, contents in read_members(path):
+        if key in seen:
+            raise InputError("a key that came before", where=f"{path}, sample {key}", fix=DUPLICATE_KEY_FIX)
+        seen.add(key)
+        count += 1
+        image_ext = next(iter(select_image_extensions(contents)), "")
+    return ShardInfo(path.name, count, path.stat().st_size, hash_file(path), image_ext)
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file in hex."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()

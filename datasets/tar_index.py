@@ -1,0 +1,217 @@
+"""Tar files as random-access stores: where each member lies, and nothing trusted.
+
+A shard is scanned header by header (USTAR, with the GNU and PAX ways to write long names and sizes); nothing
+is ever unpacked. A member that a careless unpacker would write elsewhere (absolute name, ``..``), and one that
+is no plain file (link, device, sparse), is a `Reject`; folders are passed over. The standard library's reader
+stops without a word at a damaged header, at a missing end, and at zeros in the middle, and takes ten times as long;
+here all are told: a tar ends with a block of zeros, else members are missing, and with nothing but zeros behind it.
+What is shorter than one header is a tar that was cut there, an empty file too: one broken shard among many.
+
+`find_member` finds a member through an index of the tar, kept for the few tars used last.
+
+Limits: uncompressed tars only, since a compressed one has no random access.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import BinaryIO
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.rejects import Reject, RejectError, is_utf8_encodable, make_reject
+
+BLOCK_SIZE = 512
+MAX_INDEXED_TARS = 4
+_READ_BYTES = 2**20
+LONG_NAME_LIMIT = 2**20  # bytes of a GNU or PAX extension; real ones have some hundred
+
+REGULAR_FILE_TYPES = frozenset({b"0", b"\0", b"7"})
+FOLDER_TYPE = b"5"
+EXTENSION_HEADER_TYPES = frozenset({b"L", b"K", b"x", b"g"})
+
+
+@dataclass(frozen=True, slots=True)
+class TarMember:
+    """A plain file in a tar: its name, and where its bytes lie."""
+
+    name: str
+    offset: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _TarEntry:
+    """A header with its extensions applied: name, kind, and where the member's bytes lie."""
+
+    name: str
+    kind: bytes
+    offset: int
+    size: int
+
+
+def iter_tar_members(path: Path) -> Iterator[TarMember | Reject]:
+    """Yield the members of an uncompressed tar in order; flaws are yielded where they are met.
+
+    Raises:
+        InputError: when the file cannot be opened, or does not begin as a tar.
+    """
+    with open_tar(path) as handle:
+        length = path.stat().st_size
+        offset = 0
+        while True:
+            try:
+                entry = _next_entry(handle, offset, length)
+            except RejectError as flaw:
+                if offset == 0 and flaw.reason != "truncated_tar":
+                    fix = "Copy the shard again; unpack .tar.gz to .tar first."
+                    raise InputError("not an uncompressed tar", where=str(path), fix=fix) from None
+                yield make_reject(str(path), flaw.reason, flaw.detail)
+                return
+            if entry is None:
+                if _has_data_after_end(handle):
+                    detail = f"members follow the end mark at byte {offset}: overwritten with zeros, or two tars joined"
+                    yield make_reject(str(path), "broken_tar", detail)
+                return
+            if entry.offset + entry.size > length:
+                place = f"{path}::{entry.name}"
+                yield make_reject(place, "truncated_tar", "the tar breaks off inside this member")
+                return
+            if entry.kind != FOLDER_TYPE:
+                yield _member(path, entry)
+            offset = entry.offset + _padded_size(entry.size)
+
+
+def _has_data_after_end(handle: BinaryIO) -> bool:
+    """Return whether anything but zeros, with which writers fill a record, follows the end mark."""
+    return any(rest.strip(b"\0") for rest in iter(lambda: handle.read(_READ_BYTES), b""))
+
+
+def open_tar(path: Path) -> BinaryIO:
+    """Return the tar ``path`` opened for reading at offsets.
+
+    Raises:
+        InputError: when it cannot be opened.
+    """
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", where=str(path), fix="Check path and rights.") from None
+
+
+def _member(path: Path, entry: _TarEntry) -> TarMember | Reject:
+    place = f"{path}::{entry.name}"
+    if not is_utf8_encodable(entry.name):
+        return make_reject(place, "not_utf8", "the member's name is not UTF-8")
+    if entry.name.startswith("/") or ".." in entry.name.split("/"):
+        return make_reject(place, "unsafe_member_path", "the member's name leads outside the tar")
+    if entry.kind not in REGULAR_FILE_TYPES:
+        return make_reject(place, "not_a_file", "the member is a link, a device or sparse")
+    return TarMember(entry.name, entry.offset, entry.size)
+
+
+def _next_entry(handle: BinaryIO, offset: int, length: int) -> _TarEntry | None:
+    """Return the entry whose headers begin at ``offset``; None at the end mark.
+
+    Raises:
+        Refused: truncated_tar or broken_tar.
+    """
+    extended: dict[str, str] = {}
+    while True:
+        handle.seek(offset)
+        header = handle.read(BLOCK_SIZE)
+        if len(header) < BLOCK_SIZE:
+            if offset == 0:
+                raise RejectError("truncated_tar", f"the file ends within the tar's first header, at byte {length}")
+            raise RejectError("truncated_tar", "the tar has no end mark; members may be missing")
+        if not header.strip(b"\0"):
+            return None
+        size = _checked_size(header, offset)
+        kind = header[156:157]
+        offset += BLOCK_SIZE
+        if kind not in EXTENSION_HEADER_TYPES:
+            name = extended.get("path") or _name(header)
+            size = _pax_size(extended, size)
+            return _TarEntry(name, b"S" if _is_sparse(extended) else kind, offset, size)
+        if size > LONG_NAME_LIMIT or offset + size > length:
+            raise RejectError("truncated_tar", f"the tar breaks off in the extended header at byte {offset}")
+        if kind == b"L":
+            extended["path"] = _text(handle.read(size))
+        elif kind == b"x":
+            extended |= _pax_fields(handle.read(size), offset)
+        offset += _padded_size(size)
+
+
+def _checked_size(header: bytes, offset: int) -> int:
+    """Return the size that a header states, after its checksum."""
+    if _number(header[148:156], offset) != sum(header) - sum(header[148:156]) + 8 * ord(" "):
+        raise RejectError("broken_tar", f"the header at byte {offset} is damaged; what follows is lost")
+    return _number(header[124:136], offset)
+
+
+def _number(field: bytes, offset: int) -> int:
+    """Return a header's number: octal digits, or, with the first bit set, base 256 as GNU writes large ones."""
+    if field[:1] == b"\x80":
+        return int.from_bytes(field[1:], "big")
+    digits = field.strip(b" \0")
+    try:
+        number = int(digits or b"0", 8)
+    except ValueError:
+        number = -1
+    if number < 0:
+        raise RejectError("broken_tar", f"the header at byte {offset} is damaged; what follows is lost")
+    return number
+
+
+def _name(header: bytes) -> str:
+    name, prefix = _text(header[:100]), _text(header[345:500])
+    # Only POSIX headers have a prefix; GNU keeps times there.
+    return f"{prefix}/{name}" if prefix and header[257:263] == b"ustar\0" else name
+
+
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode("utf-8", "surrogateescape")
+
+
+def _pax_fields(data: bytes, offset: int) -> dict[str, str]:
+    """Return the records of a PAX header, each written as ``length key=value`` and a line end."""
+    fields: dict[str, str] = {}
+    while data.strip(b"\0"):
+        digits, _, rest = data.partition(b" ")
+        length = int(digits) if digits.isdigit() and len(digits) < 10 else 0
+        record = rest[: length - len(digits) - 1]
+        key, equals, value = record.partition(b"=")
+        if length <= len(digits) + 1 or not equals or not value.endswith(b"\n"):
+            raise RejectError("broken_tar", f"the extended header at byte {offset} is damaged; what follows is lost")
+        fields[_text(key)] = value[:-1].decode("utf-8", "surrogateescape")
+        data = data[length:]
+    return fields
+
+
+def _pax_size(extended: dict[str, str], size: int) -> int:
+    written = extended.get("size", "")
+    return int(written) if written.isascii() and written.isdigit() and len(written) < 20 else size
+
+
+def _is_sparse(extended: dict[str, str]) -> bool:
+    return any(key.startswith("GNU.sparse.") for key in extended)
+
+
+def _padded_size(size: int) -> int:
+    return -(-size // BLOCK_SIZE) * BLOCK_SIZE
+
+
+@lru_cache(maxsize=MAX_INDEXED_TARS)
+def _index_tar(path: str, _changed: int, _length: int) -> dict[str, TarMember]:
+    return {found.name: found for found in iter_tar_members(Path(path)) if isinstance(found, TarMember)}
+
+
+def find_member(path: Path, name: str) -> TarMember | None:
+    """Return where the safe, plain member ``name`` of the tar ``path`` lies, or None when it has none.
+
+    Raises:
+        InputError: when the file is not a tar.
+        OSError: when there is no such file.
+    """
+    status = path.stat()
+    return _index_tar(str(path), status.st_mtime_ns, status.st_size).get(name)

@@ -1,0 +1,192 @@
+"""Are shards, a build directory, or a LLaVA JSON file what they claim to be? A list of problems, empty when all is well.
+
+Of a build directory every file that the manifest names is checked for presence, size and SHA-256. Of shards are
+checked: the check sums and sizes beside the tars, that each tar is whole plain USTAR, that every sample has the same
+members, that its JSON has the members and types of the shard contract and agrees with file name and caption, that
+keys are unique over the dataset, that images decode, and that no text holds the ``<image>`` mark which trainers put
+in themselves. Of a LLaVA JSON file: `exports.llava.check_llava`.
+
+Reads and hashes everything once and decodes every image; memory grows by one short string a sample. An unfinished
+build is one problem, and no more is looked at; so is a version that was replaced by a new one meanwhile. What a path is
+says `datasets.places`.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+import orjson
+
+from pairwright.datasets.build_manifest import find_changed_files, is_build
+from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError
+from pairwright.datasets.exports.llava import check_llava
+from pairwright.datasets.images.loading import select_image_extensions
+from pairwright.datasets.images.recoding import decode_oriented_image, detect_extension
+from pairwright.datasets.progress import track
+from pairwright.datasets.records import IMAGE_TOKEN
+from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, find_schema_mismatch
+from pairwright.datasets.shards.samples import describe_bad_key
+from pairwright.datasets.shards.webdataset import (
+    CHECKSUMS_FILE,
+    SIZES_FILE,
+    describe_shard_shortage,
+    find_shards,
+    hash_file,
+    read_members,
+    read_sizes,
+    shard_name,
+)
+from pairwright.datasets.version_switch import MANIFEST_FILE
+
+MAX_PROBLEMS = 1_000
+
+HashFunction = Callable[[Path], str]
+
+
+def verify(path: Path, images: Path | None = None) -> list[str]:
+    """Return what is wrong with a build directory, shards or a LLaVA JSON file, at most `MAX_PROBLEMS` lines.
+
+    Args:
+        path: a build directory, a folder of shards, one tar, or a brace pattern. A folder that is no build but has
+            ``shards`` in it is taken for these. Or a ``.json`` in LLaVA's layout.
+        images: folder of a LLaVA file's images; None: they are not looked for.
+
+    Raises:
+        InputError: when there is neither a build nor a shard.
+        StorageError: when a ``.json`` is no JSON list.
+        UsageError: ``images`` are given for anything but a ``.json``.
+    """
+    if path.suffix.lower() == ".json":
+        return check_llava(path, images)[:MAX_PROBLEMS]
+    if images is not None:
+        raise UsageError(f"{path}: --images goes with a .json in LLaVA's layout. Leave it out.")
+    digest = lru_cache(maxsize=None)(hash_file)  # the manifest and SHA256SUMS both ask for the tars'
+    folder = path / "shards" if (path / "shards").is_dir() else path
+    if not is_build(path):
+        return list(islice(_check_shards(folder, find_shards(folder, whole=False), digest), MAX_PROBLEMS))
+    before = _file_stamp(path)
+    problems = list(islice(_check_build(path, folder, digest), MAX_PROBLEMS))
+    if problems and before != _file_stamp(path):
+        return [f"{path}: a new version replaced this one while it was checked. Check it again."]
+    return problems
+
+
+def _file_stamp(path: Path) -> bytes:
+    try:
+        return (path / MANIFEST_FILE).read_bytes()
+    except OSError:
+        return b""
+
+
+def check_shard_count(path: Path, readers: int) -> str:
+    """Return what is wrong with the number of shards for a loader that shares out whole ones; empty: they are enough.
+
+    Args:
+        path: a build directory, a folder of shards, a tar or a brace pattern.
+        readers: workers x ranks.
+    """
+    folder = path / "shards" if (path / "shards").is_dir() else path
+    try:
+        tars = find_shards(folder, whole=False)
+    except InputError:
+        return ""  # `verify` tells that
+    sizes = read_sizes((folder if folder.is_dir() else folder.parent) / SIZES_FILE) or {}
+    return describe_shard_shortage(len(tars), sum(sizes.get(tar.name, 0) for tar in tars), readers)
+
+
+def _check_build(path: Path, folder: Path, digest: HashFunction) -> Iterator[str]:
+    try:
+        yield from find_changed_files(path, digest)
+    except StorageError as error:
+        yield str(error)
+        return
+    try:
+        tars = find_shards(folder, whole=False)
+    except InputError as error:
+        yield str(error)
+    else:
+        yield from _check_shards(folder, tars, digest)
+
+
+def _check_shards(folder: Path, tars: list[Path], digest: HashFunction) -> Iterator[str]:
+    seen: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    kinds: dict[frozenset[str], str] = {}
+    sizes = (read_sizes(folder / SIZES_FILE) if folder.is_dir() else None) or {}
+    for tar in track(tars, "verifying", unit="shards"):
+        try:
+            for key, members in track(read_members(tar), tar.name, sizes.get(tar.name), "samples"):
+                place = f"{tar.name}, sample {key}"
+                if key in seen:
+                    yield f"{place}: the key stands in {seen[key]} too"
+                seen[key] = tar.name
+                counts[tar.name] = counts.get(tar.name, 0) + 1
+                kinds.setdefault(frozenset(members), place)
+                yield from (f"{place}: {problem}" for problem in _check_sample(key, members))
+        except PairwrightError as error:
+            yield str(error)
+    if len(kinds) > 1:
+        found = [f"{'+'.join(sorted(members))} (first in {place})" for members, place in kinds.items()]
+        yield "samples differ in their members: " + "; ".join(found)
+    if folder.is_dir():
+        yield from _check_side_files(folder, tars, counts, digest)
+
+
+def _check_sample(key: str, members: dict[str, bytes]) -> Iterator[str]:
+    images = select_image_extensions(members)
+    for ext in images:
+        yield from _check_image(ext, members[ext], f"{key}.{ext}")
+    if len(images) > 1 or members.keys() != {"txt", "json", *images}:
+        yield f"holds {', '.join(members)} instead of txt, json and at most one image"
+        return
+    try:
+        body, caption = orjson.loads(members["json"]), members["txt"].decode()
+    except (orjson.JSONDecodeError, UnicodeDecodeError) as error:
+        yield f"its text is not valid ({error})"
+        return
+    fault = find_schema_mismatch(body, SAMPLE_SCHEMA)
+    if fault:
+        yield f"its JSON is off: {fault}"
+    elif describe_bad_key(key, body["key"]):
+        yield describe_bad_key(key, body["key"])
+    elif body["caption"] != caption:
+        yield "its JSON says another caption than its txt"
+    if IMAGE_TOKEN.encode() in members["json"]:
+        yield f"a text holds {IMAGE_TOKEN}, which a trainer would take for a picture"
+
+
+def _check_image(ext: str, data: bytes, name: str) -> Iterator[str]:
+    if detect_extension(data) != ext:
+        yield f"{name} holds {detect_extension(data) or 'no known image format'}"
+        return
+    try:
+        decode_oriented_image(data, name)
+    except InputError as error:
+        yield error.what
+
+
+def _check_side_files(folder: Path, tars: list[Path], counts: dict[str, int], digest: HashFunction) -> Iterator[str]:
+    names = [tar.name for tar in tars]
+    if names != [shard_name(number) for number in range(len(names))]:
+        yield "the shards are not numbered from 00000 without gaps"
+    sizes, sums = read_sizes(folder / SIZES_FILE), _read_sums(folder / CHECKSUMS_FILE)
+    for listed, where in ((sizes, SIZES_FILE), (sums, CHECKSUMS_FILE)):
+        if listed is None:
+            yield f"{where} is missing or cannot be read"
+        elif sorted(listed) != names:
+            yield f"{where} does not name the shards of the folder"
+    for tar in tars:
+        count = counts.get(tar.name, 0)
+        if sizes is not None and sizes.get(tar.name, count) != count:
+            yield f"{tar.name} holds {count} readable samples, {SIZES_FILE} says {sizes[tar.name]}"
+        if sums is not None and tar.name in sums and sums[tar.name] != digest(tar):
+            yield f"{tar.name} does not have the check sum in {CHECKSUMS_FILE}"
+
+
+def _read_sums(path: Path) -> dict[str, str] | None:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}

@@ -1,0 +1,118 @@
+"""What a path is, for `verify`: a finished build, an unfinished one, shards, a LLaVA file, or something else.
+
+A finished build has a manifest, which names every file. Shards are checked without one, by what lies beside and in them.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pairwright.datasets.build_manifest import describe_finished_stages, is_build, read_manifest
+from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.readers.formats import FORMAT_DESCRIPTIONS, NON_PAIR_FORMATS, guess_format
+from pairwright.datasets.shards.webdataset import find_shards
+from pairwright.datasets.version_switch import STAGING_FOLDER
+
+DatasetKind = Literal["build", "unfinished build", "shards", "llava"]
+
+_CHECKED = "`verify` checks a build directory, a folder of shards, a .tar, or LLaVA's .json."
+_INDEX = "index.json"
+
+
+@dataclass(frozen=True)
+class DatasetLocation:
+    """What a path is.
+
+    Attributes:
+        kind: of it.
+        description: the same in a few words, with its size.
+    """
+
+    kind: DatasetKind
+    description: str
+
+
+def identify_dataset(path: Path) -> DatasetLocation:
+    """Return what ``path`` is.
+
+    Raises:
+        InputError: it is nothing that `verify` checks; the message says what it is instead.
+    """
+    if path.is_dir() and is_build(path):
+        try:
+            manifest = read_manifest(path)
+        except StorageError:
+            return DatasetLocation("unfinished build", "an unfinished build")
+        if manifest:
+            return DatasetLocation("build", _build(path, manifest))
+    if path.is_file() and path.suffix.lower() != ".tar":
+        return _file(path)
+    folder = path / "shards" if (path / "shards").is_dir() else path
+    if path.is_dir() and not any(folder.glob("*.tar")):
+        raise _no_shards(path)
+    if not path.exists() and "{" not in path.name:
+        raise InputError("no such file or folder", where=str(path), fix="Check the path.")
+    tars = find_shards(folder, whole=False)
+    words = "1 shard" if len(tars) == 1 else f"{len(tars):,} shards"
+    if path.is_dir() and is_build(path.parent):
+        return DatasetLocation("shards", f"{words} of the build {path.parent}, of which all files are checked there")
+    return DatasetLocation("shards", f"{words} {_published(path) or 'without the manifest of a build'}")
+
+
+def _published(path: Path) -> str:
+    """Return the version whose files `build --publish` laid into a folder; empty where there is no manifest of one."""
+    try:
+        manifest = read_manifest(path) if path.is_dir() else {}
+    except StorageError:  # the manifest of something else
+        return ""
+    return f"of {_version(path, manifest)}" if "build" in manifest else ""
+
+
+def _version(path: Path, manifest: dict[str, Any]) -> str:
+    version = manifest.get("build")
+    number = f"version {version['number']} of " if isinstance(version, dict) and "number" in version else ""
+    return f"{number}the build {manifest.get('name', path.name)}"
+
+
+def _build(path: Path, manifest: dict[str, Any]) -> str:
+    words = _version(path, manifest)
+    files = manifest.get("files")
+    if isinstance(files, dict):
+        words += f", {len(files):,} files"
+    if (path / STAGING_FOLDER).is_dir():
+        far = describe_finished_stages(path / STAGING_FOLDER)
+        words += f"; a newer version is unfinished (made so far: {far or 'nothing'})"
+    return words
+
+
+def _file(path: Path) -> DatasetLocation:
+    try:
+        format_ = guess_format(path)
+    except InputError:
+        if path.suffix.lower() == ".json":  # it may be a torn LLaVA file: the error says what is wrong in it
+            raise
+        raise InputError("a file of another kind", where=str(path), fix=_CHECKED) from None
+    if format_ == "llava" or (format_ == "json" and path.suffix.lower() == ".json"):
+        return DatasetLocation("llava", "a file of LLaVA conversations")
+    what = (
+        f"{NON_PAIR_FORMATS[format_][0] if format_ in NON_PAIR_FORMATS else FORMAT_DESCRIPTIONS[format_]}; no dataset"
+    )
+    raise InputError(what, where=str(path), fix=_CHECKED)
+
+
+def _no_shards(folder: Path) -> InputError:
+    names = [path.name for path in sorted(folder.iterdir()) if not path.name.startswith(".")]
+    if not names:
+        return InputError("an empty folder", where=str(folder), fix=_CHECKED)
+    if is_build(folder.parent):
+        return InputError(
+            "a folder inside a build", where=str(folder), fix=f"Check all: pairwright verify {folder.parent}"
+        )
+    if _INDEX in names:
+        return InputError("an index, no dataset", where=str(folder), fix=f"Check it: pairwright index check {folder}")
+    kinds = Counter(
+        Path(name).suffix.lower() or ("folders" if (folder / name).is_dir() else "others") for name in names
+    )
+    held = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(3))
+    return InputError(f"no build, and no .tar in it ({held})", where=str(folder), fix=_CHECKED)

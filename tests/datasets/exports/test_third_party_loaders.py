@@ -1,0 +1,102 @@
+"""Exports opened by the libraries that they are for, each in a process of its own with caches of its own."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.datasets.exports.formats import export
+from pairwright.datasets.shards.sample_source import source_from_records
+from tests.datasets.sample_builders import image_files
+
+CROISSANT = """
+import json, sys
+import mlcroissant
+def plain(value):
+    if isinstance(value, dict):
+        return {name.rpartition("/")[2]: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    if isinstance(value, bytes):
+        return value.decode()
+    return list(value.size) if hasattr(value, "getpixel") else int(value) if hasattr(value, "dtype") else value
+def read(path):
+    dataset = mlcroissant.Dataset(jsonld=path)
+    names = [record_set.uuid for record_set in dataset.metadata.record_sets]
+    records = {name: [plain(row) for row in dataset.records(name)] for name in names}
+    return {"errors": sorted(dataset.metadata.issues.errors), **records}
+print(json.dumps([read(path) for path in sys.argv[1:]]))
+"""
+
+HUGGING_FACE = """
+import json, sys
+from datasets import load_dataset
+rows = load_dataset(sys.argv[1], split="train")
+first = rows[0]
+print(json.dumps({"rows": len(rows), "json": [row["json"] for row in rows], "size": list(first["jpg"].size)}))
+"""
+
+# What was read is told by then. Threads of these libraries that still run when Python takes itself apart end a busy machine's
+# process by "terminate called without an active exception", which is no matter of ours.
+AND_END = "\nimport os\nsys.stdout.flush()\nos._exit(0)\n"
+
+
+def needed(package: str) -> pytest.MarkDecorator:
+    missing = importlib.util.find_spec(package) is None
+    return pytest.mark.skipif(missing, reason=f"{package} is not installed (`make full`)")
+
+
+def read_by(program: str, paths: Sequence[Path], cache: Path) -> Any:
+    """Run a program in a folder of its own, where the name `datasets` is Hugging Face's."""
+    cache.mkdir()
+    env = {
+        **os.environ,
+        "CROISSANT_CACHE": str(cache / "croissant"),
+        "HF_HOME": str(cache),
+        "HF_HUB_OFFLINE": "1",
+    }
+    command = [sys.executable, "-c", program + AND_END, *map(str, paths)]
+    done = subprocess.run(command, cwd=cache, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@needed("mlcroissant")
+def test_mlcroissant_validates_descriptions_and_reads_texts_and_images_by_them(tmp_path: Path) -> None:
+    pairs, annotations = image_files(tmp_path / "pool", 12)
+    alone = [replace(pair, image="") for pair in pairs[:3]]
+    export(source_from_records(pairs, annotations), "croissant", tmp_path / "out")
+    export(source_from_records(alone, annotations), "croissant", tmp_path / "texts")
+    described = [tmp_path / name / "croissant.json" for name in ("out", "texts")]
+    read, texts_alone = read_by(CROISSANT, described, tmp_path / "cache")
+    assert read["errors"] == []
+    rows = {row["key"]: row for row in read["samples"]}
+    assert [row["key"] for row in read["samples"]] == [pair.key for pair in pairs]
+    for pair in pairs:
+        texts = [one.text for one in annotations if one.key == pair.key and one.kind == "hard_negative"]
+        assert rows[pair.key]["caption"] == pair.caption
+        assert [one["text"] for one in rows[pair.key]["hard_negatives"]] == texts
+        assert rows[pair.key]["provenance"]["license"] == pair.license
+    assert {row["key"] for row in read["images"]} == set(rows)
+    assert all(row["image"] == [32, 24] for row in read["images"])
+    assert texts_alone["errors"] == []
+    assert [row["caption"] for row in texts_alone["samples"]] == [pair.caption for pair in alone]
+    assert "images" not in texts_alone
+
+
+@needed("datasets")
+def test_load_dataset_opens_the_folder_for_the_hub(tmp_path: Path) -> None:
+    pairs, annotations = image_files(tmp_path / "pool", 12)
+    export(source_from_records(pairs, annotations), "hf", tmp_path / "hub")
+    read = read_by(HUGGING_FACE, [tmp_path / "hub"], tmp_path / "cache")
+    assert read["rows"] == 12
+    assert read["size"] == [32, 24]
+    assert [row["caption"] for row in read["json"]] == [pair.caption for pair in pairs]
+    assert read["json"][0]["hard_negatives"][0]["text"] == annotations[0].text

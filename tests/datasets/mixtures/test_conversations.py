@@ -1,0 +1,135 @@
+"""Rows of every layout become the same conversations, or are refused with a reason."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.images.loading import ImageRoot
+from pairwright.datasets.mixtures.conversations import Conversation, check_conversation_columns, conversations_from_row
+from pairwright.datasets.mixtures.sources import append_prompt
+from pairwright.datasets.records import Turn
+from pairwright.datasets.rejects import REASONS, RejectError
+
+ASKED, TOLD = "What is it?", "A bus."
+TURNS = (Turn("human", ASKED), Turn("assistant", TOLD))
+LLAVA = [{"from": "human", "value": f"<image>\n{ASKED}"}, {"from": "gpt", "value": TOLD}]
+PARTS = [{"type": "image_url", "image_url": {"url": "1.jpg"}}, {"type": "text", "text": ASKED}]
+
+
+def talks(fields: dict[str, Any], columns: dict[str, str] | None = None) -> list[Conversation]:
+    return list(conversations_from_row(fields, columns or {}, ImageRoot(Path("/data"))))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"id": 7, "image": "1.jpg", "conversations": LLAVA},
+        {"messages": [{"role": "user", "content": PARTS}, {"role": "assistant", "content": TOLD}]},
+        {"image": "1.jpg", "turns": [{"role": "human", "text": ASKED}, {"role": "assistant", "text": TOLD}]},
+        {"image": "1.jpg", "question": ASKED, "answer": TOLD},
+        {"image": "1.jpg", "instruction": f" {ASKED}\n", "output": TOLD},
+        {"image": "1.jpg", "input": ASKED, "output": TOLD, "objective": "label", "split": "train"},
+    ],
+)
+def test_every_layout_gives_the_same_turns_and_image(fields: dict[str, Any]) -> None:
+    (talk,) = talks(fields)
+    assert (talk.turns, talk.image, talk.name) == (TURNS, "/data/1.jpg", "1.jpg")
+
+
+def test_columns_are_named_by_the_user() -> None:
+    (talk,) = talks({"q": ASKED, "a": 3, "question": "other"}, {"question": "q", "answer": "a"})
+    assert talk.texts == [ASKED, "3"]
+
+
+def test_a_column_name_that_there_is_not_is_refused_with_those_there_are() -> None:
+    with pytest.raises(
+        UsageError, match=r"no such name: quest\. Did you mean question\? There are: conversations, question"
+    ):
+        check_conversation_columns({"quest": "q"})
+
+
+def test_an_example_gives_its_label_and_its_rationale() -> None:
+    row = {"input": "2 + 2?", "label": "4", "rationale": "Two and two is four.", "split": "validation", "key": ""}
+    assert [(talk.kind, *talk.texts, talk.split) for talk in talks(row)] == [
+        ("label", "[label] 2 + 2?", "4", "validation"),
+        ("rationale", "[rationale] 2 + 2?", "Two and two is four.", "validation"),
+    ]
+
+
+def test_a_row_of_our_parquet_export_gives_each_of_its_conversations() -> None:
+    row = {
+        "image": "",
+        "conversations": [
+            {"type": "brief", "turns": [{"role": "human", "text": ASKED}, {"role": "assistant", "text": TOLD}]}
+        ]
+        * 2,
+        "provenance": {},
+    }
+    assert [(talk.kind, talk.turns) for talk in talks(row)] == [("brief", TURNS)] * 2
+    assert talks({"image": "", "conversations": [], "provenance": {}}) == []
+
+
+@pytest.mark.parametrize(("text", "side"), [("<image>\nQ", "before"), ("Q\n<image>", "after"), ("Q", "")])
+def test_the_side_of_the_mark_is_remembered(text: str, side: str) -> None:
+    (talk,) = talks({"image": "1.jpg", "conversations": [{"from": "human", "value": text}, LLAVA[1]]})
+    assert (talk.turns[0].text, talk.side) == ("Q", side)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"caption": "A bus."}, "no_conversation"),
+        ({"conversations": "text"}, "wrong_type"),
+        ({"conversations": ["text"]}, "wrong_type"),
+        ({"conversations": []}, "bad_turns"),
+        ({"conversations": [{"type": "brief", "turns": "text"}]}, "wrong_type"),
+        ({"conversations": [LLAVA[1], LLAVA[0]], "image": "1.jpg"}, "misplaced_image_token"),
+        ({"conversations": [LLAVA[1]]}, "bad_turns"),
+        ({"conversations": LLAVA[:1], "image": "1.jpg"}, "bad_turns"),
+        ({"conversations": [{"from": "system", "value": "Be kind."}, *LLAVA], "image": "1.jpg"}, "bad_turns"),
+        ({"conversations": [{"from": ["human"], "value": "Q"}, LLAVA[1]]}, "wrong_type"),
+        ({"conversations": [{"from": "human", "value": "<image>\n "}, LLAVA[1]], "image": "1.jpg"}, "empty_turn"),
+        ({"conversations": [{"from": "human", "value": None}, LLAVA[1]]}, "empty_turn"),
+        ({"conversations": LLAVA}, "misplaced_image_token"),
+        ({"conversations": [*LLAVA, *LLAVA], "image": "1.jpg"}, "misplaced_image_token"),
+        (
+            {"conversations": [{"from": "human", "value": "Is <image> it?"}, LLAVA[1]], "image": "1.jpg"},
+            "misplaced_image_token",
+        ),
+        ({"question": "Q", "answer": ["a", "b"]}, "wrong_type"),
+        ({"question": "Q", "answer": ""}, "empty_turn"),
+        ({"image": 3, "question": "Q", "answer": "A"}, "wrong_type"),
+        ({"input": "Q", "label": "yes", "rationale": "So.", "key": "0" * 32}, "missing_image"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:x"}}]}]},
+            "wrong_type",
+        ),
+    ],
+)
+def test_what_is_no_conversation_is_refused_with_its_reason(fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(RejectError) as flaw:
+        talks(fields)
+    assert flaw.value.reason == reason
+    assert reason in REASONS
+
+
+def test_a_response_format_prompt_stands_once_below_each_question() -> None:
+    prompt = "Answer the question using a single word or phrase."
+    talk = Conversation(
+        (Turn("human", "Q"), Turn("assistant", "A"), Turn("human", f"R\n{prompt}"), Turn("assistant", "B"))
+    )
+    once = append_prompt(talk, prompt)
+    assert once.texts == [f"Q\n{prompt}", "A", f"R\n{prompt}", "B"]
+    assert append_prompt(once, prompt) == once
+
+
+def test_an_image_outside_the_image_root_is_refused(tmp_path: Path) -> None:
+    row = {
+        "image": "../private.jpg",
+        "conversations": [{"from": "human", "value": "What?"}, {"from": "gpt", "value": "A."}],
+    }
+    assert next(conversations_from_row(row, {}, ImageRoot(tmp_path / "photos"))).image == str(tmp_path / "private.jpg")
+    with pytest.raises(RejectError, match="lies outside the image root"):
+        list(conversations_from_row(row, {}, ImageRoot(tmp_path / "photos", confined=True)))

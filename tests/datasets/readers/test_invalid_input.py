@@ -1,0 +1,594 @@
+"""Broken input: one clear line under ``stop``, a rejected row with its reason under ``skip``, never a silent loss."""
+
+import gzip
+import io
+import json
+import pickle
+import re
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from PIL import Image
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.option_names import OptionNames
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.record_tables import PAIRS, REJECTS
+from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import EXCERPT_LENGTH, REASONS, Reject
+
+GOOD = b'{"caption": "good"}\n'
+
+
+def jsonl(line: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / "pool.jsonl").write_bytes(GOOD + line + b'\n{"caption": "also good"}\n')
+        return folder / "pool.jsonl"
+
+    return make
+
+
+def csv(line: bytes, header: bytes = b"id,caption", good: bytes = b"good") -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / "pool.csv").write_bytes(header + b"\n1," + good + b"\n" + line + b"\n9," + good + b"\n")
+        return folder / "pool.csv"
+
+    return make
+
+
+def parquet(name: str, value: Any, other: Any) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        columns: dict[str, Any] = {"caption": ["good", "bad", "also good"], "width": [1.0, 1.0, 1.0]}
+        columns[name] = [other, value, other]
+        pl.DataFrame({"id": [1, 2, 3], **columns}).write_parquet(folder / "pool.parquet")
+        return folder / "pool.parquet"
+
+    return make
+
+
+def picture(kind: str = "JPEG", size: tuple[int, int] = (64, 64)) -> bytes:
+    stream = io.BytesIO()
+    noise = np.random.Generator(np.random.PCG64(0)).integers(0, 255, (size[1], size[0], 3), np.uint8)
+    Image.fromarray(noise).save(stream, kind)
+    return stream.getvalue()
+
+
+def images(**files: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        for name in ("a", "z"):
+            (folder / f"{name}.jpg").write_bytes(picture())
+            (folder / f"{name}.txt").write_text(f"good {name}")
+        for name, data in files.items():
+            (folder / name.replace("_", ".")).write_bytes(data)
+        return folder
+
+    return make
+
+
+def tar(name: str, data: bytes = b"x", kind: bytes = tarfile.REGTYPE) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        with tarfile.open(folder / "pool.tar", "w", format=tarfile.USTAR_FORMAT) as archive:
+            for member, content, type_ in (
+                ("0.txt", b"good", tarfile.REGTYPE),
+                (name, data, kind),
+                ("9.txt", b"ok", b"0"),
+            ):
+                info = tarfile.TarInfo(member)
+                info.type, info.size, info.linkname = type_, len(content), "/etc/passwd"
+                archive.addfile(info, io.BytesIO(content))
+        return folder / "pool.tar"
+
+    return make
+
+
+def cut_tar(blocks: int) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = tar("5.txt", b"x" * 2000)(folder)
+        path.write_bytes(path.read_bytes()[: blocks * 512])
+        return path
+
+    return make
+
+
+def damaged_tar(folder: Path) -> Path:
+    path = tar("5.txt")(folder)
+    data = bytearray(path.read_bytes())
+    data[2 * 512 : 2 * 512 + 200] = b"\x99" * 200
+    path.write_bytes(data)
+    return path
+
+
+def zeroed_tar(folder: Path) -> Path:
+    """A header of zeros, where the members behind it still stand: an end mark in the middle."""
+    path = damaged_tar(folder)
+    data = bytearray(path.read_bytes())
+    data[2 * 512 : 3 * 512] = bytes(512)
+    path.write_bytes(data)
+    return path
+
+
+def joined_tars(folder: Path) -> Path:
+    path = tar("5.txt")(folder)
+    path.write_bytes(path.read_bytes() * 2)
+    return path
+
+
+def cut_header(folder: Path) -> Path:
+    path = tar("5.txt")(folder)
+    path.write_bytes(path.read_bytes()[: 2 * 512 + 100])
+    return path
+
+
+def cut_first_header(length: int) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        whole = tar("5.txt", b"also good")(folder)
+        shards = folder / "shards"
+        shards.mkdir()
+        (shards / "0.tar").write_bytes(whole.read_bytes()[:length])
+        whole.rename(shards / "1.tar")
+        return shards
+
+    return make
+
+
+def tables(cut: Callable[[bytes], bytes]) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        pool = folder / "pool"
+        pool.mkdir()
+        for name in "012":
+            texts = [f"{'good' if name != '1' else 'maybe'} {name} {row}" for row in range(200)]
+            pl.DataFrame({"caption": texts}).write_parquet(pool / f"{name}.parquet", row_group_size=50)
+        torn = pool / "1.parquet"
+        torn.write_bytes(cut(torn.read_bytes()))
+        return pool
+
+    return make
+
+
+def missing_image(folder: Path) -> Path:
+    (folder / "a.jpg").write_bytes(picture())
+    rows = [{"image": name, "caption": name} for name in ("a.jpg", "b.jpg", "./a.jpg")]
+    (folder / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder / "pool.jsonl"
+
+
+def coco(annotation: dict[str, Any], image: dict[str, Any] | None = None) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        found = [{"id": 1}, *([image] if image else [])]
+        good = {"id": 1, "image_id": 1, "caption": "good"}
+        (folder / "c.json").write_text(json.dumps({"images": found, "annotations": [good, annotation]}))
+        return folder / "c.json"
+
+    return make
+
+
+def boxes(*values: Any, **fields: Any) -> Callable[[Path], Path]:
+    box = {"category": "cat", "bbox": list(values)}
+    return jsonl(json.dumps({"caption": "bad", "instances": [box], **fields}).encode())
+
+
+def tsv(folder: Path) -> Path:
+    """A table that quotes nothing, in which a caption begins with a quote and a later one ends with one."""
+    rows = ["1\tgood", '2\t"Hello to the cat.', "3\ta bird", '4\tA man says goodbye"', "5\talso good"]
+    (folder / "pool.tsv").write_text("id\tcaption\n" + "".join(row + "\n" for row in rows))
+    return folder / "pool.tsv"
+
+
+FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
+    "broken JSON": (jsonl(b'{"caption": "a'), "broken_json", "pool.jsonl:2"),
+    "a line that is no object": (jsonl(b"[1]"), "wrong_type", "pool.jsonl:2"),
+    "too deep JSON": (
+        jsonl(b'{"caption": "a", "x": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
+        "broken_json",
+        "pool.jsonl:2",
+    ),
+    "deep meta": (jsonl(b'{"caption": "a", "x": ' + b"[" * 1000 + b"]" * 1000 + b"}"), "wrong_type", "pool.jsonl:2"),
+    "bytes that are no UTF-8": (jsonl(b'{"caption": "caf\xe9"}'), "not_utf8", "pool.jsonl:2"),
+    "half a surrogate pair": (jsonl(rb'{"caption": "a \ud800"}'), "not_unicode", "pool.jsonl:2"),
+    "NaN in JSON": (jsonl(b'{"caption": "a", "width": NaN}'), "not_finite", "pool.jsonl:2"),
+    "no caption in a row": (jsonl(b'{"id": 3}'), "missing_column", "pool.jsonl:2"),
+    "an empty caption": (jsonl(b'{"caption": " \\n"}'), "empty_caption", "pool.jsonl:2"),
+    "a caption with the mark of an image": (jsonl(b'{"caption": "<image> a dog"}'), "image_token", "pool.jsonl:2"),
+    "no caption in a list": (jsonl(b'{"captions": []}'), "empty_caption", "pool.jsonl:2"),
+    "a null caption": (jsonl(b'{"caption": null}'), "empty_caption", "pool.jsonl:2"),
+    "a number as caption": (jsonl(b'{"caption": 5}'), "wrong_type", "pool.jsonl:2"),
+    "a list of lists": (jsonl(b'{"captions": [["a"]]}'), "wrong_type", "pool.jsonl:2"),
+    "a text as captions": (jsonl(b'{"captions": {"a": 1}}'), "wrong_type", "pool.jsonl:2"),
+    "a huge caption": (jsonl(b'{"caption": "' + b"a" * 200_000 + b'"}'), "field_too_long", "pool.jsonl:2"),
+    "a repeated row": (jsonl(GOOD.strip()), "duplicate_key", "pool.jsonl:2"),
+    "a boolean id": (jsonl(b'{"id": true, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "a width that is a word": (jsonl(b'{"width": "wide", "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "a width below zero": (jsonl(b'{"width": -1, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "a width above 32 bits": (jsonl(b'{"width": 1e12, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "an image that is a number": (jsonl(b'{"image": 3, "caption": "a"}'), "wrong_type", "pool.jsonl:2"),
+    "an image name with a zero byte": (
+        jsonl(rb'{"image": "a\u0000.jpg", "caption": "a"}'),
+        "missing_image",
+        "pool.jsonl:2",
+    ),
+    "an endless image name": (
+        jsonl(b'{"image": "' + b"a" * 9000 + b'.jpg", "caption": "a"}'),
+        "missing_image",
+        "pool.jsonl:2",
+    ),
+    "an image that is a folder": (jsonl(b'{"image": "/", "caption": "a"}'), "missing_image", "pool.jsonl:2"),
+    "a missing image": (missing_image, "missing_image", "pool.jsonl:2"),
+    "a member of a tar that is none": (
+        jsonl(b'{"image": "/x.tar::a.jpg", "caption": "a"}'),
+        "missing_image",
+        "pool.jsonl:2",
+    ),
+    "an inverted box": (boxes(0.5, 0, 0.4, 1), "bad_box", "pool.jsonl:2"),
+    "a box outside": (boxes(-0.5, 0, 0.4, 1), "bad_box", "pool.jsonl:2"),
+    "a box of three numbers": (boxes(0, 0, 1), "bad_box", "pool.jsonl:2"),
+    "a box of words": (boxes("0", 0, 1, 1), "wrong_type", "pool.jsonl:2"),
+    "pixels without a size": (boxes(0, 0, 100, 100), "bad_box", "pool.jsonl:2"),
+    "neither fraction nor pixel": (boxes(0, 0, 1.2, 1, width=640, height=480), "bad_box", "pool.jsonl:2"),
+    "a box beyond the image": (boxes(0, 0, 700, 400, width=640, height=480), "bad_box", "pool.jsonl:2"),
+    "a ragged CSV row": (csv(b"2,b,c"), "ragged_row", "pool.csv:3"),
+    "a CSV quote in the wrong place": (csv(b'2,"b" c'), "broken_csv", "pool.csv:3"),
+    "a CSV row that is no UTF-8": (csv(b"2,caf\xe9"), "not_utf8", "pool.csv:3"),
+    "a huge CSV field": (csv(b"2," + b"a" * 200_000), "field_too_long", "pool.csv:3"),
+    "rows of a TSV between quotes": (tsv, "broken_csv", "pool.tsv:5"),
+    "an empty CSV caption": (csv(b"2,"), "empty_caption", "pool.csv:3"),
+    "CSV captions that are no list": (
+        csv(b"2,[words", b"id,captions", b'"[""good""]"'),
+        "broken_json",
+        "pool.csv:3",
+    ),
+    "a null Parquet caption": (parquet("caption", None, "x"), "empty_caption", "pool.parquet:row 2"),
+    "NaN as a Parquet width": (parquet("width", float("nan"), 1.0), "not_finite", "pool.parquet:row 2"),
+    "an image that is no image": (images(b_jpg=b"not an image", b_txt=b"bad"), "bad_image", "b.jpg"),
+    "an image that breaks off": (images(b_jpg=picture()[:-900], b_txt=b"bad"), "bad_image", "b.jpg"),
+    "a PNG that breaks off": (images(b_png=picture("PNG")[:-900], b_txt=b"bad"), "bad_image", "b.png"),
+    "an empty image": (images(b_jpg=b"", b_txt=b"bad"), "bad_image", "b.jpg"),
+    "an image without a caption": (images(b_jpg=picture()), "missing_caption", "b.jpg"),
+    "a caption without an image": (images(b_txt=b"bad"), "missing_image", "b"),
+    "a caption file that is no UTF-8": (images(b_jpg=picture(), b_txt=b"caf\xe9"), "not_utf8", "b.jpg"),
+    "an empty caption file": (images(b_jpg=picture(), b_txt=b"\n"), "empty_caption", "b.jpg"),
+    "a name that climbs out of the tar": (tar("../5.txt"), "unsafe_member_path", "pool.tar::../5.txt"),
+    "an absolute name in a tar": (tar("/5.txt"), "unsafe_member_path", "pool.tar::/5.txt"),
+    "a link in a tar": (tar("5.txt", b"", tarfile.SYMTYPE), "not_a_file", "pool.tar::5.txt"),
+    "a hard link in a tar": (tar("5.txt", b"", tarfile.LNKTYPE), "not_a_file", "pool.tar::5.txt"),
+    "a device in a tar": (tar("5.txt", b"", tarfile.CHRTYPE), "not_a_file", "pool.tar::5.txt"),
+    "a name in a tar that is no UTF-8": (tar("5\udce9.txt"), "not_utf8", "pool.tar::5\\udce9.txt"),
+    "a sample in a tar without a caption": (tar("5.jpg", picture()), "missing_caption", "pool.tar::5"),
+    "an image in a tar that is none": (tar("0.jpg", b"no image"), "bad_image", "pool.tar::0"),
+    "a second caption in a sample": (tar("0.txt"), "duplicate_member", "pool.tar::0.txt"),
+    "a tar cut inside a member": (cut_tar(4), "truncated_tar", "pool.tar::5.txt"),
+    "a tar cut after a member": (cut_tar(2), "truncated_tar", "pool.tar"),
+    "a tar cut inside a header": (cut_header, "truncated_tar", "pool.tar"),
+    "a shard cut inside its first header": (cut_first_header(100), "truncated_tar", "shards/0.tar"),
+    "an empty shard": (cut_first_header(0), "truncated_tar", "shards/0.tar"),
+    "a table whose end is missing": (tables(lambda data: data[:-50]), "broken_parquet", "pool/1.parquet"),
+    "an empty table": (tables(lambda _: b""), "broken_parquet", "pool/1.parquet"),
+    "a table of another kind": (tables(lambda _: b"id,caption\n1,a dog\n"), "broken_parquet", "pool/1.parquet"),
+    "a damaged tar header": (damaged_tar, "broken_tar", "pool.tar"),
+    "zeros in the middle of a tar": (zeroed_tar, "broken_tar", "pool.tar"),
+    "a COCO caption of an unknown image": (
+        coco({"id": 5, "image_id": 3, "caption": "bad"}),
+        "unknown_image",
+        "c.json:annotation 5",
+    ),
+    "a COCO annotation without caption": (coco({"id": 5, "image_id": 1}), "empty_caption", "c.json:annotation 5"),
+    "a COCO image without captions": (
+        coco({"id": 2, "image_id": 1, "caption": "fine"}, {"id": 4}),
+        "empty_caption",
+        "c.json:image 4",
+    ),
+    "a COCO image told twice": (
+        coco({"id": 2, "image_id": 1, "caption": "fine"}, {"id": 1}),
+        "duplicate_key",
+        "c.json:image 1",
+    ),
+    "an empty COCO caption": (
+        coco({"id": 2, "image_id": 1, "caption": ""}),
+        "empty_caption",
+        "c.json:image 1, caption 2",
+    ),
+}
+
+
+def test_blanks_around_the_names_of_columns_are_not_seen(tmp_path: Path) -> None:
+    """A header `id, caption` was one without a caption, and the list of its columns looked as if it had one."""
+    path = tmp_path / "pool.csv"
+    path.write_text("id, caption ,width\n7, a dog,8\n")
+    (pair,) = (pair for batch in read_pairs(ReadOptions(str(path), verify_images="off")) for pair in batch.pairs)
+    assert (pair.source_id, pair.caption, pair.width) == ("7", " a dog", 8)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl"])
+def test_a_column_with_blanks_around_its_name_is_found_and_can_be_named(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"pool.{ending}"
+    frame = pl.DataFrame({"number ": ["7"], " caption": [" a dog"], " words ": ["a cat"]})
+    frame.write_parquet(path) if ending == "parquet" else frame.write_ndjson(path)
+
+    def read(**columns: str) -> Pair:
+        (pair,) = (p for b in read_pairs(ReadOptions(str(path), columns=columns, verify_images="off")) for p in b.pairs)
+        return pair
+
+    assert (read().caption, json.loads(read().meta)) == (" a dog", {"number ": "7", " words ": "a cat"})
+    named = read(key="number", caption="words")
+    assert (named.source_id, named.caption, json.loads(named.meta)) == ("7", "a cat", {" caption": " a dog"})
+    assert read(caption=" words ").caption == "a cat"  # as it stands there, from a config
+
+
+def test_a_name_without_blanks_goes_before_the_same_with_them(tmp_path: Path) -> None:
+    path = tmp_path / "pool.parquet"
+    pl.DataFrame({" caption": ["a cat"], "caption": ["a dog"]}).write_parquet(path)
+    for columns, said in (({}, "a dog"), ({"caption": "caption"}, "a dog"), ({"caption": " caption"}, "a cat")):
+        assert [pair.caption for pair in read_all(path, columns=columns)[0]] == [said]
+
+
+def test_a_quoted_field_of_a_tsv_may_hold_line_ends_and_tabs_that_make_no_rows(tmp_path: Path) -> None:
+    path = tmp_path / "pool.tsv"
+    path.write_text('id\tcaption\turl\n1\t"a dog\non a bed"\tx\n2\t"a\tcat"\ty\n')
+    pairs = [pair for batch in read_pairs(ReadOptions(str(path), verify_images="off")) for pair in batch.pairs]
+    assert [pair.caption for pair in pairs] == ["a dog\non a bed", "a\tcat"]
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_under_stop_a_flaw_is_one_line_with_place_and_mend(tmp_path: Path, flaw: str) -> None:
+    make, reason, place = FLAWS[flaw]
+    with pytest.raises(InputError) as caught:
+        list(read_pairs(ReadOptions(str(make(tmp_path)))))
+    assert caught.value.where == str(tmp_path / place)
+    assert caught.value.what.startswith(f"{reason}: ")
+    assert caught.value.fix.startswith(REASONS[reason])
+    assert "\n" not in str(caught.value)
+
+
+def test_a_torn_first_table_does_not_decide_what_columns_there_are(tmp_path: Path) -> None:
+    folder = tmp_path / "pool"
+    folder.mkdir()
+    (folder / "0.parquet").write_bytes(b"PAR1")
+    pl.DataFrame({"words": ["a dog"], "number": [7]}).write_parquet(folder / "1.parquet")
+    pairs, rejects = read_all(folder, columns={"caption": "words", "key": "number"})
+    assert [(pair.caption, pair.source_id) for pair in pairs] == [("a dog", "7")]
+    assert [reject.place for reject in rejects] == [f"{folder}/0.parquet"]
+    with pytest.raises(InputError, match=r"0\.parquet: no row makes a pair \(broken_parquet 1\)"):
+        read_all(folder / "0.parquet", columns={"caption": "words"})
+
+
+def test_a_table_damaged_in_its_middle_gives_the_rows_before_and_tells_how_many(tmp_path: Path) -> None:
+    from pyarrow import parquet as files
+
+    path = tmp_path / "a.parquet"
+    pl.DataFrame({"caption": [f"good {row}" for row in range(10_000)]}).write_parquet(path, row_group_size=5000)
+    second = files.read_metadata(path).row_group(1).column(0)
+    data = bytearray(path.read_bytes())
+    start = second.dictionary_page_offset or second.data_page_offset
+    data[start : start + second.total_compressed_size] = b"\x99" * second.total_compressed_size
+    path.write_bytes(data)
+    pairs, (flaw,) = read_all(path)
+    assert (flaw.reason, flaw.place) == ("broken_parquet", f"{path}:row {len(pairs) + 1}")
+    assert flaw.detail.endswith(f"; {len(pairs):,} of 10,000 rows were read")
+    assert 0 < len(pairs) <= 5000
+
+
+def test_a_tar_joined_to_another_is_told_since_its_members_cannot_be_seen(tmp_path: Path) -> None:
+    pairs, rejects = read_all(joined_tars(tmp_path))
+    assert [reject.reason for reject in rejects] == ["broken_tar"]
+    assert "two tars joined" in rejects[0].detail
+    assert pairs
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+def test_under_skip_a_flaw_is_one_rejected_row_and_the_others_are_kept(tmp_path: Path, flaw: str) -> None:
+    make, reason, place = FLAWS[flaw]
+    pairs, rejects = read_all(make(tmp_path))
+    assert [(reject.reason, reject.place) for reject in rejects] == [(reason, str(tmp_path / place))]
+    assert pairs
+    assert "bad" not in {pair.caption for pair in pairs}
+    PAIRS.write(pairs, tmp_path / "out" / "pairs.parquet")
+    REJECTS.write(rejects, tmp_path / "out" / "rejected.parquet")
+    assert REJECTS.read(tmp_path / "out" / "rejected.parquet") == rejects
+    assert len(rejects[0].excerpt) <= EXCERPT_LENGTH
+
+
+def read_all(path: Path, **options: Any) -> tuple[list[Pair], list[Reject]]:
+    batches = list(read_pairs(ReadOptions(str(path), on_error="skip", **options)))
+    return [pair for b in batches for pair in b.pairs], [reject for b in batches for reject in b.rejects]
+
+
+def write(name: str, data: bytes) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        (folder / name).write_bytes(data)
+        return folder / name
+
+    return make
+
+
+def torn_parquet(folder: Path) -> Path:
+    path = parquet("caption", "b", "a")(folder)
+    path.write_bytes(path.read_bytes()[:-50])
+    return path
+
+
+WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "an empty JSON Lines file": (write("a.jsonl", b""), "there are no rows"),
+    "an empty CSV": (write("a.csv", b""), "the file is empty"),
+    "a CSV of a header": (write("a.csv", b"caption\n"), "there are no rows"),
+    "a CSV with a column twice": (write("a.csv", b"caption,caption\na,b\n"), "columns named twice: caption"),
+    "a CSV whose header is no UTF-8": (write("a.csv", b"caf\xe9,caption\na,b\n"), "header is not UTF-8"),
+    "a CSV without a caption": (write("a.csv", b"id,words\n1,b\n"), "no column 'caption'; there are: id, words"),
+    "JSON Lines without any caption": (write("a.jsonl", b'{"a": 1}\n{"a": 2}\n'), "no column 'caption'"),
+    "UTF-16": (write("a.jsonl", '{"caption": "a"}'.encode("utf-16")), "UTF-16"),
+    "gzip that breaks off": (write("a.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00"), "cannot be read"),
+    "a zip under the name .jsonl": (write("a.jsonl", b"PK\x03\x04" + b"\0" * 50), "a zip file. Unpack it first"),
+    "zstd under the name .csv": (write("a.csv", b"\x28\xb5\x2f\xfd" + b"\0" * 50), "a zstd file. Unpack it first"),
+    "gzipped Parquet": (write("a.parquet.gz", gzip.compress(b"PAR1")), "a packed file. Unpack it first"),
+    "Parquet that breaks off": (torn_parquet, "not a whole Parquet file"),
+    "an empty Parquet file": (write("a.parquet", b""), "not a whole Parquet file"),
+    "no tar": (write("a.tar", b"x" * 2000), "not an uncompressed tar"),
+    "a gzipped tar": (write("a.tar", b"\x1f\x8b\x08" + b"\0" * 2000), "not an uncompressed tar"),
+    "broken COCO": (write("a.json", b'{"images": ['), "broken_json"),
+    "a JSON list as JSON Lines": (
+        write("a.jsonl", b'[\n{"caption": "a"},\n]'),
+        "a JSON list, .* Name it .json, or give",
+    ),
+    "a JSON list on one line": (write("a.jsonl", b'\n[{"caption": "a"}]'), "a JSON list, where each line"),
+    "a packed JSON list": (write("a.jsonl.gz", gzip.compress(b'[{"caption": "a"}]')), "Name it .json"),
+    "lines of text": (write("a.txt", b"a dog\na cat\n"), "lines of text, .* the line: caption; and name the file .tsv"),
+    "names and captions": (write("a.txt", b"a.jpg\ta dog\n"), "the line: image, a tab, and caption; and name"),
+    "a table named .txt": (write("a.txt", b"image,caption\na.jpg,a dog\n"), "give --format csv"),
+    "a header named .txt": (write("a.txt", b"caption\na dog\n"), "give --format tsv"),
+    "a pointer of Git LFS": (write("a.parquet", b"version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"),
+    "a web page": (write("a.jsonl", b"\n<!DOCTYPE html><title>404</title>"), "a web page, not data"),
+    "a packed file": (write("a.jsonl.zst", b"x"), "packed file. Unpack it first"),
+    "semicolons": (
+        write("a.csv", b"image;caption\nb;c\n"),
+        r"a\.csv:1: the header is one column, 'image;caption'. Separate",
+    ),
+    "another ending": (write("a.xml", b"<a/>"), "cannot be told"),
+    "an empty folder": (lambda folder: folder, "the folder holds no"),
+    "nothing": (lambda folder: folder / "a.jsonl", "no such file"),
+}
+
+
+@pytest.mark.parametrize("policy", ["stop", "skip"])
+@pytest.mark.parametrize("flaw", WHOLE_FILES)
+def test_a_flaw_of_the_whole_file_is_an_error_under_both_policies(tmp_path: Path, flaw: str, policy: Any) -> None:
+    make, message = WHOLE_FILES[flaw]
+    with pytest.raises(InputError, match=message) as caught:
+        list(read_pairs(ReadOptions(str(make(tmp_path)), on_error=policy)))
+    assert str(tmp_path) in caught.value.where
+
+
+@pytest.mark.parametrize("flaw", [*FLAWS, *WHOLE_FILES])
+def test_a_flaw_told_to_a_config_names_no_option_and_comes_whole_out_of_another_process(
+    tmp_path: Path, flaw: str
+) -> None:
+    make = (FLAWS.get(flaw) or WHOLE_FILES[flaw])[0]
+    with pytest.raises(InputError) as caught:
+        list(read_pairs(ReadOptions(str(make(tmp_path)), wording=OptionNames("under input"))))
+    assert not re.search(r"(^|\s)--[a-z]", str(caught.value))
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own bytes
+    assert (type(again), str(again), again.fix) == (InputError, str(caught.value), caught.value.fix)
+
+
+def test_a_folder_where_a_file_is_expected_and_the_reverse_are_errors(tmp_path: Path) -> None:
+    path = jsonl(b"")(tmp_path)
+    with pytest.raises(InputError, match="a file, where images is a folder"):
+        read_pairs(ReadOptions(str(path), format="images"))
+    with pytest.raises(InputError, match="a folder without csv files"):
+        read_pairs(ReadOptions(str(tmp_path), format="csv"))
+
+
+def test_a_mapped_column_that_no_row_has_is_an_error(tmp_path: Path) -> None:
+    path = jsonl(b"")(tmp_path)
+    with pytest.raises(InputError, match="no row has a column lisense"):
+        read_all(path, columns={"license": "lisense"})
+    with pytest.raises(InputError, match="no row has a column lisense"):
+        read_all(csv(b"2,b")(tmp_path), columns={"license": "lisense"})
+
+
+def test_a_parquet_text_that_is_no_utf8_costs_its_row_only(tmp_path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet as files
+
+    raw = pa.array([b"good", b"caf\xe9", b"also good"], pa.binary())
+    text = pa.StringArray.from_buffers(3, *raw.buffers()[1:])
+    files.write_table(pa.table({"caption": text}), tmp_path / "a.parquet")
+    pairs, rejects = read_all(tmp_path / "a.parquet")
+    assert [pair.caption for pair in pairs] == ["good", "also good"]
+    assert [(reject.reason, reject.place) for reject in rejects] == [("not_utf8", f"{tmp_path}/a.parquet:row 2")]
+
+
+def test_a_bad_caption_is_refused_alone_and_the_row_goes_on(tmp_path: Path) -> None:
+    pairs, rejects = read_all(jsonl(b'{"captions": ["a", "", "b", 5]}')(tmp_path))
+    assert (pairs[1].caption, pairs[1].captions) == ("a", ("b",))
+    assert [(reject.reason, reject.place) for reject in rejects] == [
+        ("empty_caption", f"{tmp_path}/pool.jsonl:2, caption 2"),
+        ("wrong_type", f"{tmp_path}/pool.jsonl:2, caption 4"),
+    ]
+
+
+def test_a_list_that_is_no_json_names_its_column_and_what_one_caption_is_called(tmp_path: Path) -> None:
+    path = csv(b"2,\"['a', 'b']\"", b"id,texts", b"good")(tmp_path)
+    _, (flaw,) = read_all(path, columns={"captions": "texts"})
+    assert flaw.detail.startswith("texts begins with [ and is no JSON list (")
+    assert flaw.detail.endswith("--columns caption=texts")
+
+
+def test_an_input_of_which_nothing_is_left_is_an_error_that_counts_what_was_lost(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'broken\n{"caption": ""}\n{"caption": " "}\n')
+    with pytest.raises(InputError, match=r"a\.jsonl:1: no row makes a pair \(empty_caption 2, broken_json 1\)"):
+        list(read_pairs(ReadOptions(str(path), on_error="skip", batch_size=1)))
+
+
+def test_a_full_check_finds_what_a_header_check_cannot(tmp_path: Path) -> None:
+    data = bytearray(picture("PNG"))
+    middle = len(data) // 2
+    data[middle : middle + 64] = bytes(64)
+    folder = images(b_png=bytes(data), b_txt=b"good b")(tmp_path)
+    assert not read_all(folder)[1]
+    assert [reject.reason for reject in read_all(folder, verify_images="full")[1]] == ["bad_image"]
+
+
+HEIC = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "kind"), [("m.heic", HEIC, "HEIC"), ("m.avif", HEIC.replace(b"heic", b"avif"), "AVIF")]
+)
+def test_a_picture_of_a_format_that_is_not_read_is_told_as_one(
+    tmp_path: Path, name: str, data: bytes, kind: str
+) -> None:
+    """In a folder, in a shard, and by its path; where only texts are wanted, its caption is read."""
+    (tmp_path / "folder").mkdir()
+    for file, content in ((name, data), ("m.txt", b"bad"), ("g.jpg", picture()), ("g.heic", HEIC), ("g.txt", b"good")):
+        (tmp_path / "folder" / file).write_bytes(content)
+    with tarfile.open(tmp_path / "pool.tar", "w", format=tarfile.USTAR_FORMAT) as archive:
+        for file in ("g.jpg", "g.txt", name, "m.txt"):
+            archive.add(tmp_path / "folder" / file, file)
+    rows = ({"image": f"folder/{file}", "caption": "a"} for file in ("g.jpg", name))
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for path in ("folder", "pool.tar", "pool.jsonl"):
+        pairs, rejects = read_all(tmp_path / path)
+        assert [Path(pair.image).name[-5:] for pair in pairs] == ["g.jpg"]
+        assert [one.reason for one in rejects] == ["bad_image"]
+        assert f"{kind}, which is not read: convert it to JPEG" in rejects[0].detail
+        assert len(read_all(tmp_path / path, verify_images="off")[0]) == 2
+    (tmp_path / "folder" / "g.jpg").unlink()
+    with pytest.raises(InputError, match="HEIC, which is not read"):
+        read_all(tmp_path / "folder")
+
+
+def test_images_are_not_looked_at_when_only_texts_are_wanted(tmp_path: Path) -> None:
+    assert len(read_all(missing_image(tmp_path), verify_images="off")[0]) == 3
+
+
+def test_the_first_flaw_in_the_order_of_rows_is_the_one_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(GOOD + GOOD + b"broken\n")
+    with pytest.raises(InputError, match=r"a\.jsonl:2: duplicate_key"):
+        list(read_pairs(ReadOptions(str(path))))
+
+
+def test_a_repeated_key_is_found_across_batches_and_inputs(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.jsonl").write_bytes(GOOD + b'{"caption": "a"}\n{"caption": "b"}\n')
+    inputs = (str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl"))
+    batches = list(read_pairs(ReadOptions(inputs, source="one", on_error="skip", batch_size=2)))
+    assert sum(len(batch.pairs) for batch in batches) == 3
+    assert [reject.reason for batch in batches for reject in batch.rejects] == ["duplicate_key"] * 3
+    assert {reject.source for batch in batches for reject in batch.rejects} == {"one"}
+
+
+def test_a_caption_over_the_limit_stops_nothing_and_the_others_of_its_row_are_taken(tmp_path: Path) -> None:
+    """It is counted as `caption_too_long` under either policy."""
+    rows = [{"caption": "a dog"}, {"caption": "a dog on a bed"}, {"captions": ["a dog on a bed", "a cat"]}]
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for policy in ("stop", "skip"):
+        options = ReadOptions(str(tmp_path / "pool.jsonl"), on_error=policy, max_caption=5)
+        batches = list(read_pairs(options))
+        assert [pair.caption for batch in batches for pair in batch.pairs] == ["a dog", "a cat"]
+        found = [(flaw.reason, flaw.is_single_caption) for batch in batches for flaw in batch.rejects]
+        assert found == [("caption_too_long", False), ("caption_too_long", True)]

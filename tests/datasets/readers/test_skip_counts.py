@@ -1,0 +1,59 @@
+"""What was skipped of an input is told by what it is: rows, and single captions of rows."""
+
+import json
+from pathlib import Path
+
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.skip_counts import SkipCounts, describe_skip_counts
+from pairwright.datasets.record_tables import REJECTS
+from pairwright.datasets.rejects import make_reject
+
+
+def skipped(path: Path) -> SkipCounts:
+    found = SkipCounts()
+    for batch in read_pairs(ReadOptions(str(path), on_error="skip", verify_images="off")):
+        found.add(batch.rejects)
+    return found
+
+
+def test_rows_and_captions_are_counted_each_by_itself(tmp_path: Path) -> None:
+    """A caption that is none is skipped alone where its row has another; the one caption of a row is the row."""
+    rows = ['{"captions": ["a dog", "", null]}', '{"captions": [""]}', '{"caption": null}', '{"capt']
+    path = tmp_path / "in.jsonl"
+    path.write_text("\n".join(rows))
+    assert skipped(path).told() == "3 rows (empty_caption 2, broken_json 1) and 2 captions (empty_caption 2)"
+
+
+def test_an_annotation_of_coco_is_a_caption(tmp_path: Path) -> None:
+    """A row is an image there."""
+    captions = [(1, "a dog"), (1, ""), (9, "a cat")]
+    data = {
+        "images": [{"id": 1, "file_name": "1.jpg"}, {"id": 2, "file_name": "2.jpg"}],
+        "annotations": [{"id": n, "image_id": image, "caption": text} for n, (image, text) in enumerate(captions)],
+    }
+    path = tmp_path / "captions.json"
+    path.write_text(json.dumps(data))
+    assert skipped(path).told() == "1 row (empty_caption 1) and 2 captions (empty_caption 1, unknown_image 1)"
+
+
+def test_nothing_is_told_of_nothing() -> None:
+    """Whole inputs are the rule."""
+    assert SkipCounts().told() == ""
+    assert describe_skip_counts(SkipCounts().as_json()) == ""
+
+
+def test_a_result_tells_both_together_and_the_captions_among_them() -> None:
+    """``broken`` stays the sum, by reason, of all that is not among the pairs."""
+    found = SkipCounts()
+    found.add(
+        [make_reject("a:1", "bad_box", ""), make_reject("a:2, caption 1", "wrong_type", "", is_single_caption=True)]
+    )
+    assert found.as_json() == {"broken": {"bad_box": 1, "wrong_type": 1}, "broken_captions": {"wrong_type": 1}}
+    assert describe_skip_counts(found.as_json()) == "1 row (bad_box 1) and 1 caption (wrong_type 1)"
+
+
+def test_a_rejected_row_at_rest_is_the_same_row(tmp_path: Path) -> None:
+    """Incremental builds look for what was rejected before among what is rejected now."""
+    row = make_reject("a:2, caption 1", "wrong_type", "a number", is_single_caption=True)
+    REJECTS.write([row], tmp_path / "r.parquet")
+    assert REJECTS.read(tmp_path / "r.parquet") == [row]

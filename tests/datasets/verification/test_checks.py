@@ -1,0 +1,216 @@
+"""`verify`: nothing to say of good shards, one line for each fault."""
+
+import io
+import shutil
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from pairwright.datasets.atomic_files import write_bytes
+from pairwright.datasets.build_manifest import read_manifest
+from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.record_tables import PAIRS
+from pairwright.datasets.shards.samples import encode_members
+from pairwright.datasets.shards.ustar import END_MARKER, encode_member
+from pairwright.datasets.shards.webdataset import finish_shards, hash_file, read_shard, write_shard, write_shards
+from pairwright.datasets.verification.checks import verify
+from tests.datasets.sample_builders import picture, sample, samples
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    """Return a finished build directory: a part of pairs, shards, a receipt, and the manifest of them."""
+    root = tmp_path / "build"
+    PAIRS.write([one.pair for one in samples(4)], root / "pairs" / "00000.parquet")
+    write_shards(samples(4), root / "shards")
+    paths = [path for path in sorted(root.glob("*/*")) if path.is_file()]
+    files = {
+        path.relative_to(root).as_posix(): {"bytes": path.stat().st_size, "sha256": hash_file(path)} for path in paths
+    }
+    write_bytes(root / "manifest.json", orjson.dumps({"files": files}))
+    write_bytes(root / "receipts" / "pairs" / "00000.json", b"{}")
+    return root
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_shards(samples(8), tmp_path / "shards", max_samples=4).folder
+
+
+def test_good_shards_have_no_problems(folder: Path) -> None:
+    assert verify(folder) == []
+    assert verify(folder.parent) == []
+    assert verify(folder / "{00000..00001}.tar") == []
+
+
+def test_text_only_shards_have_no_problems(tmp_path: Path) -> None:
+    write_shards([sample(0), sample(1)], tmp_path / "t")
+    assert verify(tmp_path / "t") == []
+
+
+def test_a_changed_byte_is_told_by_the_check_sum(folder: Path) -> None:
+    path = folder / "00001.tar"
+    raw = bytearray(path.read_bytes())
+    raw[raw.index(b"squares")] ^= 0x20
+    path.write_bytes(raw)
+    assert any("check sum in SHA256SUMS" in problem for problem in verify(folder))
+    assert any("another caption" in problem for problem in verify(folder))
+
+
+def test_a_torn_tar_is_told_and_the_others_are_still_read(folder: Path) -> None:
+    path = folder / "00000.tar"
+    path.write_bytes(path.read_bytes()[:-700])
+    problems = verify(folder)
+    assert any("00000.tar: the tar" in problem for problem in problems)
+    assert not any(problem.startswith("00001.tar") for problem in problems)
+
+
+def test_a_missing_shard_and_missing_side_files_are_told(folder: Path) -> None:
+    (folder / "00000.tar").unlink()
+    (folder / "sizes.json").unlink()
+    problems = " ".join(verify(folder))
+    assert "without gaps" in problems
+    assert "sizes.json is missing" in problems
+    assert "SHA256SUMS does not name" in problems
+
+
+def test_a_key_in_two_shards_is_told(folder: Path) -> None:
+    write_shard(samples(1), folder / "00002.tar")
+    finish_shards(folder)
+    assert any("stands in 00000.tar too" in problem for problem in verify(folder))
+
+
+def test_differing_members_and_types_are_told(tmp_path: Path) -> None:
+    image, text = sample(0, image=picture()), sample(1)
+    key = text.pair.key
+    parts = [c for ext, data in encode_members(image) for c in encode_member(f"{image.pair.key}.{ext}", data)]
+    body = orjson.loads(dict(encode_members(text))["json"]) | {"caption": None}
+    parts += [*encode_member(f"{key}.txt", b"t"), *encode_member(f"{key}.json", orjson.dumps(body)), END_MARKER]
+    (tmp_path / "00000.tar").write_bytes(b"".join(parts))
+    problems = " ".join(verify(tmp_path))
+    assert "samples differ in their members: jpg+json+txt" in problems
+    assert "caption is not a str" in problems
+
+
+def test_a_member_that_no_sample_of_ours_has_is_told_and_not_taken_for_the_image(tmp_path: Path) -> None:
+    good = sample(0, image=picture())
+    members = [("cls", b"7"), *encode_members(good)]
+    parts = [c for ext, data in members for c in encode_member(f"{good.pair.key}.{ext}", data)]
+    (tmp_path / "00000.tar").write_bytes(b"".join([*parts, END_MARKER]))
+    finish_shards(tmp_path)
+    (problem,) = verify(tmp_path)
+    assert problem.endswith("holds cls, jpg, txt, json instead of txt, json and at most one image")
+
+
+def test_a_picture_that_is_none_is_told(tmp_path: Path) -> None:
+    write_shards([sample(0, image=picture()[:200]), sample(2, image=b"GIF89a"), sample(4, image=picture())], tmp_path)
+    problems = verify(tmp_path)
+    assert len(problems) == 2
+    assert "does not decode" in problems[0]
+    assert "no known image format" in problems[1]
+
+
+def test_the_mark_of_an_image_in_a_text_is_told(tmp_path: Path) -> None:
+    odd = sample(0)
+    write_shards([replace(odd, pair=replace(odd.pair, captions=("<image> a disc",)))], tmp_path)
+    assert any("a text holds <image>" in problem for problem in verify(tmp_path))
+
+
+def test_a_tar_with_pax_headers_is_told(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "00000.tar", "w", format=tarfile.PAX_FORMAT) as tar:
+        info = tarfile.TarInfo("k.txt")
+        info.mtime, info.size = 1.5, 1
+        tar.addfile(info, io.BytesIO(b"x"))
+    assert any("PAX" in problem for problem in verify(tmp_path))
+
+
+def test_a_key_that_is_a_path_is_told_and_never_read_as_a_sample(tmp_path: Path) -> None:
+    good = sample(0, image=picture())
+    parts = [chunk for ext, data in encode_members(good) for chunk in encode_member(f"/etc/evil.{ext}", data)]
+    (tmp_path / "00000.tar").write_bytes(b"".join([*parts, END_MARKER]))
+    assert any("'/etc/evil' is not 32 hex digits" in problem for problem in verify(tmp_path))
+    with pytest.raises(StorageError, match="32 hex digits"):
+        list(read_shard(tmp_path / "00000.tar"))
+
+
+def test_a_finished_build_has_no_problems(build: Path) -> None:
+    assert verify(build) == []
+
+
+@pytest.mark.parametrize("name", ["pairs/00000.parquet", "shards/00000.tar", "shards/sizes.json"])
+def test_an_output_changed_by_hand_is_told_though_its_size_is_the_same(build: Path, name: str) -> None:
+    raw = bytearray((build / name).read_bytes())
+    raw[len(raw) // 2] ^= 1
+    (build / name).write_bytes(raw)
+    assert f"{name} does not have the check sum in manifest.json" in verify(build)
+
+
+def test_a_missing_and_a_shortened_output_are_told(build: Path) -> None:
+    part = build / "pairs" / "00000.parquet"
+    size = part.stat().st_size
+    part.write_bytes(part.read_bytes()[:-1])
+    assert verify(build) == [f"pairs/00000.parquet has {size - 1} bytes, manifest.json says {size}"]
+    part.unlink()
+    assert verify(build) == ["pairs/00000.parquet is missing, manifest.json names it"]
+
+
+def test_a_build_whose_shards_are_gone_is_told_file_by_file(build: Path) -> None:
+    shutil.rmtree(build / "shards")
+    problems = verify(build)
+    assert "shards/00000.tar is missing, manifest.json names it" in problems
+    assert any("no .tar" in problem for problem in problems)
+
+
+def test_an_unfinished_build_is_one_problem_with_or_without_shards(build: Path) -> None:
+    (build / "manifest.json").unlink()
+    told = verify(build)
+    assert len(told) == 1
+    assert told[0].startswith(f"{build}: unfinished build (")
+    shutil.rmtree(build / "shards")
+    assert verify(build) == told
+
+
+def test_a_build_that_stopped_before_any_job_was_done_is_unfinished_too(tmp_path: Path) -> None:
+    """Its mark is all that there is: it was no folder of shards that somebody forgot to fill."""
+    (tmp_path / ".pairwright").touch()
+    told = "nothing is done yet). To resume it, run `pairwright build` with its config."
+    assert verify(tmp_path) == [f"{tmp_path}: unfinished build ({told}"]
+    with pytest.raises(StorageError, match="unfinished build"):
+        read_manifest(tmp_path)
+
+
+def test_folders_that_no_build_made_need_no_manifest(build: Path, folder: Path) -> None:
+    """Neither one that is only laid out like a build, nor shards beside the manifest of another program."""
+    (build / "manifest.json").unlink()
+    shutil.rmtree(build / "receipts")
+    assert verify(build) == []
+    (folder / "manifest.json").write_text("[1]")
+    assert verify(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        (b"{", "not a JSON object"),
+        (b"[]", "not a JSON object"),
+        (b"{}", "does not tell the files"),
+        (b'{"files": []}', "does not tell the files"),
+        (b'{"files": {"../../etc/passwd": {"bytes": 1, "sha256": ""}}}', "lies outside the build directory"),
+        (b'{"files": {"/etc/passwd": {"bytes": 1, "sha256": ""}}}', "lies outside the build directory"),
+        (b'{"files": {"shards/sizes.json": 3}}', "has no bytes and sha256"),
+        (b'{"files": {"a\\u0000b": {"bytes": 1, "sha256": ""}}}', "is missing"),
+    ],
+)
+def test_a_broken_manifest_is_told(build: Path, manifest: bytes, told: str) -> None:
+    (build / "manifest.json").write_bytes(manifest)
+    problems = verify(build)
+    assert len(problems) == 1
+    assert told in problems[0]
+
+
+def test_a_folder_without_shards_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no \.tar"):
+        verify(tmp_path)
