@@ -52,8 +52,8 @@ from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.records import compact_json
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.samples import Sample
-from pairwright.filters.candidates import candidate_frame, refine_candidates
-from pairwright.filters.general import GeneralOptions
+from pairwright.filters.candidates.rows import candidate_frame, refine_candidates
+from pairwright.filters.refinement.all_attacks import AllAttacksOptions
 
 Found = dict[str, dict[str, float]]
 """By what was trained, and by what was measured."""
@@ -206,7 +206,7 @@ def refine(samples: Sequence[Sample]) -> set[str]:
         for row in one.annotations
         if row.kind == "hard_negative"
     ]  # fmt: skip
-    frame, _ = refine_candidates(candidate_frame(rows), None, GeneralOptions(min_keep=0.02))
+    frame, _ = refine_candidates(candidate_frame(rows), None, AllAttacksOptions(min_keep=0.02))
     return set(frame.filter(frame["status"] == "kept")["id"].to_list())
 
 

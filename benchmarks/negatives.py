@@ -41,7 +41,7 @@ from benchmarks.plain_edits import plain_edits
 from pairwright.datasets.records import Annotation, Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
-from pairwright.filters.attacks import attack_accuracy
+from pairwright.filters.attacks.accuracy import attack_accuracy
 from pairwright.flows.processes import cores
 from pairwright.generators.balance import Account
 from pairwright.generators.language.ngrams import TrigramModel

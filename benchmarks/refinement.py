@@ -33,20 +33,27 @@ import polars as pl
 
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.datasets.readers.pairs import ReadOptions
-from pairwright.filters.attacks import attack_accuracy
-from pairwright.filters.balancing import balance
-from pairwright.filters.blind_classifier import held_out_gaps
-from pairwright.filters.candidate_files import read_candidates
-from pairwright.filters.candidates import refine_candidates, usable_corpus
-from pairwright.filters.choosing import offered
-from pairwright.filters.evidence import CLASSIFIERS, KINDS, MEANING, Evidence, classifier_evidence, of_unit_length
-from pairwright.filters.format import tidied
-from pairwright.filters.general import GeneralOptions
-from pairwright.filters.groups import text_group
-from pairwright.filters.guards import GUARDS, guards
-from pairwright.filters.refinement import RefineOptions
-from pairwright.filters.scorers import Corpus, fixed_scorers
-from pairwright.filters.word_kinds import kind_differences
+from pairwright.filters.attacks.accuracy import attack_accuracy
+from pairwright.filters.attacks.evidence import (
+    CLASSIFIERS,
+    MEANING,
+    WORD_CLUSTERS,
+    Evidence,
+    classifier_evidence,
+    scale_to_unit_length,
+)
+from pairwright.filters.attacks.text_classifier import held_out_gaps
+from pairwright.filters.attacks.word_clusters import cluster_differences
+from pairwright.filters.candidates.files import read_candidates
+from pairwright.filters.candidates.format_normalization import normalize_rows
+from pairwright.filters.candidates.rows import refine_candidates, usable_corpus
+from pairwright.filters.refinement.all_attacks import AllAttacksOptions
+from pairwright.filters.refinement.grid_balancing import balance_grid
+from pairwright.filters.refinement.pair_selection import add_original_captions
+from pairwright.filters.refinement.two_scorers import RefineOptions
+from pairwright.filters.scorers.auxiliary import AUXILIARY_SCORERS, auxiliary_scorers
+from pairwright.filters.scorers.image_groups import text_group
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, fixed_scorers
 from pairwright.flows.generating import Request, run_generator
 from pairwright.generators.language.ngrams import TrigramModel
 
@@ -80,12 +87,12 @@ class Data:
     folder: Path
 
     @cached_property
-    def corpus(self) -> Corpus:
+    def corpus(self) -> CaptionCorpus:
         """All captions."""
         return read_corpus(self.folder / "coco_captions" / "captions.jsonl")
 
     @property
-    def halves(self) -> tuple[Corpus, Corpus]:
+    def halves(self) -> tuple[CaptionCorpus, CaptionCorpus]:
         """The captions that train the scorers, and those of the model that takes no part."""
         return self.corpus.halves
 
@@ -115,32 +122,37 @@ def curve(data: Data, _: argparse.Namespace) -> None:
     """Print what is kept at each target."""
     print(HEAD)
     for target in TARGETS:
-        general(f"three pools at {target:.0%}", data.pool, data.halves, GeneralOptions(target=target))
+        general(f"three pools at {target:.0%}", data.pool, data.halves, AllAttacksOptions(target=target))
 
 
 def sets(data: Data, _: argparse.Namespace) -> None:
     """Print what is kept of each set, and of those together when no other captions are there."""
     print(HEAD)
     for path in data.paths:
-        general(path.stem, together([path]), data.halves, GeneralOptions())
-    general("three pools, no corpus", data.pool, (None, data.halves[1]), GeneralOptions())
+        general(path.stem, together([path]), data.halves, AllAttacksOptions())
+    general("three pools, no corpus", data.pool, (None, data.halves[1]), AllAttacksOptions())
 
 
 def leave_outs(data: Data, arguments: argparse.Namespace) -> None:
     """Print what each attack finds that took no part."""
-    alone = [(name,) for name in (*(scorer.name for scorer in fixed_scorers()), *GUARDS, *CLASSIFIERS, KINDS)]
+    alone = [
+        (name,)
+        for name in (*(scorer.name for scorer in fixed_scorers()), *AUXILIARY_SCORERS, *CLASSIFIERS, WORD_CLUSTERS)
+    ]
     asked = [tuple(names.split(",")) for names in arguments.without]
     print(HEAD)
     two = (("grammar", "likelihood"), ("plausibility", "company"), ("plausibility", "kinship"))
     for out in asked or (*alone, *two):
-        general(f"without {', '.join(out)}", data.pool, data.halves, GeneralOptions(without=out))
+        general(f"without {', '.join(out)}", data.pool, data.halves, AllAttacksOptions(without=out))
 
 
 def own(data: Data, arguments: argparse.Namespace) -> None:
     """Print what is kept of pairs by rules, chosen jointly."""
-    frame = offered(tidied(own_pairs(data.folder / "coco_captions" / "captions.jsonl", arguments.images)))
+    frame = add_original_captions(
+        normalize_rows(own_pairs(data.folder / "coco_captions" / "captions.jsonl", arguments.images))
+    )
     without = tuple(name for names in arguments.without for name in names.split(","))
-    options = GeneralOptions(min_keep=MIN_KEEP, without=without, meaning=bool(arguments.also))
+    options = AllAttacksOptions(min_keep=MIN_KEEP, without=without, meaning=bool(arguments.also))
     print(HEAD)
     ours, theirs = data.halves
     general("pairs by rules", frame, (usable_corpus(ours, frame)[0], theirs), options, choose=True)
@@ -163,10 +175,10 @@ PARTS: Mapping[str, Callable[[Data, argparse.Namespace], None]] = {
 HEAD = f"{'set':30} {'in':>6} {'kept':>6} {'share':>6} {'bound':>6} {'worst':>6} {'unseen':>7} {'MiniLM':>7} {'holds':>6} {'s':>6}"
 
 
-def read_corpus(path: Path) -> Corpus:
+def read_corpus(path: Path) -> CaptionCorpus:
     """Return the captions of a JSONL file with their images."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    return Corpus(
+    return CaptionCorpus(
         [caption for row in rows for caption in row["captions"]],
         [str(row["image_id"]) for row in rows for _ in row["captions"]],
     )
@@ -195,11 +207,11 @@ def time_balancing() -> None:
         gaps = np.random.default_rng(0).normal(0.1, 0.2, (number, 2)).clip(-1, 1)
         ids = [f"row-{row}" for row in range(number)]
         start = time.perf_counter()
-        kept = balance(gaps, ids).kept.sum()
+        kept = balance_grid(gaps, ids).kept.sum()
         print(f"{number:9,} {time.perf_counter() - start:10.2f} {kept:8,}")
 
 
-def refine_sets(paths: list[Path], corpus: Corpus) -> None:
+def refine_sets(paths: list[Path], corpus: CaptionCorpus) -> None:
     """Print rows in, rows kept and folded accuracy of both scorers before and after, for each file."""
     print(f"\n{'set':14} {'in':>6} {'kept':>6} {'share':>6}   {'grammar':>14} {'plausibility':>14} {'seconds':>8}")
     for path in paths:
@@ -217,7 +229,7 @@ def refine_sets(paths: list[Path], corpus: Corpus) -> None:
 def together(paths: list[Path]) -> pl.DataFrame:
     """Return the rows of the files as one tidy set; ids say which file they are of."""
     frames = [read_candidates(path).with_columns(id=path.stem + "-" + pl.col("id")) for path in paths]
-    return tidied(pl.concat(frames))
+    return normalize_rows(pl.concat(frames))
 
 
 def own_pairs(captions: Path, images: int) -> pl.DataFrame:
@@ -234,8 +246,8 @@ def own_pairs(captions: Path, images: int) -> pl.DataFrame:
 def general(
     label: str,
     frame: pl.DataFrame,
-    corpora: tuple[Corpus | None, Corpus],
-    options: GeneralOptions,
+    corpora: tuple[CaptionCorpus | None, CaptionCorpus],
+    options: AllAttacksOptions,
     *,
     choose: bool = False,
 ) -> None:
@@ -260,18 +272,18 @@ def general(
         print(f"  {name:28} {one.rows:6,} {one.kept:6,} {one.kept / one.rows:6.1%} {'':6} {most.after:6.1%} {attack}")
 
 
-def found_in(frame: pl.DataFrame, corpus: Corpus | None, names: Sequence[str]) -> Iterator[tuple[str, float]]:
+def found_in(frame: pl.DataFrame, corpus: CaptionCorpus | None, names: Sequence[str]) -> Iterator[tuple[str, float]]:
     """Yield what the named attacks find in the rows, trained on these captions; MiniLM's only where it is installed."""
     groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
     negatives = frame["negative"].to_list()
     positives = (
         frame.select(pl.when(pl.col("positive") != "").then("positive").otherwise("caption")).to_series().to_list()
     )
-    for scorer in (*fixed_scorers(corpus), *guards(corpus)):
+    for scorer in (*fixed_scorers(corpus), *auxiliary_scorers(corpus)):
         if scorer.name in names:
             yield scorer.name, attack_accuracy(scorer.gaps(positives, negatives, groups, 1))
     captions = corpus.captions if corpus else list(dict.fromkeys(positives))
-    for name in (name for name in (*CLASSIFIERS, MEANING, KINDS) if name in names):
+    for name in (name for name in (*CLASSIFIERS, MEANING, WORD_CLUSTERS) if name in names):
         with suppress(MissingResourceError):
             evidence = read_by(name, positives, negatives, captions)
             folds = (held_out_gaps(evidence.features, groups, seed, cost=evidence.cost) for seed in (1, 2, 3))
@@ -280,9 +292,9 @@ def found_in(frame: pl.DataFrame, corpus: Corpus | None, names: Sequence[str]) -
 
 def read_by(name: str, positives: list[str], negatives: list[str], captions: Sequence[str]) -> Evidence:
     """Return what a classifier reads in the rows; kinds of words are those of the captions."""
-    if name != KINDS:
+    if name != WORD_CLUSTERS:
         return classifier_evidence(name, positives, negatives)
-    return Evidence(KINDS, of_unit_length(kind_differences(positives, negatives, captions)))
+    return Evidence(WORD_CLUSTERS, scale_to_unit_length(cluster_differences(positives, negatives, captions)))
 
 
 def time_general(frame: pl.DataFrame, number: int) -> None:
@@ -293,7 +305,7 @@ def time_general(frame: pl.DataFrame, number: int) -> None:
     ]
     rows = pl.concat(again).head(number)
     start, used = time.perf_counter(), time.process_time()
-    refine_candidates(rows, None, GeneralOptions())
+    refine_candidates(rows, None, AllAttacksOptions())
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     seconds, used = time.perf_counter() - start, time.process_time() - used
     print(f"\n{len(rows):,} rows: {seconds:.0f} s, {used:.0f} s of processor time, peak {peak:,.0f} MB")

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.answer_judging import (
+from pairwright.filters.metrics.answer_judging import (
     AnswerJudge,
-    Judged,
-    Question,
-    Relative,
+    AnswerJudgement,
+    ImageQuestion,
+    RelativeScore,
     read_answers,
     read_questions,
-    relative,
+    relative_score,
 )
-from pairwright.filters.intervals import ratio_interval
+from pairwright.filters.metrics.confidence_intervals import ratio_interval
 from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import failed_path
 from pairwright.flows.llm_planning import plan_maker
@@ -86,7 +86,7 @@ def judge_models(
     questions = read_questions(request.questions, request.images)
     kinds, answers = _answered(request, questions, note)
     judge = _judge(asking, questions, answers)
-    found: defaultdict[str, list[Judged]] = defaultdict(list)
+    found: defaultdict[str, list[AnswerJudgement]] = defaultdict(list)
     with FailedRows(
         failed_path(request.out), run=asking.identity(judge, {}, asking.seed), retry=asking.retry_failed
     ) as failed:
@@ -102,7 +102,7 @@ def judge_models(
 
 
 def _answered(
-    request: JudgingRequest, questions: Sequence[Question], note: Callable[[str], None]
+    request: JudgingRequest, questions: Sequence[ImageQuestion], note: Callable[[str], None]
 ) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
     """Return the kind and the answers of each model, by its name."""
     given: dict[str, Sequence[str]] = {
@@ -126,7 +126,7 @@ def _answered(
     return kinds, {name: given[name] for name in request.models}
 
 
-def _judge(asking: Asking, questions: Sequence[Question], answers: Mapping[str, Sequence[str]]) -> AnswerJudge:
+def _judge(asking: Asking, questions: Sequence[ImageQuestion], answers: Mapping[str, Sequence[str]]) -> AnswerJudge:
     if not answers:
         raise UsageError("nothing to judge: name a model, or a .jsonl file of answers.")
     prompts = asking.section.prompts
@@ -137,7 +137,7 @@ def _is_file(name: str) -> bool:
     return name.endswith(".jsonl")
 
 
-def findings(judged: Sequence[Judged], answers: Sequence[str]) -> Findings:
+def findings(judged: Sequence[AnswerJudgement], answers: Sequence[str]) -> Findings:
     """Return what the judgements on one model come to.
 
     Args:
@@ -152,9 +152,9 @@ def findings(judged: Sequence[Judged], answers: Sequence[str]) -> Findings:
     figures = [
         replace(figure, units=_units(judged, rows)) if figure.measure == _SCORE else figure
         for name, rows in parts.items()
-        for figure in _figures(name, relative(rows))
+        for figure in _figures(name, relative_score(rows))
     ]
-    every = relative(judged)
+    every = relative_score(judged)
     counts = {f"questions have no score ({reason}) and are left out": n for reason, n in every.left_out.items()}
     if every.unparsed:
         counts["judgements cannot be read"] = every.unparsed
@@ -172,14 +172,14 @@ def findings(judged: Sequence[Judged], answers: Sequence[str]) -> Findings:
     return Findings(tuple(figures), counts, {"judgements": rows})
 
 
-def _units(every: Sequence[Judged], chosen: Sequence[Judged]) -> Units:
+def _units(every: Sequence[AnswerJudgement], chosen: Sequence[AnswerJudgement]) -> Units:
     """Return what each question adds to both sums of a relative score."""
     counted = {one.question.id for one in chosen if not one.reason}
     rows = [(one.model, one.reference) if one.question.id in counted else (np.nan, np.nan) for one in every]
     return np.array(rows, dtype=np.float64).T
 
 
-def _figures(part: str, found: Relative) -> list[Figure]:
+def _figures(part: str, found: RelativeScore) -> list[Figure]:
     n = len(found.model)
     if not n:
         return []

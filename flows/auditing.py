@@ -8,13 +8,13 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions
-from pairwright.filters.audit.page import Gaps
-from pairwright.filters.audit.verdict import Audit, audit
-from pairwright.filters.candidates import type_name, usable_corpus
-from pairwright.filters.groups import corpus_of, text_group
+from pairwright.filters.audit.hackability import Audit, run_audit
+from pairwright.filters.audit.report import AuditGaps
+from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+from pairwright.filters.candidates.rows import edit_type_name, usable_corpus
 from pairwright.filters.review.rows import read_rows
-from pairwright.filters.scorers import Corpus, GapScorer, fixed_scorers
-from pairwright.filters.screening import Screening
+from pairwright.filters.scorers.image_groups import build_corpus, text_group
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
 from pairwright.flows.annotation_files import refuse_no_rows
 from pairwright.flows.beside import pairs_beside
 
@@ -40,7 +40,7 @@ class AuditRequest:
     meaning: bool = False
 
 
-def rows_to_audit(path: Path, screening: Screening | None = None) -> tuple[pl.DataFrame, int]:
+def rows_to_audit(path: Path, screening: InvalidRowPolicy | None = None) -> tuple[pl.DataFrame, int]:
     """Return the candidate rows of a file, a build or shards that have a negative, and how many came in rejected.
 
     The latter are not attacked, but figures show them; those without a negative are not even that.
@@ -62,7 +62,7 @@ def rows_to_audit(path: Path, screening: Screening | None = None) -> tuple[pl.Da
 
 def audit_rows(
     frame: pl.DataFrame, request: AuditRequest, also: Sequence[GapScorer], note: Callable[[str], None]
-) -> tuple[Audit, Gaps]:
+) -> tuple[Audit, AuditGaps]:
     """Audit the candidate rows that are not rejected.
 
     Args:
@@ -81,19 +81,19 @@ def audit_rows(
     pool = _pool(request.corpus, frame, note) if request.corpus else None
     rows = attackable(frame)
     attacked = rows.filter(pl.Series(kept))
-    found = audit(attacked, pool, most=request.most, seed=request.seed, also=also, meaning=request.meaning)
+    found = run_audit(attacked, pool, most=request.most, seed=request.seed, also=also, meaning=request.meaning)
     if not request.with_gaps:
-        return found, Gaps({}, kept)
+        return found, AuditGaps({}, kept)
     positives, negatives, groups = (rows[name].to_list() for name in ("positive", "negative", "group"))
     scorers = [*fixed_scorers(pool), *also]
     gaps = {scorer.name: scorer.gaps(positives, negatives, groups, request.seed) for scorer in scorers}
-    return found, Gaps(gaps, kept)
+    return found, AuditGaps(gaps, kept)
 
 
 def attackable(frame: pl.DataFrame) -> pl.DataFrame:
     """Return candidate rows as attacks take them: ``positive``, ``negative``, ``group`` and ``type``."""
     groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
-    types = [type_name(*row) for row in frame.select("form", "target").iter_rows()]
+    types = [edit_type_name(*row) for row in frame.select("form", "target").iter_rows()]
     return frame.select(
         positive=pl.when(pl.col("positive") != "").then("positive").otherwise("caption"),
         negative="negative",
@@ -102,8 +102,8 @@ def attackable(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _pool(corpus: str, frame: pl.DataFrame, note: Callable[[str], None]) -> Corpus:
-    given = corpus_of(pairs_beside(ReadOptions(input=corpus), note))
+def _pool(corpus: str, frame: pl.DataFrame, note: Callable[[str], None]) -> CaptionCorpus:
+    given = build_corpus(pairs_beside(ReadOptions(input=corpus), note))
     pool, captions = usable_corpus(given, frame)
     if pool.pool:
         note("Most of --corpus is under test: each row is scored without the captions of its own image.")

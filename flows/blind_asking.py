@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from pairwright.datasets.errors import PairwrightError
-from pairwright.filters.llm_scorer import NAME, BlindAsker, KnownGaps, TextPair, pair_of
+from pairwright.filters.scorers.llm import NAME, LLMScorer, PrecomputedGaps, TextPair, pair_for_row
 from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import failed_path
 from pairwright.flows.llm_planning import plan_maker
@@ -36,7 +36,7 @@ def ask_gaps(
     out: Path,
     note: Callable[[str], None],
     watch: Callable[[Snapshot], None],
-) -> tuple[KnownGaps, dict[str, Any]]:
+) -> tuple[PrecomputedGaps, dict[str, Any]]:
     """Ask the model about all rows.
 
     Args:
@@ -54,12 +54,12 @@ def ask_gaps(
     """
     asking.check()
     maker = _maker(asking, rows)
-    at_key = {pair_of(row).key: row for row in rows}
+    at_key = {pair_for_row(row).key: row for row in rows}
     found: dict[TextPair, float] = {}
     done = 0
     with FailedRows(failed_path(out), run=asking.identity(maker, {}, asking.seed), retry=asking.retry_failed) as failed:
         talks = Talks(maker, asking.seed, failed)
-        pairs = ((pair_of(row), ()) for row in rows)
+        pairs = ((pair_for_row(row), ()) for row in rows)
         with asking.session(watch=watch, say=note) as session:
             try:
                 for pair, [row] in talks.hold(session, pairs, of=len(rows)):
@@ -71,7 +71,7 @@ def ask_gaps(
                 raise
     if summary := failed.summary(len(rows)):
         note(summary)
-    return KnownGaps(found), {**asking.told(session.totals().spent), "rows": len(rows), "scored": len(found)}
+    return PrecomputedGaps(found), {**asking.told(session.totals().spent), "rows": len(rows), "scored": len(found)}
 
 
 def plan_gaps(rows: Sequence[TextPair], asking: Asking) -> StagePlan:
@@ -81,10 +81,10 @@ def plan_gaps(rows: Sequence[TextPair], asking: Asking) -> StagePlan:
         PairwrightError: when it could not begin.
     """
     asking.settings()  # what cannot work is told first
-    sample = sample_of(map(pair_of, rows), seed=asking.seed)
+    sample = sample_of(map(pair_for_row, rows), seed=asking.seed)
     return plan_maker(_maker(asking, rows), sample, load_tagger(), asking, asking.seed)
 
 
-def _maker(asking: Asking, rows: Sequence[TextPair]) -> BlindAsker:
+def _maker(asking: Asking, rows: Sequence[TextPair]) -> LLMScorer:
     prompts = asking.section.prompts
-    return BlindAsker(PromptBook(Path(prompts) if prompts else None), asking.model, rows)
+    return LLMScorer(PromptBook(Path(prompts) if prompts else None), asking.model, rows)

@@ -24,9 +24,9 @@ from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
-from pairwright.filters.groups import pair_group
-from pairwright.filters.pairs.concepts import Concepts
-from pairwright.filters.pairs.shapes import Bounds, unknown_size
+from pairwright.filters.pairs.concept_coverage import ConceptCoverage
+from pairwright.filters.pairs.size_limits import SizeLimits, has_unknown_size
+from pairwright.filters.scorers.image_groups import pair_group
 from pairwright.flows.generating import BATCH, total_for_progress
 from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.generators.language.tagger import load_tagger
@@ -34,7 +34,7 @@ from pairwright.generators.language.tagger import load_tagger
 if TYPE_CHECKING:
     from PIL import Image
 
-    from pairwright.filters.validation.by_margin import ImageTextEncoder
+    from pairwright.filters.validation.clip_margin import ImageTextEncoder
 
 _IMAGES = 64  # held at once
 
@@ -58,7 +58,7 @@ class FilterRequest:
 
     read: ReadOptions
     out: Path
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: SizeLimits = field(default_factory=SizeLimits)
     near_duplicates: float = 0.0
     min_clip_score: float = 0.0
     clip_model: str = ""
@@ -88,7 +88,7 @@ class FilterRequest:
             raise UsageError("a CLIP model does nothing without a least score, such as 0.25.")
         if self.device and not self.min_clip_score:
             raise UsageError("a device is for a CLIP model, and does nothing without a least score, such as 0.25.")
-        wanted = (self.bounds != Bounds(), self.near_duplicates, self.min_clip_score, self.concept_cap)
+        wanted = (self.bounds != SizeLimits(), self.near_duplicates, self.min_clip_score, self.concept_cap)
         if not any(wanted):
             raise UsageError("no filter is asked for. Name one, such as --min-words 3.")
         given = self.read.input
@@ -105,7 +105,7 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
 
     Returns:
         ``in``, ``kept``, ``rejected`` (reason to number, of pairs and of rows that are none), ``broken_captions`` (of rows whose
-        other captions were taken: no pairs, and in no other count), ``unknown_size`` (pairs that the bounds let pass, since nobody knows how
+        other captions were taken: no pairs, and in no other count), ``has_unknown_size`` (pairs that the bounds let pass, since nobody knows how
         large their image is),
         ``concepts`` where asked for, ``seconds``, ``out``, ``rejected_out``.
 
@@ -155,7 +155,7 @@ class _Judge:
         self._request = request
         self._unknown = 0
         self._concepts = (
-            Concepts(request.concept_floor, request.concept_cap, request.seed) if request.concept_cap else None
+            ConceptCoverage(request.concept_floor, request.concept_cap, request.seed) if request.concept_cap else None
         )
         self._at: list[int] = []  # of the pairs whose concepts were taken
         self._tagger = load_tagger() if request.concept_cap else None
@@ -175,8 +175,8 @@ class _Judge:
         start = len(self.reasons)
         bounds = self._request.bounds
         for pair in pairs:
-            reason = bounds.objection(pair)
-            self._unknown += bounds.of_images and not reason and unknown_size(pair)
+            reason = bounds.violated_limit(pair)
+            self._unknown += bounds.of_images and not reason and has_unknown_size(pair)
             if not reason and self._said and not self._said.is_new(pair.caption, pair_group(pair)):
                 reason = "near_duplicate"
             self.reasons.append(reason)

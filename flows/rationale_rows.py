@@ -16,9 +16,9 @@ from pairwright.datasets.readers.pairs import ErrorPolicy
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards.sample_source import open_sample_source
 from pairwright.datasets.suggestions import require_known
-from pairwright.filters.candidate_files import read_candidates
-from pairwright.filters.candidates import candidate_rows
-from pairwright.filters.screening import Screening
+from pairwright.filters.candidates.files import read_candidates
+from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+from pairwright.filters.candidates.rows import candidate_rows
 from pairwright.generators.rationales.matching import Raw, rows_of, rows_of_candidate
 from pairwright.generators.rationales.tasks import Item, RowFault, Task
 
@@ -126,7 +126,7 @@ def _holds_candidates(path: Path) -> bool:
 
 
 def _candidates(path: Path, on_error: ErrorPolicy, broken: Counter[str]) -> Iterator[tuple[str, Raw]]:
-    screening = Screening(on_error)
+    screening = InvalidRowPolicy(on_error)
     frame = read_candidates(path, screening)
     broken.update(screening.skipped.rows)
     judged: set[tuple[str, str]] = set()

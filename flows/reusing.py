@@ -8,10 +8,10 @@ import polars as pl
 
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair
-from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
-from pairwright.filters.reusing import Sayings, mirrored
-from pairwright.filters.validation.by_context import by_context, known_of
-from pairwright.filters.validation.questions import Question
+from pairwright.filters.candidates.mirrored_negatives import CaptionsByImage, mirror_negatives
+from pairwright.filters.candidates.rows import candidate_frame, candidate_rows, edit_type_name
+from pairwright.filters.validation.caption_context import check_by_context, collect_facts
+from pairwright.filters.validation.records import ValidationRow
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import CHECKED_CAPTIONS
 from pairwright.generators.edit_checks.checks import EditChecks
@@ -33,28 +33,28 @@ def with_reused(frame: pl.DataFrame, corpus: str, note: Callable[[str], None]) -
     Raises:
         InputError: the corpus cannot be read.
     """
-    sayings = Sayings()
+    sayings = CaptionsByImage()
     for pair in _pairs(frame, corpus):
         sayings.learn(pair)
-    found = list(mirrored(frame, sayings))
+    found = list(mirror_negatives(frame, sayings))
     if not found:
         note("No negative is a caption of another image: there is nothing to reuse. A larger --corpus may have some.")
         return frame
-    known = known_of(_pairs(frame, corpus), {group for group, _ in found})
+    known = collect_facts(_pairs(frame, corpus), {group for group, _ in found})
     wordnet, tagger = load_wordnet(), Remembering(load_tagger())
     captions = list(islice((text for each in known.values() for text in each.captions), CHECKED_CAPTIONS))
     pool = usable_pool(count(tagger.tag(captions)).frozen(), wordnet)
     tagger.learn(text for _, row in found for text in (row["caption"], row["negative"]))
     questions = (
         (
-            Question(row["id"], row["image"], row["caption"], row["negative"]),
+            ValidationRow(row["id"], row["image"], row["caption"], row["negative"]),
             group,
-            type_name(row["form"], row["target"]) if row["form"] or row["target"] else "",
+            edit_type_name(row["form"], row["target"]) if row["form"] or row["target"] else "",
         )
         for group, row in found
     )
     verdicts = list(
-        by_context(questions, known, Triples(EditChecks(wordnet, pool, tagger), tagger, as_given=True), tagger)
+        check_by_context(questions, known, Triples(EditChecks(wordnet, pool, tagger), tagger, as_given=True), tagger)
     )
     taken = [row for (_, row), verdict in zip(found, verdicts, strict=True) if not verdict.reason]
     note(f"{len(found):,} negatives are a caption of another image; {len(taken):,} enter as positives of it.")

@@ -22,9 +22,9 @@ from pairwright.datasets.progress import track
 from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
 from pairwright.datasets.records import Edit, Pair, edit_to_dict, pair_key
 from pairwright.datasets.rng import make_rng
-from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
-from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
-from pairwright.filters.screening import Screening
+from pairwright.filters.candidates.files import check_extension, read_candidates, write_candidates
+from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+from pairwright.filters.candidates.rows import candidate_frame, candidate_rows, edit_type_name
 from pairwright.flows.annotation_files import refuse_no_rows
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import BATCH, CHECKED_CAPTIONS
@@ -117,10 +117,10 @@ class TripleWork:
 
     def __init__(self, request: TripleRequest, note: Callable[[str], None]) -> None:
         refuse_overwriting(request.out, str(request.input), request.pool)
-        check_ending(request.out)
+        check_extension(request.out)
         self.request, self.note = request, note
         self.started = time.perf_counter()
-        self._screening = Screening(request.on_error)
+        self._screening = InvalidRowPolicy(request.on_error)
         self.frame = read_candidates(request.input, self._screening)
         refuse_no_rows(request.input, self.frame.height)
         wordnet, self.tagger = load_wordnet(), load_tagger()
@@ -158,7 +158,7 @@ class TripleWork:
             if locator:
                 said[locator][caption] = None
         texts = self.frame["negative"].to_list()
-        told = [type_name(*each) if any(each) else "" for each in self.frame.select("form", "target").iter_rows()]
+        told = [edit_type_name(*each) if any(each) else "" for each in self.frame.select("form", "target").iter_rows()]
         waiting = iter(track(members.items(), "reading rows", unit="captions"))
         while batch := list(islice(waiting, BATCH)):
             self.remembering.learn(
@@ -212,13 +212,14 @@ class TripleWork:
         frame = candidate_frame((f"row {at}", row) for at, row in enumerate(rows))
         write_candidates(frame, self.request.out)
         kept = [row for row in rows if row["status"] == "kept"]
-        types = sorted({type_name(row["form"], row["target"]) for row in rows})
+        types = sorted({edit_type_name(row["form"], row["target"]) for row in rows})
         return {
             **_counted(rows),
             "types": {
-                kind: _counted([row for row in rows if type_name(row["form"], row["target"]) == kind]) for kind in types
+                kind: _counted([row for row in rows if edit_type_name(row["form"], row["target"]) == kind])
+                for kind in types
             },
-            "positives": _numbers(type_name(row["positive_form"], row["positive_target"]) for row in kept),
+            "positives": _numbers(edit_type_name(row["positive_form"], row["positive_target"]) for row in kept),
             "same_place": sum(int(row["scores"]["same_place"]) for row in kept),
             "mended": sum(negative.mended for negative in outcome.negatives.values()),
             "no_positive": _numbers(row["why_no_positive"] for row in rows if "why_no_positive" in row),

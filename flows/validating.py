@@ -23,14 +23,14 @@ from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
-from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
-from pairwright.filters.candidates import candidate_frame, candidate_rows, type_name
-from pairwright.filters.groups import text_group
-from pairwright.filters.screening import Screening
-from pairwright.filters.validation.by_context import by_context, known_of
-from pairwright.filters.validation.by_margin import by_margin
-from pairwright.filters.validation.judging import Judge, pair_of
-from pairwright.filters.validation.questions import Question, Verdict
+from pairwright.filters.candidates.files import check_extension, read_candidates, write_candidates
+from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+from pairwright.filters.candidates.rows import candidate_frame, candidate_rows, edit_type_name
+from pairwright.filters.scorers.image_groups import text_group
+from pairwright.filters.validation.caption_context import check_by_context, collect_facts
+from pairwright.filters.validation.clip_margin import check_by_clip_margin
+from pairwright.filters.validation.llm_judge import NegativeJudge, pair_for_row
+from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
 from pairwright.flows.annotation_files import refuse_no_rows
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import CHECKED_CAPTIONS
@@ -114,20 +114,20 @@ class Validation:
     def __init__(self, request: ValidationRequest) -> None:
         given = request.captions.input if request.captions else ""
         refuse_overwriting(request.out, str(request.input), *([given] if isinstance(given, str) else given))
-        check_ending(request.out)
+        check_extension(request.out)
         self.request = request
         self.started = time.perf_counter()
-        self._screening = Screening(request.on_error)
+        self._screening = InvalidRowPolicy(request.on_error)
         self.frame = read_candidates(request.input, self._screening)
         refuse_no_rows(request.input, self.frame.height)
-        self.verdicts: dict[int, Verdict] = {}
+        self.verdicts: dict[int, ValidationVerdict] = {}
         self.told: dict[str, Any] = {}
         columns = self.frame.select("id", "key", "image", "caption", "positive", "negative", "form", "target", "status")
-        self._rows: dict[int, tuple[Question, str, str]] = {}
+        self._rows: dict[int, tuple[ValidationRow, str, str]] = {}
         for at, (id_, key, image, caption, positive, negative, form, target, status) in enumerate(columns.iter_rows()):
             if status == "kept":
-                question = Question(id_, self._locator(at, image), positive or caption, negative)
-                kind = type_name(form, target) if form or target else ""
+                question = ValidationRow(id_, self._locator(at, image), positive or caption, negative)
+                kind = edit_type_name(form, target) if form or target else ""
                 self._rows[at] = question, text_group(image, key, caption), kind
 
     def _locator(self, at: int, image: str) -> str:
@@ -138,7 +138,7 @@ class Validation:
             try:
                 return ImageRoot(self.request.image_root.absolute(), confined=True).locate(image)
             except RejectError as refused:
-                self.verdicts[at] = Verdict(refused.reason)
+                self.verdicts[at] = ValidationVerdict(refused.reason)
                 return ""
         given = self.request.input
         root = given if given.is_dir() else given.parent
@@ -146,29 +146,31 @@ class Validation:
             return image  # from the working folder
         return str(root / image)
 
-    def standing(self) -> dict[int, Question]:
+    def standing(self) -> dict[int, ValidationRow]:
         """The rows that no witness has spoken against, by their position."""
         return {
-            at: question for at, (question, _, _) in self._rows.items() if not self.verdicts.get(at, Verdict()).reason
+            at: question
+            for at, (question, _, _) in self._rows.items()
+            if not self.verdicts.get(at, ValidationVerdict()).reason
         }
 
-    def hear(self, witness: Witness, found: Iterable[tuple[int, Verdict]]) -> None:
+    def hear(self, witness: Witness, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
         """Take note of verdicts on standing rows, by position."""
         heard, reasons = 0, Counter[str]()
         for at, verdict in found:
-            before = self.verdicts.get(at, Verdict())
+            before = self.verdicts.get(at, ValidationVerdict())
             heard += 1
             forgiven = self.request.keep_undecided and verdict.reason == UNDECIDED
             reason = "" if forgiven else verdict.reason
             reasons[reason] += 1
-            self.verdicts[at] = Verdict(reason, (*before.scores, *verdict.scores))
+            self.verdicts[at] = ValidationVerdict(reason, (*before.scores, *verdict.scores))
         kept = reasons.pop("", 0)
         self.told[witness] = {"rows": heard, "kept": kept, "rejected": dict(sorted(reasons.items()))}
 
     def context(self, note: Callable[[str], None]) -> None:
         """Hear the images' other captions and boxes."""
         groups = {group for _, group, _ in self._rows.values()}
-        known = known_of(self._pairs(note), groups)
+        known = collect_facts(self._pairs(note), groups)
         several = sum(len(each.captions) + len(each.boxes) > 1 for each in known.values())
         if not several:
             note("No image has another caption or a box: only rewordings can be found. --captions FILE tells more.")
@@ -178,12 +180,12 @@ class Validation:
         triples = Triples(EditChecks(wordnet, usable_pool(statistics, wordnet), tagger), tagger, as_given=True)
         standing = self.standing()
 
-        def verdicts() -> Iterator[tuple[int, Verdict]]:
+        def verdicts() -> Iterator[tuple[int, ValidationVerdict]]:
             waiting = iter(standing)
             while batch := list(islice(waiting, _TOGETHER)):
                 tagger.learn(text for at in batch for text in (standing[at].positive, standing[at].negative))
                 rows = (self._rows[at] for at in batch)
-                yield from zip(batch, by_context(rows, known, triples, tagger), strict=True)
+                yield from zip(batch, check_by_context(rows, known, triples, tagger), strict=True)
 
         self.hear("context", verdicts())
         self.told["context"]["images_with_context"] = several
@@ -201,7 +203,7 @@ class Validation:
         encoder = ClipEncoder(self.request.model, device=self.request.device)
         standing = self.standing()
         order = sorted(standing, key=lambda at: (standing[at].image, at))
-        found = by_margin((standing[at] for at in order), encoder, self.request.margin)
+        found = check_by_clip_margin((standing[at] for at in order), encoder, self.request.margin)
         self.hear("clip", zip(order, found, strict=True))
         self.told["clip"] |= {"model": encoder.model, "margin": self.request.margin, "truncated": encoder.truncated}
 
@@ -214,16 +216,18 @@ class Validation:
         asking.check()
         standing = self.standing()
         maker = self.judge(asking, standing.values())
-        at_key = {pair_of(question).key: at for at, question in standing.items()}
-        found: dict[int, Verdict] = {}
+        at_key = {pair_for_row(question).key: at for at, question in standing.items()}
+        found: dict[int, ValidationVerdict] = {}
         run = asking.identity(maker, {"image_root": str(self.request.image_root)}, self.request.seed)
         with FailedRows(failed_path(self.request.out), run=run, retry=asking.retry_failed) as failed:
             talks = Talks(maker, self.request.seed, failed)
-            pairs = ((pair_of(question), ()) for question in standing.values())
+            pairs = ((pair_for_row(question), ()) for question in standing.values())
             with asking.session(watch=watch, say=note) as session:
                 try:
                     for pair, rows in talks.hold(session, pairs, of=len(standing)):
-                        found[at_key[pair.key]] = Verdict(rows[0].reason, tuple(sorted(rows[0].scores.items())))
+                        found[at_key[pair.key]] = ValidationVerdict(
+                            rows[0].reason, tuple(sorted(rows[0].scores.items()))
+                        )
                 except (PairwrightError, KeyboardInterrupt):
                     note(f"{len(found):,} of {len(standing):,} rows are judged. The same command goes on from there.")
                     raise
@@ -232,10 +236,10 @@ class Validation:
         self.hear("llm", sorted(found.items()))
         self.told["llm"] |= asking.told(session.totals().spent)
 
-    def judge(self, asking: Asking, questions: Iterable[Question]) -> Judge:
+    def judge(self, asking: Asking, questions: Iterable[ValidationRow]) -> NegativeJudge:
         """Return the maker of verdicts."""
         prompts = asking.section.prompts
-        return Judge(PromptBook(Path(prompts) if prompts else None), asking.model, Images(), questions)
+        return NegativeJudge(PromptBook(Path(prompts) if prompts else None), asking.model, Images(), questions)
 
     def finish(self) -> dict[str, Any]:
         """Write the rows and return what became of them.
@@ -250,8 +254,10 @@ class Validation:
             self.request.out,
             only_kept=self.request.only_kept,
         )
-        types = sorted({type_name(row["form"], row["target"]) for row in rows})
-        by_type = {kind: _counted([r for r in rows if type_name(r["form"], r["target"]) == kind]) for kind in types}
+        types = sorted({edit_type_name(row["form"], row["target"]) for row in rows})
+        by_type = {
+            kind: _counted([r for r in rows if edit_type_name(r["form"], r["target"]) == kind]) for kind in types
+        }
         seconds = round(time.perf_counter() - self.started, 2)
         told = {"by": self.told, "by_type": by_type, **self._screening.skipped.as_json()}
         return {**_counted(rows), **told, "seconds": seconds, "out": str(self.request.out)}
@@ -263,7 +269,7 @@ class Validation:
     def _row(self, at: int, row: dict[str, Any]) -> dict[str, Any]:
         if at not in self._rows:
             return row | {"reason": row["reason"] or "rejected_before"}
-        verdict = self.verdicts.get(at, Verdict())
+        verdict = self.verdicts.get(at, ValidationVerdict())
         status = "rejected" if verdict.reason else "kept"
         return row | {"status": status, "reason": verdict.reason, "scores": {**row["scores"], **dict(verdict.scores)}}
 
@@ -311,7 +317,7 @@ def plan_validation(request: ValidationRequest, asking: Asking, note: Callable[[
     if "context" in request.by:
         work.context(note)
     questions = list(work.standing().values())
-    sample = sample_of(map(pair_of, questions), seed=request.seed)
+    sample = sample_of(map(pair_for_row, questions), seed=request.seed)
     return plan_maker(work.judge(asking, questions), sample, load_tagger(), asking, request.seed)
 
 

@@ -33,8 +33,8 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
-from pairwright.filters.review.applying import REASONS as OF_REVIEW
-from pairwright.filters.validation.questions import REASONS as OF_VALIDATION
+from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
+from pairwright.filters.validation.records import REASONS as OF_VALIDATION
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.mixture_config import MixtureConfig
 from pairwright.generators.edit_checks.reasons import REASONS as OF_EDITS

@@ -18,7 +18,7 @@ from datasketch import MinHash, MinHashLSH
 from pairwright.generators.language.vocabulary import normal_form
 
 PERMUTATIONS: Final = 128
-_TIGHTEST: Final = 0.98  # the hashes of a sketch cannot be cut into bands for more; the words decide beyond
+_MAX_THRESHOLD: Final = 0.98  # the hashes of a sketch cannot be cut into bands for more; the words decide beyond
 _SEED: Final = 1
 
 
@@ -31,7 +31,7 @@ class NearDuplicates:
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
-        self._index = MinHashLSH(num_perm=PERMUTATIONS, params=_bands(min(threshold, _TIGHTEST)))
+        self._index = MinHashLSH(num_perm=PERMUTATIONS, params=_bands(min(threshold, _MAX_THRESHOLD)))
         self._shingles: list[frozenset[str]] = []
         self._images: list[str] = []
 

@@ -27,7 +27,7 @@ class Agreement:
     table: Counter[tuple[str, str]]
 
 
-def agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
+def reviewer_agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
     """Return how far two people agree.
 
     Args:

@@ -17,19 +17,19 @@ from pairwright.datasets.images.loading import check_image, convert_to_8_bit, is
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.tar_index import iter_tar_members
 
-_SHOWN = frozenset({"jpeg", "png", "webp", "gif", "bmp"})  # what every browser draws
-_DRAWN = "png"  # what others are turned into
+_BROWSER_FORMATS = frozenset({"jpeg", "png", "webp", "gif", "bmp"})  # what every browser draws
+_FALLBACK_FORMAT = "png"  # what others are turned into
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class BrowserImage:
     """An image as a browser takes it: its bytes, and their media type."""
 
     data: bytes
     media_type: str
 
 
-class Locators(Protocol):
+class ImageLocator(Protocol):
     """Tells where the image of a row lies."""
 
     def locate(self, key: str, image: str) -> str:
@@ -37,7 +37,7 @@ class Locators(Protocol):
         ...
 
 
-class Folders:
+class FolderImages:
     """Images as candidate rows name them.
 
     Args:
@@ -61,7 +61,7 @@ class Folders:
         return ""
 
 
-class Shards:
+class ShardImages:
     """Images in the shards of a build, by the key of the pair; where they have none, the file that the pair names.
 
     Args:
@@ -92,7 +92,7 @@ def _images_of(tar: Path) -> Iterator[tuple[str, str]]:
                 yield key, f"{tar}::{member.name}"
 
 
-def show(locator: str) -> Shown:
+def load_browser_image(locator: str) -> BrowserImage:
     """Return the image that a locator names.
 
     Raises:
@@ -102,16 +102,16 @@ def show(locator: str) -> Shown:
         raise InputError("no image here", where="this row", fix="Give its folder by --image-root.")
     data = open_image(locator)
     _, _, kind = check_image(data, "header", locator)
-    if kind in _SHOWN:
-        return Shown(data, f"image/{kind}")
+    if kind in _BROWSER_FORMATS:
+        return BrowserImage(data, f"image/{kind}")
     check_image(data, "full", locator)
-    return Shown(_redrawn(data), f"image/{_DRAWN}")
+    return BrowserImage(_convert(data), f"image/{_FALLBACK_FORMAT}")
 
 
-def _redrawn(data: bytes) -> bytes:
+def _convert(data: bytes) -> bytes:
     from PIL import Image
 
     out = io.BytesIO()
     with Image.open(io.BytesIO(data)) as image:
-        convert_to_8_bit(image).convert("RGB").save(out, _DRAWN)
+        convert_to_8_bit(image).convert("RGB").save(out, _FALLBACK_FORMAT)
     return out.getvalue()

@@ -15,14 +15,14 @@ import polars as pl
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import compact_json
-from pairwright.filters.candidate_files import given_rows
-from pairwright.filters.candidates import candidate_frame, candidate_rows
-from pairwright.filters.review.fixes import Fixed, Written, formatted
-from pairwright.filters.review.images import Folders
-from pairwright.filters.review.rows import ReviewRows, said_of_images
+from pairwright.filters.candidates.files import read_raw_rows
+from pairwright.filters.candidates.rows import candidate_frame, candidate_rows
+from pairwright.filters.review.fix_checks import CheckedFix, ReviewerText, match_caption_format
+from pairwright.filters.review.images import FolderImages
+from pairwright.filters.review.rows import ReviewRows, captions_of_images
 from pairwright.generators.edit_checks.unwrapping import sameness
 
-_WAS: Final = "before_review"  # in ``extra``: what the columns held that the review uses otherwise
+_BEFORE_REVIEW: Final = "before_review"  # in ``extra``: what the columns held that the review uses otherwise
 
 
 def read_positives(path: Path, image_root: str = "") -> ReviewRows:
@@ -36,12 +36,12 @@ def read_positives(path: Path, image_root: str = "") -> ReviewRows:
         InputError: the file is missing, a place in it is wrong, or no row has a positive.
         UsageError: the ending of ``path`` names no format.
     """
-    frame = candidate_frame((place, _turned(row)) for place, row in given_rows(path))
+    frame = candidate_frame((place, _swap_texts(row)) for place, row in read_raw_rows(path))
     if not (frame["status"] == "kept").any():
         raise InputError("no row that is not rejected has a positive", where=str(path), fix="Give hard positives.")
     roots = [Path(image_root)] if image_root else [path.parent, Path.cwd()]
     beside = path.with_name(f"{path.name}.positives.decisions.jsonl")
-    return ReviewRows(frame, said_of_images(frame), Folders(roots), beside, positives=True)
+    return ReviewRows(frame, captions_of_images(frame), FolderImages(roots), beside, positives=True)
 
 
 def write_positives(frame: pl.DataFrame, path: Path, *, only_kept: bool = False) -> int:
@@ -52,17 +52,17 @@ def write_positives(frame: pl.DataFrame, path: Path, *, only_kept: bool = False)
     """
     if path.suffix.lower() != ".jsonl":
         raise UsageError(f"{path}: reviewed positives are written as .jsonl. Name the file so.")
-    rows = list(_as_they_came(frame))
+    rows = list(_restore_columns(frame))
     kept = [row for row in rows if row["status"] == "kept" or not only_kept]
     write_text(path, "".join(compact_json(row) + "\n" for row in kept))
     return len(kept)
 
 
-def take_fixes(written: Sequence[Written]) -> list[Fixed]:
+def check_positive_fixes(written: Sequence[ReviewerText]) -> list[CheckedFix]:
     """Return what texts that reviewers wrote come to; one that says what the caption says is no positive of it."""
     return [
-        Fixed(
-            formatted(each.text, each.caption),
+        CheckedFix(
+            match_caption_format(each.text, each.caption),
             each.type,
             reason="identical" if sameness(each.text) == sameness(each.caption) else "",
         )
@@ -70,7 +70,7 @@ def take_fixes(written: Sequence[Written]) -> list[Fixed]:
     ]
 
 
-def _turned(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _swap_texts(row: Mapping[str, Any]) -> Mapping[str, Any]:
     positive = row.get("positive") or row.get("positive_caption") or ""
     names = ("negative", "negative_caption", "positive_caption", "status", "reason")
     was = {name: row[name] for name in names if row.get(name) is not None}
@@ -78,13 +78,13 @@ def _turned(row: Mapping[str, Any]) -> Mapping[str, Any]:
     status: dict[str, Any] = {"status": "rejected"}
     if positive:
         status = {name: was[name] for name in ("status", "reason") if name in was}
-    return {**rest, **status, "negative": positive, _WAS: was}
+    return {**rest, **status, "negative": positive, _BEFORE_REVIEW: was}
 
 
-def _as_they_came(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
+def _restore_columns(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
     for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True):
         whole = orjson.loads(extra) | row
-        was = whole.pop(_WAS)
+        was = whole.pop(_BEFORE_REVIEW)
         whole["positive"] = whole.pop("negative")
         if not whole["positive"]:  # it was not reviewed
             whole |= {"status": was.get("status", "kept"), "reason": was.get("reason", "")}

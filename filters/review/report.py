@@ -14,13 +14,13 @@ from typing import Any
 
 import polars as pl
 
-from pairwright.filters.intervals import wilson
-from pairwright.filters.review.agreement import agreement
-from pairwright.filters.review.decisions import WORDS
-from pairwright.filters.review.verdicts import Judged, Verdict, is_bad
+from pairwright.filters.metrics.confidence_intervals import wilson_interval
+from pairwright.filters.review.agreement import reviewer_agreement
+from pairwright.filters.review.decision_log import DECISION_WORDS
+from pairwright.filters.review.verdicts import ReviewVerdicts, RowVerdict, was_bad
 
 
-def review_report(entering: pl.DataFrame, judged: Judged) -> dict[str, Any]:
+def review_report(entering: pl.DataFrame, judged: ReviewVerdicts) -> dict[str, Any]:
     """Return the report, JSON-ready.
 
     Args:
@@ -54,18 +54,18 @@ def review_report(entering: pl.DataFrame, judged: Judged) -> dict[str, Any]:
     }
 
 
-def _words(judged: Judged, name: str) -> dict[str, int]:
+def _words(judged: ReviewVerdicts, name: str) -> dict[str, int]:
     counts = Counter(said[name].decision for said in judged.decisions.values() if name in said)
-    return {word: counts[word] for word in WORDS}
+    return {word: counts[word] for word in DECISION_WORDS}
 
 
-def _share(rows: int, verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def _share(rows: int, verdicts: Sequence[RowVerdict]) -> dict[str, Any]:
     """Return rows, seen (decided), unsure, found (bad), share, low, high, high_with_unsure, rest, rest_at_most."""
     words = Counter(verdict.word for verdict in verdicts)
-    found, unsure = sum(map(is_bad, verdicts)), words["unsure"]
+    found, unsure = sum(map(was_bad, verdicts)), words["unsure"]
     seen, rest = len(verdicts) - unsure, rows - len(verdicts)
-    low, high = wilson(found, seen)
-    worst = wilson(found + unsure, seen + unsure)[1]
+    low, high = wilson_interval(found, seen)
+    worst = wilson_interval(found + unsure, seen + unsure)[1]
     return {
         "rows": rows,
         "seen": seen,
@@ -80,15 +80,15 @@ def _share(rows: int, verdicts: Sequence[Verdict]) -> dict[str, Any]:
     }
 
 
-def _agreement(judged: Judged, one: str, other: str) -> dict[str, Any]:
+def _agreement(judged: ReviewVerdicts, one: str, other: str) -> dict[str, Any]:
     both = [(said[one].decision, said[other].decision) for said in judged.decisions.values() if {one, other} <= {*said}]
-    found = agreement(both)
+    found = reviewer_agreement(both)
     return {
         "reviewers": [one, other],
         "rows": found.rows,
         "agreed": _number(found.agreed),
         "kappa": _number(found.kappa),
-        "table": {first: {second: found.table[first, second] for second in WORDS} for first in WORDS},
+        "table": {first: {second: found.table[first, second] for second in DECISION_WORDS} for first in DECISION_WORDS},
     }
 
 
@@ -102,7 +102,7 @@ def report_tables(report: Mapping[str, Any]) -> list[tuple[str, list[list[object
     reviewers = report["reviewers"]
     if reviewers:
         rows: list[list[object]] = [[name, *said.values(), sum(said.values())] for name, said in reviewers.items()]
-        tables.append(("Decisions", [["reviewer", *WORDS, "decided"], *rows]))
+        tables.append(("Decisions", [["reviewer", *DECISION_WORDS, "decided"], *rows]))
     head: list[object] = ["type", "rows", "seen", "unsure", "bad", "share", "95% interval", "unsure as bad", "rest"]
     sets = {"all": report["bad"], **report["by_type"]}
     tables.append(("Bad negatives (rejected or fixed)", [head, *(_line(name, one) for name, one in sets.items())]))
@@ -122,4 +122,4 @@ def _agreement_table(each: Mapping[str, Any]) -> tuple[str, list[list[object]]]:
     kappa = "undefined (one word throughout)" if each["kappa"] is None else f"{each['kappa']:.2f}"
     title = f"{one} and {other}: {each['rows']:,} rows, {each['agreed']:.1%} the same, Cohen's kappa {kappa}"
     rows: list[list[object]] = [[f"{one}: {first}", *second.values()] for first, second in each["table"].items()]
-    return title, [["", *(f"{other}: {word}" for word in WORDS)], *rows]
+    return title, [["", *(f"{other}: {word}" for word in DECISION_WORDS)], *rows]

@@ -19,11 +19,11 @@ from pairwright.datasets.records import edit_to_dict
 from pairwright.datasets.shards.sample_source import open_sample_source
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import find_shards
-from pairwright.filters.candidate_files import files_of_sugarcrepe, read_candidates
-from pairwright.filters.candidates import candidate_frame, type_name
-from pairwright.filters.groups import text_group
-from pairwright.filters.review.images import Folders, Locators, Shards
-from pairwright.filters.screening import Screening
+from pairwright.filters.candidates.files import find_sugarcrepe_files, read_candidates
+from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+from pairwright.filters.candidates.rows import candidate_frame, edit_type_name
+from pairwright.filters.review.images import FolderImages, ImageLocator, ShardImages
+from pairwright.filters.scorers.image_groups import text_group
 
 _FILES = frozenset({".jsonl", ".json", ".tsv", ".parquet"})
 
@@ -42,22 +42,22 @@ class ReviewRows:
 
     frame: pl.DataFrame
     others: Mapping[str, tuple[str, ...]]
-    images: Locators
+    images: ImageLocator
     decisions: Path
     positives: bool = False
 
     def entering(self) -> pl.DataFrame:
         """Return the rows that are reviewed, with a column ``type``."""
         kept = self.frame.filter(pl.col("status") == "kept")
-        return kept.with_columns(type=pl.Series(types_of(kept), dtype=pl.String))
+        return kept.with_columns(type=pl.Series(edit_types(kept), dtype=pl.String))
 
 
-def types_of(frame: pl.DataFrame) -> list[str]:
+def edit_types(frame: pl.DataFrame) -> list[str]:
     """Return the type of each row: ``replace-object``; ``other`` when nothing is known."""
-    return [type_name(*row) for row in frame.select("form", "target").iter_rows()]
+    return [edit_type_name(*row) for row in frame.select("form", "target").iter_rows()]
 
 
-def read_rows(path: Path, image_root: str = "", screening: Screening | None = None) -> ReviewRows:
+def read_rows(path: Path, image_root: str = "", screening: InvalidRowPolicy | None = None) -> ReviewRows:
     """Return the rows of a build directory, shards, or a file of candidate rows.
 
     Args:
@@ -70,7 +70,7 @@ def read_rows(path: Path, image_root: str = "", screening: Screening | None = No
         UsageError: the ending of ``path`` names no format.
         StorageError: the build is unfinished, or a file of it is torn.
     """
-    if files_of_sugarcrepe(path) or (path.suffix.lower() in _FILES and not path.is_dir()):
+    if find_sugarcrepe_files(path) or (path.suffix.lower() in _FILES and not path.is_dir()):
         return _of_file(path, image_root, screening)
     if not (path.is_dir() or path.suffix == ".tar"):
         known = ", ".join(sorted(_FILES))
@@ -78,14 +78,14 @@ def read_rows(path: Path, image_root: str = "", screening: Screening | None = No
     return _of_samples(path)
 
 
-def _of_file(path: Path, image_root: str, screening: Screening | None) -> ReviewRows:
+def _of_file(path: Path, image_root: str, screening: InvalidRowPolicy | None) -> ReviewRows:
     frame = read_candidates(path, screening)
     roots = [Path(image_root)] if image_root else [path if path.is_dir() else path.parent, Path.cwd()]
     beside = path.with_name(f"{path.name}.decisions.jsonl")
-    return ReviewRows(frame, said_of_images(frame), Folders(roots), beside)
+    return ReviewRows(frame, captions_of_images(frame), FolderImages(roots), beside)
 
 
-def said_of_images(frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:
+def captions_of_images(frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:
     """Return what else is said of each row's image: its own ``captions``, and captions of other rows of the image."""
     said: defaultdict[str, dict[str, None]] = defaultdict(dict)
     rows = [
@@ -114,7 +114,7 @@ def _of_samples(path: Path) -> ReviewRows:
     tars: Sequence[Path] = find_shards(shards) if any(shards.glob("*.tar")) or not build else ()
     frame = candidate_frame(rows())
     folder = path if path.is_dir() else path.parent
-    return ReviewRows(frame, others, Shards(tars, images=build), folder / "review" / "decisions.jsonl")
+    return ReviewRows(frame, others, ShardImages(tars, images=build), folder / "review" / "decisions.jsonl")
 
 
 def _rows_of(sample: Sample) -> Iterator[dict[str, Any]]:

@@ -23,19 +23,19 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
-from pairwright.filters.review.guards import LOOPBACK, Guard, add_headers
+from pairwright.filters.review.access_control import LOOPBACK, RequestGuard, add_headers
 from pairwright.filters.review.session import ReviewSession
 
 PAGE = Path(__file__).with_name("page")
 _FILES = {"/": "review.html", "/review.js": "review.js", "/review.css": "review.css"}
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
-_LARGEST = 2**17  # bytes of a request
+_MAX_BODY = 2**17  # bytes of a request
 
 
-def review_app(session: ReviewSession, guard: Guard) -> web.Application:
+def review_app(session: ReviewSession, guard: RequestGuard) -> web.Application:
     """Return the server without its socket."""
     handlers = _Handlers(session)
-    app = web.Application(middlewares=[guard.middleware()], client_max_size=_LARGEST)
+    app = web.Application(middlewares=[guard.middleware()], client_max_size=_MAX_BODY)
     app.on_response_prepare.append(add_headers)
     app.add_routes([web.get(path, _static(PAGE / name)) for path, name in _FILES.items()])
     app.add_routes(
@@ -51,7 +51,7 @@ def review_app(session: ReviewSession, guard: Guard) -> web.Application:
 
 
 @asynccontextmanager
-async def listening(session: ReviewSession, guard: Guard, port: int = 0) -> AsyncIterator[str]:
+async def serve_session(session: ReviewSession, guard: RequestGuard, port: int = 0) -> AsyncIterator[str]:
     """Serve from the running loop, on this machine only, and give the address to open.
 
     Args:
@@ -86,7 +86,7 @@ def serve_until_signal(session: ReviewSession, port: int, announce: Callable[[st
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop.set))
-        async with listening(session, Guard(), port) as url:
+        async with serve_session(session, RequestGuard(), port) as url:
             announce(url)
             await stop.wait()
 
@@ -119,13 +119,13 @@ class _Handlers:
         word, text = given.get("decision"), given.get("text", "")
         if not isinstance(word, str) or not isinstance(text, str):
             raise web.HTTPBadRequest(text="Send a decision, and a text for a fix.\n")
-        with _told():
+        with _error_responses():
             self._session.decide(at, word, text)
         return _json(self._session.standing())
 
     async def undo(self, request: web.Request) -> web.Response:
         await _body(request)
-        with _told():
+        with _error_responses():
             at = self._session.undo()
         return _json({"at": at, "standing": self._session.standing()})
 
@@ -137,7 +137,7 @@ class _Handlers:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _error_responses() -> Iterator[None]:
     """Turn what the session refuses into the answer that tells the reviewer."""
     try:
         yield

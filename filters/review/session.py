@@ -6,14 +6,14 @@ from typing import Any
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.shards.samples import publishable_image_name
-from pairwright.filters.review.decisions import UNDO, WORDS, Decision, DecisionLog
-from pairwright.filters.review.images import Shown, show
-from pairwright.filters.review.marking import marked
-from pairwright.filters.review.order import review_order
+from pairwright.filters.review.decision_log import DECISION_WORDS, UNDO, Decision, DecisionLog
+from pairwright.filters.review.images import BrowserImage, load_browser_image
 from pairwright.filters.review.rows import ReviewRows
+from pairwright.filters.review.sampling_order import review_order
+from pairwright.filters.review.text_diff import mark_differences
 from pairwright.generators.edit_checks.unwrapping import sameness
 
-LONGEST_FIX = 10_000  # characters
+MAX_FIX_CHARACTERS = 10_000  # characters
 
 
 class ReviewSession:
@@ -63,7 +63,7 @@ class ReviewSession:
             "rows": len(self),
             "of": self.of,
             "decided": counts.total(),
-            "counts": {word: counts[word] for word in WORDS},
+            "counts": {word: counts[word] for word in DECISION_WORDS},
             "marks": "".join(word[:1] or "-" for word in words),
             "next": words.index("") if "" in words else len(words),
         }
@@ -75,14 +75,14 @@ class ReviewSession:
             IndexError: there is no such row.
         """
         row = self._row(at)
-        caption, candidate = marked(row["caption"], row["negative"], row["edit"])
+        caption, candidate = mark_differences(row["caption"], row["negative"], row["edit"])
         decision = self._mine().get(row["id"])
         return {
             "at": at,
             "type": row["type"],
             "caption": caption,
             "candidate": candidate,
-            "positive": marked(row["caption"], row["positive"])[1] if row["positive"] else [],
+            "positive": mark_differences(row["caption"], row["positive"])[1] if row["positive"] else [],
             "others": self._all.others.get(row["id"], ()),
             "named": publishable_image_name(row["image"]),
             "decision": decision.decision if decision else "",
@@ -98,7 +98,7 @@ class ReviewSession:
         row = self._row(at)
         return bool(self._all.images.locate(row["key"], row["image"]))
 
-    def image(self, at: int) -> Shown:
+    def image(self, at: int) -> BrowserImage:
         """Return the image of row ``at``; may be called from any thread.
 
         Raises:
@@ -106,7 +106,7 @@ class ReviewSession:
             InputError: it has no image here, or its file is no image.
         """
         row = self._row(at)
-        return show(self._all.images.locate(row["key"], row["image"]))
+        return load_browser_image(self._all.images.locate(row["key"], row["image"]))
 
     def decide(self, at: int, word: str, text: str = "") -> None:
         """Take a decision about row ``at``; it is on the disk when this returns.
@@ -122,11 +122,11 @@ class ReviewSession:
             StorageError: it could not be written.
         """
         row = self._row(at)
-        if word not in WORDS:
-            raise UsageError(f"{word!r} is no decision. It is one of: {', '.join(WORDS)}.")
+        if word not in DECISION_WORDS:
+            raise UsageError(f"{word!r} is no decision. It is one of: {', '.join(DECISION_WORDS)}.")
         text = " ".join(text.split()) if word == "fix" else ""
         if word == "fix":
-            _check_fix(text, row, () if self._all.positives else self._all.others.get(row["id"], ()))
+            _refuse_impossible_fix(text, row, () if self._all.positives else self._all.others.get(row["id"], ()))
         self._log.append(Decision(row["id"], self.reviewer, word, row["negative"], text))
 
     def undo(self) -> int | None:
@@ -154,13 +154,13 @@ class ReviewSession:
         return str(self._rows[self._at[id_]]["negative"])
 
 
-def _check_fix(text: str, row: dict[str, Any], others: Sequence[str]) -> None:
+def _refuse_impossible_fix(text: str, row: dict[str, Any], others: Sequence[str]) -> None:
     """Refuse at once what can never be a negative; all other checks come when decisions are applied."""
     same = sameness(text)
     if not same:
         raise UsageError("The text is empty.")
-    if len(text) > LONGEST_FIX:
-        raise UsageError(f"The text is longer than {LONGEST_FIX:,} characters.")
+    if len(text) > MAX_FIX_CHARACTERS:
+        raise UsageError(f"The text is longer than {MAX_FIX_CHARACTERS:,} characters.")
     if text == row["negative"]:
         raise UsageError("The text is the candidate as it stands: keep it instead.")
     if same in {sameness(row["caption"]), sameness(row["positive"])}:

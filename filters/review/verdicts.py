@@ -10,13 +10,13 @@ from typing import Final
 
 import polars as pl
 
-from pairwright.filters.review.decisions import Decision, Decisions, Word
+from pairwright.filters.review.decision_log import Decision, Decisions, DecisionWord
 
-_STRONGEST_FIRST: Final[tuple[Word, ...]] = ("reject", "fix", "keep", "unsure")
+_STRONGEST_FIRST: Final[tuple[DecisionWord, ...]] = ("reject", "fix", "keep", "unsure")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RowVerdict:
     """What became of a row.
 
     Attributes:
@@ -25,13 +25,13 @@ class Verdict:
         text: the text to take instead, of a fix: the latest where there are several.
     """
 
-    word: Word
+    word: DecisionWord
     said: Mapping[str, str]
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ReviewVerdicts:
     """The decisions that count for some rows, and those that do not.
 
     Attributes:
@@ -42,7 +42,7 @@ class Judged:
         torn: lines of the file that broke off.
     """
 
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, RowVerdict]
     decisions: Mapping[str, Mapping[str, Decision]]
     stale: int = 0
     unknown: int = 0
@@ -55,7 +55,9 @@ class Judged:
         return {reason: count for reason, count in told.items() if count}
 
 
-def judge(frame: pl.DataFrame, decisions: Decisions, reviewers: Iterable[str] | None = None) -> Judged:
+def combine_decisions(
+    frame: pl.DataFrame, decisions: Decisions, reviewers: Iterable[str] | None = None
+) -> ReviewVerdicts:
     """Return the verdicts on the rows of a candidate frame that are not rejected.
 
     Args:
@@ -74,16 +76,18 @@ def judge(frame: pl.DataFrame, decisions: Decisions, reviewers: Iterable[str] | 
         stale += len(said) - len(fresh)
         if fresh:
             counting[id_] = fresh
-    return Judged({id_: _verdict(said) for id_, said in counting.items()}, counting, stale, unknown, decisions.torn)
+    return ReviewVerdicts(
+        {id_: _verdict(said) for id_, said in counting.items()}, counting, stale, unknown, decisions.torn
+    )
 
 
-def _verdict(said: Mapping[str, Decision]) -> Verdict:
+def _verdict(said: Mapping[str, Decision]) -> RowVerdict:
     words = {name: each.decision for name, each in sorted(said.items())}
     word = next(word for word in _STRONGEST_FIRST if word in words.values())
     fixes = sorted((each.at, name, each.text) for name, each in said.items() if each.decision == "fix")
-    return Verdict(word, words, fixes[-1][2] if word == "fix" else "")
+    return RowVerdict(word, words, fixes[-1][2] if word == "fix" else "")
 
 
-def is_bad(verdict: Verdict) -> bool:
+def was_bad(verdict: RowVerdict) -> bool:
     """Say whether a row was no good as it stood: rejected, or in need of a fix."""
     return verdict.word in {"reject", "fix"}

@@ -14,11 +14,16 @@ import polars as pl
 
 from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.shards.webdataset import append_shards, summarize_shards
-from pairwright.filters.appended import Appended, Carried, append_by_cells, append_generally
-from pairwright.filters.audit.verdict import audit
-from pairwright.filters.evidence import Texts
-from pairwright.filters.frozen import Frozen
-from pairwright.filters.refinement import Refinement
+from pairwright.filters.attacks.evidence import RowTexts
+from pairwright.filters.audit.hackability import run_audit
+from pairwright.filters.refinement.appended_rows import (
+    AppendedRefinement,
+    CarriedPreferences,
+    refine_appended_against_all,
+    refine_appended_with_two_scorers,
+)
+from pairwright.filters.refinement.frozen_scorers import FrozenScorers
+from pairwright.filters.refinement.two_scorers import Refinement
 from pairwright.flows.layout import annotations_path, candidates_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import RefineSection
@@ -51,8 +56,8 @@ def freeze(root: Path, stages: list[str], parts: list[str], section: RefineSecti
     if section.method == "general":
         rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, candidates_path)])
         columns = (rows[name].to_list() for name in ("positive", "negative", "group", "type"))
-        entering = Texts(*columns)
-    outputs = Frozen.of(corpus, entering).save(root / FROZEN)
+        entering = RowTexts(*columns)
+    outputs = FrozenScorers.of(corpus, entering).save(root / FROZEN)
     captions = len(corpus.captions)
     facts = {"negatives": len(entering.types) if entering else 0}
     return Outcome(outputs, Counts("caption", captions, captions), facts)
@@ -66,7 +71,7 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
     full: list[str],
     section: RefineSection,
     seed: int,
-    carried: Carried,
+    carried: CarriedPreferences,
 ) -> Outcome:
     """Refine the hard negatives of new pairs against what is frozen; as `refine.refine_negatives`.
 
@@ -80,15 +85,17 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
         seed: of the build.
         carried: what earlier increments left (`appended.Appended`); what this one leaves stands among the facts.
     """
-    frozen = Frozen.load(home / FROZEN)
+    frozen = FrozenScorers.load(home / FROZEN)
     corpus = corpus_of_parts([(home, part) for part in full])
     left: dict[str, Any] = {"carried": carried}
 
     def judge(rows: pl.DataFrame) -> Refinement:
         if section.method == "reference":
-            found: Appended = append_by_cells(rows, frozen, corpus, reference_options(section, seed))
+            found: AppendedRefinement = refine_appended_with_two_scorers(
+                rows, frozen, corpus, reference_options(section, seed)
+            )
         else:
-            found = append_generally(rows, frozen, corpus, general_options(section, seed), carried)
+            found = refine_appended_against_all(rows, frozen, corpus, general_options(section, seed), carried)
         left["carried"] = found.carried
         return found.refinement
 
@@ -105,7 +112,7 @@ def audit_union(  # noqa: PLR0913, PLR0917 - a job's arguments
     """
     places = [*((home, part) for part in old), *((root, part) for part in new)]
     rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, annotations_path)])
-    told = audit(rows, corpus_of_parts(places, pool=True), most=MOST, seed=seed).as_json() if rows.height else {}
+    told = run_audit(rows, corpus_of_parts(places, pool=True), most=MOST, seed=seed).as_json() if rows.height else {}
     write_bytes(root / AUDIT, orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     shown = ("rows", "verdict", "max", "attacks", "by_type", "breaks", "identical", "repeated", "format_leaks")
     counts = Counts("negative", rows.height, rows.height)

@@ -2,7 +2,7 @@
 
 A set operation: all candidates are judged at once, the captions of the pool train the scorers, and the verdicts are written
 back part by part. By Algorithm 1 of SugarCrepe a part is read and let go, and only numbers are kept of its rows
-(`filters/reference.py`); against every blind attack the texts of all candidates are in memory. SHUFFLE rows, which are for
+(`filters/refinement/out_of_core.py`); against every blind attack the texts of all candidates are in memory. SHUFFLE rows, which are for
 training and betray themselves, pass by it.
 """
 
@@ -15,11 +15,11 @@ import polars as pl
 from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
-from pairwright.filters.general import GeneralOptions, refine_generally
-from pairwright.filters.groups import text_group
-from pairwright.filters.reference import Reference
-from pairwright.filters.refinement import Refinement, RefineOptions
-from pairwright.filters.scorers import Corpus
+from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
+from pairwright.filters.refinement.out_of_core import OutOfCoreRefiner
+from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions
+from pairwright.filters.scorers.image_groups import text_group
+from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.flows.annotation_frames import (
     NEGATIVE,
     POSITIVE,
@@ -47,7 +47,7 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
     """
     places = [(root, part) for part in parts]
     if section.method == "reference":
-        with Reference(root) as reference:
+        with OutOfCoreRefiner(root) as reference:
             for place in places:
                 reference.read_captions(captions_of(*place))
             for rows in rows_of(places, stages, candidates_path):
@@ -56,7 +56,7 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
     else:
         corpus = corpus_of_parts(places, pool=True)
         rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, candidates_path)])
-        outcome = refine_generally(rows, corpus, general_options(section, seed))
+        outcome = refine_against_all_attacks(rows, corpus, general_options(section, seed))
     return _written(root, stages, parts, outcome)
 
 
@@ -89,10 +89,10 @@ def captions_of(root: Path, part: str) -> pl.DataFrame:
     return groups_of(root, part).select("group", caption=every).explode("caption", empty_as_null=False)
 
 
-def corpus_of_parts(places: Sequence[tuple[Path, str]], *, pool: bool = False) -> Corpus:
+def corpus_of_parts(places: Sequence[tuple[Path, str]], *, pool: bool = False) -> CaptionCorpus:
     """Return all captions of parts, as (build directory, part), each once an image; as `groups.corpus_of`."""
     captions = pl.concat(captions_of(*place) for place in places).unique(maintain_order=True)
-    return Corpus(captions["caption"].to_list(), captions["group"].to_list(), pool)
+    return CaptionCorpus(captions["caption"].to_list(), captions["group"].to_list(), pool)
 
 
 def rows_to_judge(annotations: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
@@ -124,9 +124,9 @@ def reference_options(section: RefineSection, seed: int) -> RefineOptions:
     return RefineOptions(cells=section.cells, by_type=section.by_type, seed=seed)
 
 
-def general_options(section: RefineSection, seed: int) -> GeneralOptions:
+def general_options(section: RefineSection, seed: int) -> AllAttacksOptions:
     """Return the options of the general refinement."""
-    return GeneralOptions(
+    return AllAttacksOptions(
         target=section.target,
         min_keep=section.min_keep,
         by_type=section.by_type,

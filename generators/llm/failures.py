@@ -120,7 +120,7 @@ class Failure(PairwrightError):  # noqa: N818 - it is data as well as an error: 
     """A request that got no answer. ``detail`` is safe to show: whoever makes it has taken secrets out.
 
     Attributes:
-        word: one of `WORDS`.
+        word: one of `DECISION_WORDS`.
         said: what the server or the network said, on one line.
         detail: its first 300 letters.
         status: the HTTP status; 0 where there was none.

@@ -87,7 +87,7 @@ class Trouble:
     """What is wrong with an answer.
 
     Attributes:
-        word: one of `WORDS`, or a maker's own reason.
+        word: one of `DECISION_WORDS`, or a maker's own reason.
         sentence: what is wrong, told to the model in a repair round; empty: the word's own sentence.
         detail: what is wrong, told to the user; never quotes the answer.
     """

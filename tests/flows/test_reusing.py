@@ -7,7 +7,7 @@ from typing import Any
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
-from pairwright.filters.candidates import candidate_frame, candidate_rows
+from pairwright.filters.candidates.rows import candidate_frame, candidate_rows
 from pairwright.flows.reusing import with_reused
 
 ROWS: list[dict[str, Any]] = [

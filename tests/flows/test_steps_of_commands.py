@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pairwright.datasets.progress import ProgressReport, report_named_steps, use_listener
 from pairwright.datasets.readers.pairs import ReadOptions
-from pairwright.filters.pairs.shapes import Bounds
+from pairwright.filters.pairs.size_limits import SizeLimits
 from pairwright.flows.auditing import AuditRequest, audit_rows, rows_to_audit
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
@@ -37,7 +37,7 @@ def _pairs(folder: Path, count: int) -> Path:
 
 def test_filters_report_the_total_from_their_first_pair_on(tmp_path: Path) -> None:
     request = FilterRequest(
-        ReadOptions(input=str(_pairs(tmp_path, 1_200))), tmp_path / "out.parquet", Bounds(min_words=2)
+        ReadOptions(input=str(_pairs(tmp_path, 1_200))), tmp_path / "out.parquet", SizeLimits(min_words=2)
     )
     heard: list[ProgressReport] = []
     with use_listener(heard.append), report_named_steps("pairs") as follow:

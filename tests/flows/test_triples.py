@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.candidate_files import read_candidates
+from pairwright.filters.candidates.files import read_candidates
 from pairwright.flows.llm import Asking
 from pairwright.flows.sections import LLMSection
 from pairwright.flows.triples import TripleRequest, run_by_rules

@@ -246,7 +246,7 @@ def test_a_focallens_mllm_is_asked_through_its_language_model(given: Given, tmp_
             model.encode_images(seen(image, tiny_models.SIZE), ids, torch.ones_like(ids))[0].numpy()
             for image in toy_images(given)
         ])  # fmt: skip
-    from pairwright.filters.retrieval_precision import mean_average_precision
+    from pairwright.filters.metrics.retrieval_precision import mean_average_precision
 
     labels = [sample.conditions["colour"] for sample in generate_toy_set(0, 2)]
     assert figures(found)["colour", "mAP"].value == pytest.approx(mean_average_precision(rows, labels).map, abs=1e-4)

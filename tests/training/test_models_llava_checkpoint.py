@@ -44,7 +44,7 @@ def test_a_checkpoint_of_transformers_predicts_the_same_words_here(tmp_path: Pat
 
 
 def test_it_is_trained_saved_and_asked_like_any_other(tmp_path: Path) -> None:
-    from pairwright.filters.answer_judging import Question
+    from pairwright.filters.metrics.answer_judging import ImageQuestion
     from pairwright.training.evaluation.answers import answers
     from pairwright.training.evaluation.subjects import named_model, subjects
     from tests.training.training_trial import run, shards
@@ -63,7 +63,7 @@ def test_it_is_trained_saved_and_asked_like_any_other(tmp_path: Path) -> None:
     from PIL import Image
 
     Image.new("RGB", (40, 24), "red").save(picture)
-    asked = [Question("a", str(picture), "what colour is it ?", "red", "")]
+    asked = [ImageQuestion("a", str(picture), "what colour is it ?", "red", "")]
     for name in (model, str(tmp_path / "run")):
         (subject,) = subjects([named_model(name)], None, "cpu")
         assert len(answers(subject, asked, longest=3)) == 1

@@ -14,7 +14,7 @@ import numpy as np  # noqa: E402 - after the skips
 from PIL import Image  # noqa: E402
 
 from pairwright.datasets.errors import UsageError  # noqa: E402
-from pairwright.filters.answer_judging import Question  # noqa: E402
+from pairwright.filters.metrics.answer_judging import ImageQuestion  # noqa: E402
 from pairwright.training.evaluation.answers import answers  # noqa: E402
 from pairwright.training.evaluation.embedding import Embedder  # noqa: E402
 from pairwright.training.evaluation.pictures import image_batches  # noqa: E402
@@ -80,7 +80,7 @@ def test_a_model_trained_in_tiles_keeps_them_and_embeds_by_them(tmp_path: Path) 
     name = tmp_path / "wide.png"
     name.write_bytes(picture(64, 32))
     (speaker,) = subjects([named_model(aligned.model)], None, "cpu")
-    assert len(answers(speaker, [Question("q", str(name), "what is it ?", "red", "")], longest=2)) == 1
+    assert len(answers(speaker, [ImageQuestion("q", str(name), "what is it ?", "red", "")], longest=2)) == 1
     row = Embedder(subject).images([str(name)], "what is it ?")
     assert isinstance(subject.model, FocalLensMllm)
     subject.model.llava.connection = replace(subject.model.llava.connection, tiles=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from pairwright.filters.answer_judging import Question
+from pairwright.filters.metrics.answer_judging import ImageQuestion
 from pairwright.training.evaluation.pictures import image_batches
 from pairwright.training.evaluation.subjects import Subject
 from pairwright.training.loading.talks import TalkFormat
@@ -17,7 +17,7 @@ from pairwright.training.models.llava import IMAGE, Llava, tokenizer_of
 
 def answers(
     subject: Subject,
-    questions: Sequence[Question],
+    questions: Sequence[ImageQuestion],
     *,
     batch: int = 8,
     longest: int = 512,

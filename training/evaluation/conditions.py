@@ -17,7 +17,7 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.suggestions import require_known
-from pairwright.filters.retrieval_precision import average_precisions, random_precision
+from pairwright.filters.metrics.retrieval_precision import average_precisions, random_precision
 from pairwright.training.evaluation.embedding import CONDITIONED, Embedder, Rows
 from pairwright.training.evaluation.figures import Figure, Findings
 from pairwright.training.evaluation.material import Labelled

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.filters.evaluation import Share
-from pairwright.filters.intervals import mean_interval
+from pairwright.filters.metrics.confidence_intervals import mean_interval
+from pairwright.filters.metrics.hard_negative_accuracy import ShareWithInterval
 
 SIDE_BY_SIDE = 3  # models that a table has room for
 
@@ -66,7 +66,7 @@ class Figure:
         cls, part: str, measure: str, hits: int, n: int, chance: float | None = None, *, better: str = "more"
     ) -> "Figure":
         """Return ``hits`` of ``n`` (at least 1) with the Wilson interval."""
-        found = Share.of(hits, n)
+        found = ShareWithInterval.of(hits, n)
         return cls(part, measure, found.value, found.low, found.high, n, chance, better)
 
     @classmethod

@@ -24,9 +24,9 @@ from pairwright.datasets.images.loading import is_url, open_image, select_image_
 from pairwright.datasets.option_names import WITHOUT_OPTIONS
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.shards.webdataset import find_shards, read_members
-from pairwright.filters.candidate_files import read_candidates
-from pairwright.filters.candidates import type_name
-from pairwright.filters.score_files import NO_TYPE, read_table
+from pairwright.filters.candidates.files import read_candidates
+from pairwright.filters.candidates.rows import edit_type_name
+from pairwright.filters.metrics.score_files import NO_TYPE, read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _of_shards(data: str, left_out: Counter[str]) -> Iterator[Contrast]:
         left_out.update([] if found else ["samples have no hard negative and are left out"])
         for negative in found:
             caption = negative.get("positive") or body["caption"]
-            kind = type_name(negative.get("form", ""), negative.get("target", ""))
+            kind = edit_type_name(negative.get("form", ""), negative.get("target", ""))
             yield Contrast(image, caption, negative["text"], _positive(body, negative, caption), kind)
 
 
@@ -156,7 +156,7 @@ def _of_file(data: str, images: str, left_out: Counter[str]) -> Iterator[Contras
             continue
         if not row["image"]:
             raise InputError("no image is named", where=f"{data}, row {number}", fix="Give each row its image.")
-        kind = type_name(row["form"], row["target"]) if row["form"] or row["target"] else NO_TYPE
+        kind = edit_type_name(row["form"], row["target"]) if row["form"] or row["target"] else NO_TYPE
         image = _located(row["image"], images, path)
         yield Contrast(image, row["caption"], row["negative"], row["positive"], kind)
 

@@ -6,8 +6,8 @@ Scores are cosines. The figures are those of `filters.evaluation`, which judges 
 import numpy as np
 import polars as pl
 
-from pairwright.filters.evaluation import Evaluation, evaluated
-from pairwright.filters.score_files import SCHEMA
+from pairwright.filters.metrics.hard_negative_accuracy import Evaluation, evaluate_scores
+from pairwright.filters.metrics.score_files import SCHEMA
 from pairwright.training.evaluation.embedding import Embedder
 from pairwright.training.evaluation.figures import Figure, Findings
 from pairwright.training.evaluation.material import Contrasts
@@ -16,7 +16,7 @@ from pairwright.training.evaluation.material import Contrasts
 def told_apart(embedder: Embedder, given: Contrasts) -> Findings:
     """Return accuracy by type, and original, augmented accuracy and brittleness where rows have hard positives."""
     scores = scored(embedder, given)
-    found = evaluated(scores)
+    found = evaluate_scores(scores)
     return Findings(_figures(found, scores), given.left_out, {"evaluation": found.as_json()})
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.errors import InputError
-from pairwright.filters.intervals import Z95
+from pairwright.filters.metrics.confidence_intervals import Z95
 from pairwright.indexes.retrieval.queries import Query
 from pairwright.training.evaluation.embedding import Embedder, Rows
 from pairwright.training.evaluation.figures import Figure, Findings

@@ -13,8 +13,8 @@ from pairwright.datasets.suggestions import require_known
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairwright.filters.neural_scorers import NeuralScorer
-    from pairwright.filters.scorers import GapScorer
+    from pairwright.filters.scorers.neural import NeuralScorer
+    from pairwright.filters.scorers.text_scorers import GapScorer
 
 MEANING, LLM = "meaning", "llm"
 ALSO_HELP = "Attacks to add: meaning (MiniLM), llm (asks --model), cola, vera, or from a folder: cola=DIR."
@@ -68,9 +68,9 @@ class Also:
         Raises:
             MissingResource: torch, transformers or a checkpoint is not there.
         """
-        from pairwright.filters.neural_scorers import cola, vera
+        from pairwright.filters.scorers.neural import load_cola, load_vera
 
-        known = {"cola": cola, "vera": vera}
+        known = {"cola": load_cola, "vera": load_vera}
         return [
             known[name](folder) if folder else known[name]() for name, folder in self.folders.items() if name in known
         ]

@@ -16,7 +16,7 @@ from pairwright.cli.stopping import writes_at_its_end
 from pairwright.cli.summary import DetailsOption, table
 
 if TYPE_CHECKING:
-    from pairwright.filters.audit.verdict import Audit
+    from pairwright.filters.audit.hackability import Audit
 
 _SHOWN = 4  # attacks of a summary
 _TONES = {"hackable": "red", "sound": "green"}
@@ -60,15 +60,15 @@ def audit(
     """
     from pairwright.datasets.atomic_files import write_text
     from pairwright.datasets.errors import UsageError
-    from pairwright.filters.audit.page import as_html, as_markdown
-    from pairwright.filters.screening import Screening
+    from pairwright.filters.audit.report import render_html, render_markdown
+    from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
     from pairwright.flows.auditing import AuditRequest, audit_rows, rows_to_audit
 
     if report is not None and report.suffix not in {".html", ".md"}:
         raise UsageError(f"{report}: the page ends in .html or .md.")
     writes_at_its_end()
     added = Also.of(also, asked)
-    screening = Screening(on_error)
+    screening = InvalidRowPolicy(on_error)
     frame, left_out = rows_to_audit(input_, screening)
     if left_out:
         note(f"{left_out:,} {'row' if left_out == 1 else 'rows'} came in rejected; no attack is on those.")
@@ -79,7 +79,8 @@ def audit(
     found, gaps = audit_rows(frame, request, also_by.scorers, note)
     if report is not None:
         write_text(
-            report, as_markdown(found, input_.name) if report.suffix == ".md" else as_html(found, input_.name, gaps)
+            report,
+            render_markdown(found, input_.name) if report.suffix == ".md" else render_html(found, input_.name, gaps),
         )
     result: dict[str, Any] = {
         **found.as_json(),
@@ -103,21 +104,28 @@ def audit(
 
 
 def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
-    from pairwright.filters.audit.page import WHAT, breaks_told, summary
+    from pairwright.filters.audit.report import ATTACK_DESCRIPTIONS, describe_exceeded_limits, summary_lines
 
     rows: list[list[object]] = [["attack", "accuracy", "95%", "goes by"]]
     for name, one in sorted(found.attacks.items(), key=lambda attack: -attack[1].accuracy):
-        rows.append([name, f"{one.accuracy:6.1%}", f"{100 * one.low:.1f}-{100 * one.high:.1f}", WHAT.get(name, "")])
+        rows.append(
+            [
+                name,
+                f"{one.accuracy:6.1%}",
+                f"{100 * one.low:.1f}-{100 * one.high:.1f}",
+                ATTACK_DESCRIPTIONS.get(name, ""),
+            ]
+        )
     telling = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.tells.words[:8]]
     more = [
         "",
-        *summary(found),
+        *summary_lines(found),
         *([f"telling words (positive:negative): {', '.join(telling)}"] if telling else []),
     ]
     left = len(rows) - 1 - _SHOWN
     return [
         Toned(f"{found.verdict}: {_why(found)}", _TONES.get(found.verdict, "yellow")),
-        *(f"  {line}" for line in breaks_told(found)),
+        *(f"  {line}" for line in describe_exceeded_limits(found)),
         "",
         f"{found.rows:,} {'row' if found.rows == 1 else 'rows'}",
         *table(rows if details else rows[: _SHOWN + 1]),

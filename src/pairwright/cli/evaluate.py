@@ -15,8 +15,8 @@ from pairwright.cli.exit_codes import end_below
 from pairwright.cli.reading import JsonOption, columns_option
 
 if TYPE_CHECKING:
-    from pairwright.filters.evaluation import Evaluation, Result, Share
-    from pairwright.filters.retrieval_precision import Precision
+    from pairwright.filters.metrics.hard_negative_accuracy import AccuracyResult, Evaluation, ShareWithInterval
+    from pairwright.filters.metrics.retrieval_precision import RetrievalPrecision
 
 _SCORES = (".jsonl", ".csv", ".tsv", ".parquet")
 
@@ -50,10 +50,10 @@ def scores(
       pairwright evaluate scores.jsonl
       pairwright evaluate scores scores.csv --columns s_caption=pos,s_negative=neg
     """
-    from pairwright.filters.evaluation import evaluated
-    from pairwright.filters.score_files import read_scores
+    from pairwright.filters.metrics.hard_negative_accuracy import evaluate_scores
+    from pairwright.filters.metrics.score_files import read_scores
 
-    found = evaluated(read_scores(file, columns_option(mapping)))
+    found = evaluate_scores(read_scores(file, columns_option(mapping)))
     emit(found.as_json(), _lines(found), as_json=as_json)
     if found.unscored:
         rows = "1 row lacks" if found.unscored == 1 else f"{found.unscored:,} rows lack"
@@ -84,8 +84,8 @@ def embeddings(
     import numpy as np
 
     from pairwright.datasets.errors import InputError
-    from pairwright.filters.retrieval_precision import mean_average_precision, unit_rows
-    from pairwright.filters.score_files import read_table
+    from pairwright.filters.metrics.retrieval_precision import mean_average_precision, unit_rows
+    from pairwright.filters.metrics.score_files import read_table
 
     try:
         loaded = np.load(file, allow_pickle=False)
@@ -139,18 +139,18 @@ def _lines(found: "Evaluation") -> list[str]:
     return columns([*table, chance], indent="")
 
 
-def _row(name: str, one: "Result", *, triples: bool) -> list[object]:
+def _row(name: str, one: "AccuracyResult", *, triples: bool) -> list[object]:
     row: list[object] = [name, one.rows, _percent(one.accuracy), _interval(one.accuracy), one.ties]
     if triples:
         row += [one.triples, *map(_percent, (one.original, one.augmented, one.brittleness))]
     return row
 
 
-def _percent(share: "Share | None") -> str:
+def _percent(share: "ShareWithInterval | None") -> str:
     return f"{share.value:6.1%}" if share else "-"
 
 
-def _interval(share: "Share | None") -> str:
+def _interval(share: "ShareWithInterval | None") -> str:
     return f"{100 * share.low:.1f}-{100 * share.high:.1f}" if share else "-"
 
 
@@ -171,7 +171,7 @@ def _labels(table: Any, name: str, where: Path) -> list[str]:
     return told
 
 
-def _retrieval_lines(found: "dict[str, Precision]", mean: float) -> list[str]:
+def _retrieval_lines(found: "dict[str, RetrievalPrecision]", mean: float) -> list[str]:
     table: list[list[object]] = [["by", "queries", "mAP", "random order", "scaled", "alone"]]
     for name, one in found.items():
         shares = (f"{share:.1%}" for share in (one.map, one.random, one.scaled))

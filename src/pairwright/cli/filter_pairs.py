@@ -71,7 +71,7 @@ def filter_pairs(
       pairwright filter cc3m.parquet --concept-floor 3 --concept-cap 100 --out covered.parquet
     """
     from pairwright.datasets.readers.pairs import ReadOptions
-    from pairwright.filters.pairs.shapes import Bounds
+    from pairwright.filters.pairs.size_limits import SizeLimits
     from pairwright.flows.filtering import FilterRequest, run_filters
 
     looks = bool(min_side or max_aspect)
@@ -87,7 +87,7 @@ def filter_pairs(
     request = FilterRequest(
         read,
         out,
-        Bounds(min_words, max_words, min_side, max_aspect),
+        SizeLimits(min_words, max_words, min_side, max_aspect),
         near_duplicates,
         min_clip_score,
         clip_model,

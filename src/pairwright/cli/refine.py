@@ -19,8 +19,8 @@ from pairwright.cli.summary import DetailsOption, headline, main_reasons, next_s
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairwright.filters.scorers import Corpus
-    from pairwright.filters.screening import Screening
+    from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+    from pairwright.filters.scorers.text_scorers import CaptionCorpus
 
 _FEW = 1_000
 _HEAD = ["type", "in", "kept", "strongest attack", "before", "after"]
@@ -99,13 +99,13 @@ def refine(
       pairwright refine swap_att.json --also llm --model gpt-4o-mini --dry-run --out refined.json
     """
     from pairwright.datasets.errors import UsageError
-    from pairwright.filters.candidate_files import check_ending, read_candidates, write_candidates
-    from pairwright.filters.candidates import FOR_TRAINING, refine_candidates
-    from pairwright.filters.choosing import NOT_CHOSEN, offered
-    from pairwright.filters.format import tidied
-    from pairwright.filters.general import GeneralOptions
-    from pairwright.filters.refinement import RefineOptions
-    from pairwright.filters.screening import Screening
+    from pairwright.filters.candidates.files import check_extension, read_candidates, write_candidates
+    from pairwright.filters.candidates.format_normalization import normalize_rows
+    from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+    from pairwright.filters.candidates.rows import FOR_TRAINING, refine_candidates
+    from pairwright.filters.refinement.all_attacks import AllAttacksOptions
+    from pairwright.filters.refinement.pair_selection import NOT_CHOSEN, add_original_captions
+    from pairwright.filters.refinement.two_scorers import RefineOptions
     from pairwright.flows.annotation_files import refuse_no_rows
     from pairwright.flows.overwriting import refuse_overwriting
     from pairwright.flows.reusing import with_reused
@@ -114,11 +114,11 @@ def refine(
     choose = fix in {"choose", "both"}
     if reference and choose:
         raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --mend choose.")
-    check_ending(out)
+    check_extension(out)
     added = Also.of(also, asked)
     refuse_overwriting(out, str(input_), corpus, *([str(decisions)] if decisions else []))
     tell_replaced(None if asked.only_told else out)
-    screening = Screening(on_error)
+    screening = InvalidRowPolicy(on_error)
     frame = read_candidates(input_, screening) if decisions is None else _decided(input_, decisions, screening)
     refuse_no_rows(input_, frame.height)
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
@@ -127,11 +127,11 @@ def refine(
         frame = with_reused(frame, corpus, note)
     pool = _corpus(corpus, frame) if corpus else None
     if fix in {"format", "both"}:
-        frame = tidied(frame)
+        frame = normalize_rows(frame)
     if choose:
-        frame = offered(frame)
+        frame = add_original_captions(frame)
     found = attackers(added, asked, frame, out, seed, as_json=as_json)
-    method: RefineOptions | GeneralOptions = GeneralOptions(
+    method: RefineOptions | AllAttacksOptions = AllAttacksOptions(
         target=target,
         min_keep=min_keep,
         by_type=by_type,
@@ -160,13 +160,13 @@ def refine(
         end_below()
 
 
-def _corpus(corpus: str, frame: "pl.DataFrame") -> "Corpus":
+def _corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
     from pairwright.datasets.readers.pairs import ReadOptions
-    from pairwright.filters.candidates import usable_corpus
-    from pairwright.filters.groups import corpus_of
+    from pairwright.filters.candidates.rows import usable_corpus
+    from pairwright.filters.scorers.image_groups import build_corpus
     from pairwright.flows.beside import pairs_beside
 
-    given = corpus_of(pairs_beside(ReadOptions(input=corpus), note))
+    given = build_corpus(pairs_beside(ReadOptions(input=corpus), note))
     pool, captions = usable_corpus(given, frame)
     if pool.pool:
         note("Most of --corpus is under test: each row is scored without the captions of its own image.")
@@ -175,19 +175,19 @@ def _corpus(corpus: str, frame: "pl.DataFrame") -> "Corpus":
     return pool
 
 
-def _decided(path: Path, decisions: Path, screening: "Screening") -> "pl.DataFrame":
+def _decided(path: Path, decisions: Path, screening: "InvalidRowPolicy") -> "pl.DataFrame":
     """Return the rows of a file as reviewers decided on them (``pairwright review --apply``)."""
     from pairwright.cli.review import tell_uncounted
-    from pairwright.filters.review.applying import apply_to_rows, counted, outcomes
-    from pairwright.filters.review.decisions import read_decisions
+    from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, review_outcomes
+    from pairwright.filters.review.decision_log import read_decisions
     from pairwright.filters.review.rows import read_rows
-    from pairwright.filters.review.verdicts import judge
+    from pairwright.filters.review.verdicts import combine_decisions
 
     rows = read_rows(path, screening=screening)
-    judged = judge(rows.frame, read_decisions(decisions))
+    judged = combine_decisions(rows.frame, read_decisions(decisions))
     tell_uncounted(judged.uncounted)
-    found = outcomes(rows, judged)
-    told = counted(rows.frame, found)
+    found = review_outcomes(rows, judged)
+    told = count_outcomes(rows.frame, found)
     many = "1 row was" if told["reviewed"] == 1 else f"{told['reviewed']:,} rows were"
     note(f"{many} reviewed, {told['fixed']:,} of them fixed.")
     return apply_to_rows(rows.frame, found)

@@ -96,7 +96,7 @@ def review(
         result = _applied(rows, apply_, out, reviewer, only_reviewed=only_reviewed, only_kept=only_kept)
         emit(result, _applied_lines(result), as_json=as_json)
     else:
-        from pairwright.filters.review.decisions import DecisionLog
+        from pairwright.filters.review.decision_log import DecisionLog
         from pairwright.filters.review.session import ReviewSession
 
         log = DecisionLog(out or rows.decisions)
@@ -149,11 +149,11 @@ def _open_browser(url: str) -> None:
 
 
 def _report(rows: "ReviewRows", path: Path, reviewer: str, *, as_json: bool) -> None:
-    from pairwright.filters.review.decisions import read_decisions
+    from pairwright.filters.review.decision_log import read_decisions
     from pairwright.filters.review.report import report_tables, review_report
-    from pairwright.filters.review.verdicts import judge
+    from pairwright.filters.review.verdicts import combine_decisions
 
-    judged = judge(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
+    judged = combine_decisions(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
     told = review_report(rows.entering(), judged)
     lines: list[str] = []
     for title, table in report_tables(told):
@@ -173,19 +173,19 @@ def _report(rows: "ReviewRows", path: Path, reviewer: str, *, as_json: bool) -> 
 def _applied(
     rows: "ReviewRows", path: Path, out: Path, reviewer: str, *, only_reviewed: bool, only_kept: bool
 ) -> dict[str, Any]:
-    from pairwright.filters.candidate_files import check_ending, write_candidates
-    from pairwright.filters.review.applying import apply_to_rows, counted, outcomes
-    from pairwright.filters.review.decisions import read_decisions
-    from pairwright.filters.review.positives import take_fixes, write_positives
-    from pairwright.filters.review.verdicts import judge
+    from pairwright.filters.candidates.files import check_extension, write_candidates
+    from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, review_outcomes
+    from pairwright.filters.review.decision_log import read_decisions
+    from pairwright.filters.review.positives import check_positive_fixes, write_positives
+    from pairwright.filters.review.verdicts import combine_decisions
 
-    check_ending(out)
-    judged = judge(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
+    check_extension(out)
+    judged = combine_decisions(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
     tell_uncounted(judged.uncounted)
-    check, write = (take_fixes, write_positives) if rows.positives else (None, write_candidates)
-    found = outcomes(rows, judged, only_reviewed=only_reviewed, check=check)
+    check, write = (check_positive_fixes, write_positives) if rows.positives else (None, write_candidates)
+    found = review_outcomes(rows, judged, only_reviewed=only_reviewed, check=check)
     write(apply_to_rows(rows.frame, found), out, only_kept=only_kept)
-    return {**counted(rows.frame, found), "uncounted": judged.uncounted, "out": str(out)}
+    return {**count_outcomes(rows.frame, found), "uncounted": judged.uncounted, "out": str(out)}
 
 
 def _applied_lines(result: dict[str, Any]) -> list[str]:

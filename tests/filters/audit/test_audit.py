@@ -10,11 +10,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pairwright.filters.attacks import Measured
-from pairwright.filters.audit.figures import CELLS, cells, gap_square, scale
-from pairwright.filters.audit.page import Gaps, as_html, as_markdown, breaks_told, summary
-from pairwright.filters.audit.tells import PLACES, tells_of
-from pairwright.filters.audit.verdict import Audit, audit
+from pairwright.filters.attacks.accuracy import MeasuredAttack
+from pairwright.filters.audit.charts import CELLS, accuracy_bar, count_cells, gap_heatmap
+from pairwright.filters.audit.hackability import Audit, run_audit
+from pairwright.filters.audit.report import (
+    AuditGaps,
+    describe_exceeded_limits,
+    render_html,
+    render_markdown,
+    summary_lines,
+)
+from pairwright.filters.audit.text_leaks import POSITION_BINS, find_text_leaks
 
 WORDS = ["dog", "cat", "bus", "boat", "man", "woman", "tree", "house", "red", "blue", "green", "large", "small", "old"]
 
@@ -38,7 +44,7 @@ def exchangeable(rows: int, seed: int = 0) -> list[tuple[str, str]]:
 
 
 def test_a_set_that_nothing_tells_apart_is_sound() -> None:
-    found = audit(rows_of(exchangeable(1500), ("swap", "add")), most=0.56)
+    found = run_audit(rows_of(exchangeable(1500), ("swap", "add")), most=0.56)
     assert found.verdict in {"sound", "unclear"}
     assert not found.breaks
     for one in found.attacks.values():
@@ -56,7 +62,7 @@ def test_a_set_that_nothing_tells_apart_is_sound() -> None:
 )
 def test_what_gives_the_negative_away_is_found_by_its_attack(attack: str, spoil: object) -> None:
     assert callable(spoil)
-    found = audit(rows_of([(one, spoil(other)) for one, other in exchangeable(300)]))
+    found = run_audit(rows_of([(one, spoil(other)) for one, other in exchangeable(300)]))
     assert found.verdict == "hackable"
     assert found.attacks[attack].accuracy > 0.85
     assert any(each.attack == attack for each in found.breaks)
@@ -64,32 +70,34 @@ def test_what_gives_the_negative_away_is_found_by_its_attack(attack: str, spoil:
 
 def test_a_type_that_can_be_hacked_breaks_a_set_that_cannot() -> None:
     pairs = [(one, f"{other} zebra" if at % 10 == 0 else other) for at, (one, other) in enumerate(exchangeable(1500))]
-    found = audit(rows_of(pairs, ["add", *["swap"] * 9]))
+    found = run_audit(rows_of(pairs, ["add", *["swap"] * 9]))
     assert {each.of for each in found.breaks if each.measured.accuracy > 0.9} == {"add"}
-    assert breaks_told(found)[0].startswith("add: ")
+    assert describe_exceeded_limits(found)[0].startswith("add: ")
 
 
 def test_few_rows_are_no_proof() -> None:
-    measured = Measured(20, 0.6, 0.39, 0.78, {})
-    found = Audit(20, 20, 0.55, {"length": measured}, tells_of(exchangeable(20)))
+    measured = MeasuredAttack(20, 0.6, 0.39, 0.78, {})
+    found = Audit(20, 20, 0.55, {"length": measured}, find_text_leaks(exchangeable(20)))
     assert found.verdict == "unclear"
 
 
 def test_rows_of_one_image_cannot_be_called_sound() -> None:
     rows = rows_of(exchangeable(60)).with_columns(group=pl.lit("one"))
-    found = audit(rows, most=0.9)
+    found = run_audit(rows, most=0.9)
     assert found.verdict == "unclear"
     assert "one image" in found.doubt
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # all gaps of the trained scorers are NaN
         nothing = np.full(60, np.nan)
-        page = as_html(found, "rows", Gaps({"grammar": nothing, "plausibility": nothing}, np.ones(60, np.bool_)))
+        page = render_html(
+            found, "rows", AuditGaps({"grammar": nothing, "plausibility": nothing}, np.ones(60, np.bool_))
+        )
     assert "one image" in page
     assert 'class="square"' not in page
 
 
 def test_rows_whose_two_texts_are_the_same_cannot_be_called_sound() -> None:
-    found = audit(rows_of([(one, f"{one.capitalize()}.") for one, _ in exchangeable(8)]), most=1.0)
+    found = run_audit(rows_of([(one, f"{one.capitalize()}.") for one, _ in exchangeable(8)]), most=1.0)
     assert (found.verdict, found.tells.identical) == ("unclear", 8)
     assert "same" in found.doubt
 
@@ -97,12 +105,12 @@ def test_rows_whose_two_texts_are_the_same_cannot_be_called_sound() -> None:
 @pytest.mark.parametrize(("times", "said"), [(1, "1 row that repeats an"), (2, "2 rows that repeat an")])
 def test_what_is_counted_is_told_in_the_right_number(times: int, said: str) -> None:
     pairs = exchangeable(20)
-    found = audit(rows_of([*pairs, *pairs[:times]]))
-    assert any(line.startswith(said) for line in summary(found))
+    found = run_audit(rows_of([*pairs, *pairs[:times]]))
+    assert any(line.startswith(said) for line in summary_lines(found))
 
 
 def test_repetitions_identities_and_leaks_are_counted() -> None:
-    found = tells_of(
+    found = find_text_leaks(
         [
             ("a dog", "A dog."),
             ("a cat runs", "a dog runs"),
@@ -120,7 +128,7 @@ def test_repetitions_identities_and_leaks_are_counted() -> None:
 
 def test_telling_words_are_named_once_with_their_side() -> None:
     pairs = [(f"a single {word}", f"an {word}") for word in WORDS] + [("a dog", "the zebra")] * 9
-    found = {tell.words: tell for tell in tells_of(pairs).words}
+    found = {tell.words: tell for tell in find_text_leaks(pairs).words}
     assert found["zebra"].weight > 0
     assert found["zebra"].negative == 9
     assert sum("single" in words for words in found) == 1
@@ -129,41 +137,41 @@ def test_telling_words_are_named_once_with_their_side() -> None:
 @example([*[("", "b b")] * 3, *[("b", "")] * 2, ("b", "b b"), ("b b", "")])  # "b" leans to neither side
 @given(st.lists(st.tuples(st.text("ab ", max_size=12), st.text("ab ", max_size=12)), max_size=12))
 def test_exchanging_both_texts_mirrors_what_is_counted(pairs: list[tuple[str, str]]) -> None:
-    there, back = tells_of(pairs), tells_of([(negative, positive) for positive, negative in pairs])
+    there, back = find_text_leaks(pairs), find_text_leaks([(negative, positive) for positive, negative in pairs])
     assert (there.longer, there.shorter, there.identical) == (back.shorter, back.longer, back.identical)
     assert there.format_rows == back.format_rows
     assert {(tell.words, tell.positive) for tell in there.words} == {(tell.words, tell.negative) for tell in back.words}
-    assert len(there.places) == PLACES
+    assert len(there.places) == POSITION_BINS
 
 
 def test_the_square_of_gaps_counts_each_row_once_and_mirrors() -> None:
     chance = np.random.default_rng(0)
     first, second = chance.normal(size=500), chance.normal(size=500)
-    counts = cells(first, second, (1.0, 1.0))
+    counts = count_cells(first, second, (1.0, 1.0))
     assert counts.sum() == 500
     assert counts.shape == (CELLS, CELLS)
     first[0] = np.nan
-    assert cells(first, second, (1.0, 1.0)).sum() == 499
-    assert "500 rows" in gap_square("x", first, second, (1.0, 1.0))
+    assert count_cells(first, second, (1.0, 1.0)).sum() == 499
+    assert "500 rows" in gap_heatmap("x", first, second, (1.0, 1.0))
 
 
 def test_the_pages_tell_the_attacks_and_escape_the_words() -> None:
-    found = audit(rows_of([(one, f"{other} <b>zebra|") for one, other in exchangeable(60)], ("swap", "add<")))
+    found = run_audit(rows_of([(one, f"{other} <b>zebra|") for one, other in exchangeable(60)], ("swap", "add<")))
     rows = np.ones(60, np.bool_)
     rows[:5] = False
-    gaps = Gaps({name: np.linspace(-1, 1, 60) for name in ("grammar", "plausibility")}, rows)
-    page = as_html(found, "mine<.jsonl", gaps)
+    gaps = AuditGaps({name: np.linspace(-1, 1, 60) for name in ("grammar", "plausibility")}, rows)
+    page = render_html(found, "mine<.jsonl", gaps)
     assert "<b>zebra" not in page
     assert "add&lt;" in page
     assert "mine&lt;.jsonl" in page
     assert page.count('class="square"') == 2
     assert 'class="scale over"' in page
-    text = as_markdown(found, "mine.jsonl")
+    text = render_markdown(found, "mine.jsonl")
     assert "**hackable**" in text
     assert "| length | number of letters |" in text
-    assert any("more words" in line for line in summary(found))
+    assert any("more words" in line for line in summary_lines(found))
 
 
 def test_the_scale_stays_within_its_ends() -> None:
-    assert 'x="0.00"' in scale(Measured(10, 0.5, 0.2, 0.8, {}), 0.55)
-    assert "over" not in scale(Measured(10, 0.6, 0.3, 0.8, {}), 0.55)
+    assert 'x="0.00"' in accuracy_bar(MeasuredAttack(10, 0.5, 0.2, 0.8, {}), 0.55)
+    assert "over" not in accuracy_bar(MeasuredAttack(10, 0.6, 0.3, 0.8, {}), 0.55)

@@ -17,10 +17,10 @@ from typing import Any
 
 import pytest
 
-from pairwright.filters.review.decisions import DecisionLog, read_decisions
-from pairwright.filters.review.guards import Guard
+from pairwright.filters.review.access_control import RequestGuard
+from pairwright.filters.review.decision_log import DecisionLog, read_decisions
 from pairwright.filters.review.rows import read_rows
-from pairwright.filters.review.server import listening
+from pairwright.filters.review.server import serve_session
 from pairwright.filters.review.session import ReviewSession
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (extra: dev)")
@@ -86,7 +86,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
 
         async def both() -> None:
             stop, loop = asyncio.Event(), asyncio.get_running_loop()
-            async with listening(ReviewSession(read_rows(path), log, "ann"), Guard()) as url:
+            async with serve_session(ReviewSession(read_rows(path), log, "ann"), RequestGuard()) as url:
                 ready.set_result((url, lambda: loop.call_soon_threadsafe(stop.set)))
                 await stop.wait()
 

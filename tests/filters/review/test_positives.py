@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.filters.review.applying import apply_to_rows, outcomes
-from pairwright.filters.review.decisions import DecisionLog, read_decisions
-from pairwright.filters.review.positives import read_positives, take_fixes, write_positives
+from pairwright.filters.review.decision_application import apply_to_rows, review_outcomes
+from pairwright.filters.review.decision_log import DecisionLog, read_decisions
+from pairwright.filters.review.positives import check_positive_fixes, read_positives, write_positives
 from pairwright.filters.review.session import ReviewSession
-from pairwright.filters.review.verdicts import judge
+from pairwright.filters.review.verdicts import combine_decisions
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "image": "1.jpg", "caption": "A man on a bike.", "positive": "A man on a bicycle.", "mine": 7},
@@ -42,8 +42,8 @@ def test_decisions_end_in_the_rows_and_all_else_is_written_back(path: Path, tmp_
     wanted = {"A man on a bicycle.": ("keep", ""), "A crimson bus.": ("reject", ""), "A hound.": ("fix", "a puppy")}
     for at in range(len(session)):
         session.decide(at, *wanted["".join(part for part, _ in session.row(at)["candidate"])])
-    judged = judge(rows.frame, read_decisions(log), None)
-    found = outcomes(rows, judged, check=take_fixes)
+    judged = combine_decisions(rows.frame, read_decisions(log), None)
+    found = review_outcomes(rows, judged, check=check_positive_fixes)
     assert write_positives(apply_to_rows(rows.frame, found), out) == len(ROWS)
     written = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     states = {name: (row["positive"], row["status"], row["reason"]) for name, row in written.items()}

@@ -13,7 +13,7 @@ from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id, pair_key
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import write_shard
-from pairwright.filters.review.images import Folders, Shards, show
+from pairwright.filters.review.images import FolderImages, ShardImages, load_browser_image
 from pairwright.filters.review.rows import read_rows
 
 MAKER = Origin("rules-negatives", 1)
@@ -77,7 +77,7 @@ def test_captions_that_a_row_brings_are_shown_beside(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["json", "tsv", "parquet"])
 def test_the_other_layouts_are_read_too(rows_file: Path, ending: str) -> None:
-    from pairwright.filters.candidate_files import read_candidates, write_candidates
+    from pairwright.filters.candidates.files import read_candidates, write_candidates
 
     path = rows_file.with_suffix(f".{ending}")
     write_candidates(read_candidates(rows_file), path)
@@ -92,7 +92,7 @@ def test_a_folder_of_sugarcrepe_files_is_reviewed_with_pictures_and_decisions_be
     (folder / "replace_att.json").write_text(json.dumps({"0": row}))
     rows = read_rows(folder)
     assert rows.entering()["type"].to_list() == ["replace-attribute"]
-    assert show(rows.images.locate("", "7.png")).media_type == "image/png"
+    assert load_browser_image(rows.images.locate("", "7.png")).media_type == "image/png"
     assert rows.decisions == tmp_path / "bench.decisions.jsonl"
 
 
@@ -107,7 +107,7 @@ def test_of_a_build_the_kept_negatives_are_reviewed_with_their_positives(build: 
 def test_a_build_shows_the_images_that_its_pairs_name(build: Path) -> None:
     rows = read_rows(build)
     key, image = rows.frame.row(0, named=True)["key"], rows.frame["image"][0]
-    assert show(rows.images.locate(key, image)).media_type == "image/png"
+    assert load_browser_image(rows.images.locate(key, image)).media_type == "image/png"
 
 
 def test_a_build_shows_the_images_of_its_shards_first(build: Path, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_build_shows_the_images_of_its_shards_first(build: Path, tmp_path: Pat
     (tmp_path / "outside.png").unlink()
     found = read_rows(build).images.locate(key, str(tmp_path / "outside.png"))
     assert found == f"{build / 'shards' / '00000.tar'}::{key}.png"
-    assert show(found).data == packed
+    assert load_browser_image(found).data == packed
 
 
 def test_shards_alone_are_reviewed_with_their_images(build: Path, tmp_path: Path) -> None:
@@ -149,46 +149,46 @@ def test_relative_names_start_from_the_folder_of_the_file_or_from_the_one_that_i
 def test_names_that_leave_the_folder_or_the_machine_lead_nowhere(tmp_path: Path, name: str) -> None:
     (tmp_path / "in" / "sub").mkdir(parents=True)
     Image.new("RGB", (8, 8)).save(tmp_path / "secret.png")
-    assert Folders([tmp_path / "in"]).locate("", name) == ""
+    assert FolderImages([tmp_path / "in"]).locate("", name) == ""
 
 
 def test_a_link_out_of_the_folder_leads_nowhere(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     Image.new("RGB", (8, 8)).save(tmp_path / "secret.png")
     (tmp_path / "in" / "link.png").symlink_to(tmp_path / "secret.png")
-    assert Folders([tmp_path / "in"]).locate("", "link.png") == ""
+    assert FolderImages([tmp_path / "in"]).locate("", "link.png") == ""
 
 
 def test_a_picture_inside_a_table_is_found_below_the_folder_and_shown(tmp_path: Path) -> None:
     data = io.BytesIO()
     Image.new("RGB", (8, 8)).save(data, "PNG")
     pl.DataFrame({"image": [data.getvalue()]}).write_parquet(tmp_path / "t.parquet")
-    found = Folders([tmp_path]).locate("", "t.parquet::image/row-00000001")
+    found = FolderImages([tmp_path]).locate("", "t.parquet::image/row-00000001")
     assert found == f"{tmp_path}/t.parquet::image/row-00000001"
-    assert show(found).data == data.getvalue()
-    assert Folders([tmp_path / "in"]).locate("", "../t.parquet::image/row-00000001") == ""
+    assert load_browser_image(found).data == data.getvalue()
+    assert FolderImages([tmp_path / "in"]).locate("", "../t.parquet::image/row-00000001") == ""
 
 
 def test_what_is_no_image_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / "passwd.png").write_text("root:x:0:0")
     with pytest.raises(InputError, match="not an image"):
-        show(str(tmp_path / "passwd.png"))
+        load_browser_image(str(tmp_path / "passwd.png"))
 
 
 def test_what_browsers_do_not_draw_is_redrawn(tmp_path: Path) -> None:
     Image.new("CMYK", (8, 8)).save(tmp_path / "old.tiff")
-    shown = show(str(tmp_path / "old.tiff"))
+    shown = load_browser_image(str(tmp_path / "old.tiff"))
     assert shown.media_type == "image/png"
     assert shown.data.startswith(b"\x89PNG")
     (tmp_path / "torn.tiff").write_bytes((tmp_path / "old.tiff").read_bytes()[:-60])
     with pytest.raises(InputError, match=r"does not decode|not an image"):
-        show(str(tmp_path / "torn.tiff"))
+        load_browser_image(str(tmp_path / "torn.tiff"))
 
 
 def test_a_key_that_no_shard_has_leads_to_the_file_or_nowhere(tmp_path: Path) -> None:
-    assert Shards([]).locate("k", "/a/b.png") == "/a/b.png"
-    assert Shards([]).locate("k", "https://example.org/b.png") == ""
-    assert Shards([], images=False).locate("k", "/a/b.png") == ""
+    assert ShardImages([]).locate("k", "/a/b.png") == "/a/b.png"
+    assert ShardImages([]).locate("k", "https://example.org/b.png") == ""
+    assert ShardImages([], images=False).locate("k", "/a/b.png") == ""
 
 
 def test_an_input_of_no_known_kind_is_refused(tmp_path: Path) -> None:

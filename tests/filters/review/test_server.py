@@ -12,10 +12,10 @@ import pytest
 from yarl import URL
 
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.review.decisions import DecisionLog, read_decisions
-from pairwright.filters.review.guards import Guard
+from pairwright.filters.review.access_control import RequestGuard
+from pairwright.filters.review.decision_log import DecisionLog, read_decisions
 from pairwright.filters.review.rows import read_rows
-from pairwright.filters.review.server import PAGE, listening
+from pairwright.filters.review.server import PAGE, serve_session
 from pairwright.filters.review.session import ReviewSession
 
 GREEN = b"\x89PNG"
@@ -72,7 +72,7 @@ def serve(rows_file: Path, log: DecisionLog) -> Serve:
         async def both() -> None:
             session = ReviewSession(read_rows(rows_file), log, "ann")
             jar = aiohttp.CookieJar(unsafe=True)
-            async with listening(session, Guard()) as url, aiohttp.ClientSession(cookie_jar=jar) as client:
+            async with serve_session(session, RequestGuard()) as url, aiohttp.ClientSession(cookie_jar=jar) as client:
                 await test(Visitor(url, client))
 
         asyncio.run(both())
@@ -350,9 +350,9 @@ def test_nothing_to_review_and_nobody_to_do_it_are_told(tmp_path: Path, rows_fil
 def test_a_port_that_is_taken_is_told(rows_file: Path, log: DecisionLog) -> None:
     async def test() -> None:
         session = ReviewSession(read_rows(rows_file), log, "ann")
-        async with listening(session, Guard()) as url:
+        async with serve_session(session, RequestGuard()) as url:
             with pytest.raises(UsageError, match="cannot listen there"):
-                async with listening(session, Guard(), urlsplit(url).port or 0):
+                async with serve_session(session, RequestGuard(), urlsplit(url).port or 0):
                     pass
 
     asyncio.run(test())

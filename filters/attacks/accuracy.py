@@ -1,0 +1,152 @@
+"""How well a blind rule tells positives from negatives: the number that refinement has to bring to one half.
+
+An *attack* picks one text of each row without seeing the image: the one that a fixed scorer likes better, or the one
+that a classifier picks which was trained on other images' rows (`blind_classifier.py`); *combined* is a classifier
+of all there is. Its accuracy is *folded*: a rule that is wrong in 70% of the rows is right in 70% when turned around, so
+it counts as 0.7. A tie, or a row that the scorer could not score, is a coin toss and counts half.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pairwright.datasets.progress import track
+from pairwright.filters.attacks.evidence import CLASSIFIERS, COMBINED, Evidence, RowTexts, collect_evidence
+from pairwright.filters.attacks.text_classifier import held_out_gaps
+from pairwright.filters.metrics.confidence_intervals import wilson_interval
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
+from pairwright.generators.language.vocabulary import FloatArray, coded
+
+COMBINED_COST = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class AttackChange:
+    """Folded accuracy of one scorer on all rows and on the kept ones, each in 0.5-1."""
+
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttackSummary:
+    """Rows that came in, rows kept, and the attack of each scorer on them."""
+
+    rows: int
+    kept: int
+    attacks: Mapping[str, AttackChange]
+
+    def as_json(self) -> dict[str, object]:
+        """Return this as JSON: ``in``, ``kept``, ``attacks`` (name to before and after)."""
+        attacks = {name: {"before": each.before, "after": each.after} for name, each in self.attacks.items()}
+        return {"in": self.rows, "kept": self.kept, "attacks": attacks}
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredAttack:
+    """An attack on a number of rows, with its 95% interval (Wilson's, about the folded accuracy).
+
+    Attributes:
+        rows: how many.
+        accuracy: folded, 0.5-1.
+        low: lower end of the interval, 0-1; below 0.5 where the attack may be a coin's toss.
+        high: upper end, 0-1.
+        by_type: the same within each type of edit.
+    """
+
+    rows: int
+    accuracy: float
+    low: float
+    high: float
+    by_type: Mapping[str, "MeasuredAttack"]
+
+    def as_json(self) -> dict[str, object]:
+        """Return ``accuracy``, ``low``, ``high`` and ``rows``, without the types."""
+        return {"accuracy": self.accuracy, "low": self.low, "high": self.high, "rows": self.rows}
+
+
+def measure_attacks(
+    rows: pl.DataFrame,
+    corpus: CaptionCorpus | None = None,
+    seed: int = 0,
+    scorers: Sequence[GapScorer] | None = None,
+    classifiers: Sequence[str] = CLASSIFIERS,
+) -> dict[str, MeasuredAttack]:
+    """Return how well each blind attack does on the rows, always on held-out folds.
+
+    Args:
+        rows: string columns ``group``, ``positive``, ``negative``, ``type``, as for refinement.
+        corpus: captions to train the fixed scorers on; without, the positives of the rows.
+        seed: of the folds.
+        scorers: the fixed scorers; by default those that need no weights.
+        classifiers: those that are trained on the rows.
+    """
+    texts = RowTexts(*(rows[name].to_list() for name in ("positive", "negative", "group", "type")))
+    fixed = fixed_scorers(corpus) if scorers is None else scorers
+    evidence = collect_evidence(texts, fixed, seed, classifiers)
+    names, kind = coded(texts.types)
+    found = {}
+    for name, gap in attack_gaps(evidence, texts.groups, seed).items():
+        by_type = {each: _measure(gap[kind == number], {}) for number, each in enumerate(names)}
+        found[name] = _measure(gap, by_type)
+    return found
+
+
+def attack_gaps(evidence: Mapping[str, Evidence], groups: Sequence[str], seed: int | str) -> dict[str, FloatArray]:
+    """Return by how much each attack prefers the positive of each row, float64 (n,) a name, *combined* last.
+
+    Classifiers are trained on the rows given, each row being judged by one that saw no row of its group.
+    """
+    from scipy.sparse import hstack
+
+    evidence = {name: each for name, each in evidence.items() if not each.silent}
+    found = {
+        name: held_out_gaps(each.features, groups, seed, cost=each.cost) if each.gaps is None else each.gaps
+        for name, each in track(evidence.items(), "attacking", unit="attacks")
+    }
+    if len(evidence) > 1:
+        together = hstack([each.features for each in evidence.values()], format="csr")
+        found[COMBINED] = held_out_gaps(together, groups, seed, cost=COMBINED_COST)
+    return found
+
+
+def preference_rate(gaps: FloatArray) -> float:
+    """Return the share of rows in which the positive is preferred, ties and missing scores counting half, in 0-1."""
+    if not len(gaps):
+        return 0.5
+    wins, losses = int(np.count_nonzero(gaps > 0)), int(np.count_nonzero(gaps < 0))
+    return 0.5 + (wins - losses) / (2 * len(gaps))
+
+
+def attack_accuracy(gaps: FloatArray) -> float:
+    """Return the folded accuracy of picking the text with the higher score, in 0.5-1; 0.5 for no rows.
+
+    Args:
+        gaps: float64 (n,), score of the positive minus score of the negative; NaN for no score.
+    """
+    return max(preference_rate(gaps), preference_rate(-gaps))
+
+
+def summarize_attacks(gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]) -> AttackSummary:
+    """Return how the scorers fare on all rows and on the kept ones."""
+    attacks = {name: AttackChange(attack_accuracy(gap), attack_accuracy(gap[kept])) for name, gap in gaps.items()}
+    return AttackSummary(len(kept), int(np.count_nonzero(kept)), attacks)
+
+
+def summarize_attacks_by_type(
+    types: Sequence[str], gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]
+) -> dict[str, AttackSummary]:
+    """Return the `standing` of the rows of each type, types in alphabetical order."""
+    names, member = coded(types)
+    return {
+        name: summarize_attacks({scorer: gap[member == number] for scorer, gap in gaps.items()}, kept[member == number])
+        for number, name in enumerate(names)
+    }
+
+
+def _measure(gaps: FloatArray, by_type: Mapping[str, MeasuredAttack]) -> MeasuredAttack:
+    low, high = wilson_interval(attack_accuracy(gaps) * len(gaps), len(gaps))
+    return MeasuredAttack(len(gaps), attack_accuracy(gaps), low, high, by_type)

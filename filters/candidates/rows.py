@@ -1,0 +1,270 @@
+"""Candidate rows: a caption, a hard negative of it, and what became of them.
+
+`refine` and `audit` work on such rows, whoever made them. A row holds the columns below; only ``caption`` and
+``negative`` (or ``negative_caption``) have to be given. Nothing else of a row is lost: what has no column of its own
+travels in ``extra`` and is written back. Files: `candidate_files.py`.
+
+A row that is none ends the reading, or is counted and left out: `screening.py`.
+
+The *positive* of a row is the text that the negative competes with: ``positive`` (a hard positive, in both-sides
+pairs) where there is one, else the caption. A row that comes in rejected stays as it is. SHUFFLE is for training only:
+such rows come in as rejected, with the reason `training_only_rows`.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
+from pairwright.datasets.progress import track
+from pairwright.datasets.record_tables import EDIT, SCORE, STATUSES, make_column
+from pairwright.datasets.records import compact_json
+from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
+from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
+from pairwright.filters.refinement.pair_selection import slot_keys
+from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, refine_rows
+from pairwright.filters.scorers.image_groups import text_group
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
+from pairwright.generators.language.vocabulary import normal_form
+
+SCHEMA = pl.Schema(
+    {
+        "id": pl.String(),
+        "key": pl.String(),
+        "image": pl.String(),
+        "caption": pl.String(),
+        "negative": pl.String(),
+        "positive": pl.String(),
+        "form": pl.String(),
+        "target": pl.String(),
+        "edit": pl.List(EDIT),
+        "scores": pl.List(SCORE),
+        "status": pl.String(),
+        "reason": pl.String(),
+        "extra": pl.String(),
+    }
+)
+FOR_TRAINING = "for_training"  # why a row of a type that no benchmark holds is rejected
+_TEXTS = ("id", "key", "image", "positive", "form", "target", "reason")
+_ALIASES = {"negative_caption": "negative", "positive_caption": "positive", "filename": "image"}
+
+
+def candidate_frame(
+    rows: Iterable[tuple[str, Mapping[str, Any] | InvalidRow]], screening: InvalidRowPolicy | None = None
+) -> pl.DataFrame:
+    """Return rows as a checked frame with ``SCHEMA``, in the given order, without nulls.
+
+    Args:
+        rows: (place for messages, row as a mapping, or why it is none). A row without an id gets one from its content.
+        screening: what becomes of rows that are none; without, the first is raised.
+
+    Raises:
+        InputError: a row lacks a text, holds a value of the wrong kind, or repeats an id.
+    """
+    seen: dict[str, str] = {}
+    columns: dict[str, list[Any]] = {name: [] for name in SCHEMA}
+    for place, given in track(rows, "reading rows"):
+        try:
+            row = _with_unique_id(given, place, seen)
+        except InvalidRow as flaw:
+            if screening is None:
+                raise
+            screening.judge(flaw)
+            continue
+        seen[row["id"]] = place
+        for name, values in columns.items():
+            values.append(row[name])
+    return pl.DataFrame([_column(name, values) for name, values in columns.items()])
+
+
+def candidate_rows(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a candidate frame as JSON-ready mappings: scores as name to number, without ``extra``."""
+    for row in frame.drop("extra").iter_rows(named=True):
+        yield row | {"scores": {score["name"]: score["value"] for score in row["scores"]}}
+
+
+def edit_type_name(form: str, target: str) -> str:
+    """Return the type of an edit as reports show it: ``replace-object``; ``other`` when nothing is known."""
+    return "-".join(part for part in (form, target) if part) or "other"
+
+
+def usable_corpus(corpus: CaptionCorpus, frame: pl.DataFrame) -> tuple[CaptionCorpus, int]:
+    """Return ``corpus`` as the scorers of these rows can use it, and how many captions that leaves to train on.
+
+    Captions of images under test never train a scorer. When that would take more than half of the corpus away, the
+    corpus is the very pool that the rows were made from; then it is cross-fitted: each row goes without the captions of
+    its own image, and only those.
+    """
+    groups = {text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()}
+    tested = {normal_form(text) for name in ("caption", "negative", "positive") for text in frame[name]}
+    left = len(corpus.without(groups, tested))
+    if 2 * left >= len(corpus.captions):
+        return corpus, left
+    return replace(corpus, pool=True), len(corpus.captions)
+
+
+def refine_candidates(
+    frame: pl.DataFrame,
+    corpus: CaptionCorpus | None = None,
+    options: RefineOptions | AllAttacksOptions | None = None,
+    scorers: Sequence[GapScorer] = (),
+    *,
+    choose: bool = False,
+) -> tuple[pl.DataFrame, Refinement]:
+    """Refine the rows of a candidate frame that are not rejected yet.
+
+    Args:
+        frame: with ``SCHEMA``.
+        corpus: captions to train the scorers on; without, the positives of the rows.
+        options: `RefineOptions` for Algorithm 1 over two scorers, `AllAttacksOptions` for all attacks.
+        choose: of rows of one caption and type keep one at most, with `AllAttacksOptions` (`choosing.py`).
+        scorers: more scorers; of Algorithm 1 its two, instead of grammar and plausibility.
+
+    Returns:
+        All rows in the same order, with ``status``, ``reason`` and the gap of each scorer in ``scores``
+        (``grammar_gap``, ...); and the outcome over the rows that entered.
+    """
+    entering = frame.filter(pl.col("status") == "kept")
+    groups = [text_group(*row) for row in entering.select("image", "key", "caption").iter_rows()]
+    rows = entering.select(
+        "id",
+        positive=pl.when(pl.col("positive") != "").then("positive").otherwise("caption"),
+        negative="negative",
+        group=pl.Series(groups, dtype=pl.String),
+        type=pl.Series(
+            [edit_type_name(*row) for row in entering.select("form", "target").iter_rows()], dtype=pl.String
+        ),
+    )
+    if choose:
+        rows = rows.with_columns(slot=pl.Series(slot_keys(entering), dtype=pl.String))
+    if isinstance(options, AllAttacksOptions):
+        outcome = refine_against_all_attacks(rows, corpus, options, scorers)
+    else:
+        outcome = refine_rows(rows, corpus, options, scorers or None)
+    verdict = pl.DataFrame(
+        [
+            entering["id"],
+            _column("status", ["kept" if kept else "rejected" for kept in outcome.kept]),
+            _column("reason", list(outcome.reasons)),
+            _column("scores", _with_gaps(entering["scores"].to_list(), outcome.gaps)),
+        ]
+    )
+    joined = frame.join(verdict, on="id", how="left", suffix="_new", maintain_order="left")
+    changed = [pl.coalesce(f"{name}_new", name).alias(name) for name in ("status", "reason", "scores")]
+    return joined.with_columns(changed).select(list(SCHEMA)), outcome
+
+
+def _with_gaps(scores: list[list[dict[str, Any]]], gaps: pl.DataFrame) -> list[list[dict[str, Any]]]:
+    # A gap that is not there is left out: files hold no NaN.
+    named = gaps.drop("id").rename(lambda name: f"{name}_gap")
+    return [
+        [score for score in before if score["name"] not in row]
+        + [{"name": name, "value": value} for name, value in row.items() if not math.isnan(value)]
+        for before, row in zip(scores, named.iter_rows(named=True), strict=True)
+    ]
+
+
+def _column(name: str, values: list[Any]) -> pl.Series:
+    return make_column(name, values, SCHEMA[name])
+
+
+def _with_unique_id(given: Mapping[str, Any] | InvalidRow, place: str, seen: Mapping[str, str]) -> dict[str, Any]:
+    """Return a checked row with an id that none before it has."""
+    if isinstance(given, InvalidRow):
+        raise given
+    row = _check_row(given, place)
+    row["id"] = row["id"] or _content_id(row, seen)
+    if row["id"] in seen:
+        what = f"id {row['id']!r} is also that of {seen[row['id']]}"
+        raise InvalidRow("duplicate_key", what, where=place, fix="Give each row its own id.")
+    return row
+
+
+def _check_row(given: Mapping[str, Any], place: str) -> dict[str, Any]:
+    known = {_ALIASES.get(name, name): value for name, value in given.items() if value is not None}
+    row: dict[str, Any] = {name: _text(known.pop(name, ""), name, place) for name in _TEXTS}
+    row["status"] = _text(known.pop("status", "kept"), "status", place) or "kept"
+    if row["status"] not in STATUSES:
+        raise _row_error(f"status {row['status']!r}", place, f"It is one of: {', '.join(STATUSES)}.")
+    if row["form"] in TRAINING_ONLY_FORMS and row["status"] == "kept":
+        row |= {"status": "rejected", "reason": FOR_TRAINING}
+    for name in ("caption", "negative"):
+        row[name] = _text(known.pop(name, ""), name, place)
+        came_to_nothing = name == "negative" and row["status"] == "rejected"
+        if not row[name].strip() and not came_to_nothing:
+            there = ", ".join(sorted(given)) or "none"
+            empty = [each for each in given if _ALIASES.get(each, each) == name]
+            raise InvalidRow(
+                f"empty_{name}",
+                f"no {name}" + (f" ({empty[0]} is empty)" if empty else ""),
+                where=place,
+                fix=f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption'); it has: {there[:200]}.",
+            )
+    row["edit"] = _edits(known.pop("edit", []), place)
+    row["scores"] = _scores(known.pop("scores", {}), place)
+    try:
+        row["extra"] = compact_json(known)
+    except (TypeError, ValueError) as error:
+        raise _row_error(
+            f"a value is not JSON ({error})", place, f"Leave it out; it is in: {', '.join(known)}."
+        ) from None
+    return row
+
+
+def _text(value: Any, name: str, place: str) -> str:
+    if isinstance(value, int) and not isinstance(value, bool) and name in {"id", "key", "image"}:
+        return str(value)
+    if not isinstance(value, str):
+        raise _row_error(f"{name} is {type(value).__name__}, not text", place, "Write it as a string.")
+    return value
+
+
+def _edits(value: Any, place: str) -> list[dict[str, Any]]:
+    whole = isinstance(value, list) and all(
+        isinstance(edit, Mapping)
+        and all(isinstance(edit.get(name), str) for name in ("from", "to"))
+        and all(_is_span(edit.get(name)) for name in ("from_span", "to_span"))
+        for edit in value
+    )
+    if not whole:
+        raise _row_error(
+            "edit is not a list of edits", place, "An edit has the texts from, to and the spans from_span, to_span."
+        )
+    return [{name: edit[name] for name in ("from", "to", "from_span", "to_span")} for edit in value]
+
+
+def _is_span(value: Any) -> bool:
+    return (
+        isinstance(value, list) and len(value) in {0, 2} and all(type(end) is int and 0 <= end < 2**31 for end in value)
+    )
+
+
+def _scores(value: Any, place: str) -> list[dict[str, Any]]:
+    if isinstance(value, list) and all(isinstance(score, Mapping) for score in value):  # as Parquet holds them
+        value = {score.get("name"): score.get("value") for score in value}
+    if not isinstance(value, Mapping) or not all(isinstance(n, str) and _is_number(x) for n, x in value.items()):
+        raise _row_error("scores is not an object of numbers", place, 'Write it as {"name": 0.5}.')
+    return [{"name": name, "value": float(number)} for name, number in sorted(value.items())]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _content_id(row: Mapping[str, Any], seen: Mapping[str, str]) -> str:
+    # From what the row says, so that the order of the rows does not matter; equal rows are numbered.
+    content = compact_json([row[name] for name in ("key", "image", "caption", "negative", "form", "target")])
+    ordinal = 0
+    while True:
+        name = hashlib.blake2b(f"{ordinal} {content}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        if name not in seen:
+            return name
+        ordinal += 1
+
+
+def _row_error(what: str, place: str, fix: str) -> InvalidRow:
+    return InvalidRow("wrong_type", what, where=place, fix=fix)

@@ -1,0 +1,286 @@
+"""The general refinement: choose, attack what is left afresh, choose again with what the attack has shown.
+
+A loose target may hold on all rows as they are. Then no round is needed, if the scorers that guard others of their kind,
+and what is foreseen of those to come, stand in every type where the choice would bring them.
+
+Every round takes the largest subset whose evidence is balanced (`selection.py`), at a price of imbalance for each
+piece of evidence, in all rows and within each type. Then classifiers are trained anew on the rows that are left, over
+fresh folds, and the price of what each reads is steered by its signed lean: it rises where the held-out classifier
+prefers the positive and falls where it prefers the negative, in steps that shrink from round to round.
+
+An attack can be *too* weak: when a set is balanced to the last row, a classifier of four fifths of it is wrong about the
+other fifth, and turned around it is right. A set whose positives a coin had drawn is no better balanced than coins are.
+So the features of the fixed scorers, which are few and could be balanced exactly, are brought near the sums that coin
+tosses for the same rows came to, not near zero: a little further, as a price that is finite falls short. The sums of a
+classifier's many features stay off zero by themselves.
+
+Of the rounds in which every attack is within the target in total, and within each type no further from one half than
+the target or its 95% interval, the one with most rows is taken that still holds under folds that steered nothing (the
+mean of two sets of them). Where none holds, the nearest is trimmed until it does (`trimming.py`), or stays as it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pairwright.datasets.progress import track
+from pairwright.datasets.rng import make_numpy_rng
+from pairwright.filters.attacks.evidence import TRANSFER, Evidence
+from pairwright.filters.attacks.subset_evaluation import (
+    EvaluatedSubset,
+    KeptMask,
+    PreferenceRates,
+    RoundResult,
+    SubsetEvaluator,
+    check_limits,
+)
+from pairwright.filters.refinement.balanced_subset import SubsetBalancer
+from pairwright.filters.refinement.trimming import trim_subset
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
+
+# Prices to begin with: of what classifiers read, of the scorers' gaps, of what is foreseen.
+_CLASSIFIER_PENALTY, _SCORER_PENALTY, _TRANSFER_PENALTY = 0.3, 0.2, 0.1
+_PENALTY_STEP = 0.06
+_NOISE = 0.3
+_INITIAL_SHARE = 0.4
+# By how much the coins' sums count; and how far they may bring a scorer: a share of what the target leaves, and at most.
+_RANDOM_SUM_WEIGHT, _RANDOM_SUM_SHARE, _RANDOM_SUM_LIMIT = 1.3, 0.45, 0.015
+_LOOSE_TARGET = 0.045
+_TYPE_WEIGHT = 0.7
+_TRANSFER_SLACK = 0.02
+_MIN_HOLDING_ROUNDS = 3
+LARGE_CORPUS = 100_000
+_MIN_PENALTY, _MAX_PENALTY = 1e-4, 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetRequirements:
+    """What a refined set has to meet.
+
+    Attributes:
+        target: folded accuracy that no attack may exceed, 0.5-1.
+        least: rows below which the set may not fall.
+        rounds: how many are tried at most.
+        slots: one a row, equal for rows of which one at most may be kept, all of one type; None: each by itself.
+    """
+
+    target: float = 0.52
+    least: int = 0
+    rounds: int = 12
+    slots: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SelectedSubset:
+    """The subset taken.
+
+    Attributes:
+        kept: bool (n,).
+        told_by: for each row the number of the piece of evidence that speaks for its positive most.
+        rounds: all of them, in order; last the check of the one taken.
+        leans: how the attacks stand on the subset.
+        holds: whether the subset met the demand.
+        told: whether there were rows enough to tell.
+    """
+
+    kept: KeptMask
+    told_by: IntArray
+    rounds: tuple[RoundResult, ...]
+    leans: PreferenceRates
+    holds: bool
+    told: bool
+
+
+def select_subset(
+    evidence: Mapping[str, Evidence], groups: Sequence[str], types: Sequence[str], demand: SubsetRequirements, seed: int
+) -> SelectedSubset:
+    """Return the largest subset found on which no attack exceeds the target.
+
+    Args:
+        evidence: of all rows, by name.
+        groups: one a row, for the folds.
+        types: one a row; rows are balanced within each. All equal: in total alone.
+        demand: what has to be met.
+        seed: of the folds.
+    """
+    names, kind = coded(types)
+    slot = None if demand.slots is None else coded(demand.slots)[1]
+    # Of rows with like evidence chance decides; were it the smallest trace of a word, that trace would be all gone.
+    luck = make_numpy_rng(seed, "worth").standard_normal(len(kind))
+    coins = np.where(make_numpy_rng(seed, "coins").random(len(kind)) < 0.5, -1.0, 1.0)
+    arena = SubsetEvaluator(evidence, groups, kind, names)
+    if slot is None and all(each.within_goals for each in evidence.values()):
+        whole = _select_all_rows(demand, arena, seed)
+        if whole.holds:
+            return whole
+    parts = [_TypePart(evidence, np.flatnonzero(kind == number), luck, coins, slot) for number in range(len(names))]
+    rounds, found = [], []
+    for number in track(range(demand.rounds), "refining", unit="rounds at most"):
+        kept, told_by = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.int64)
+        for part in parts:
+            kept[part.rows], told_by[part.rows] = part.choose(demand.target)
+        leans = arena.leans(kept, arena.gaps(kept, f"{seed} {number}"))
+        rounds.append(check_limits(leans, names, demand.target))
+        found.append(EvaluatedSubset(kept, told_by, leans))
+        if _enough_rounds_hold(rounds):
+            break
+        step = _PENALTY_STEP * float(np.sqrt(1.0 + number / 3.0))
+        for place, part in enumerate(parts, 1):
+            part.answer({name: (each[0][0], each[place][0]) for name, each in leans.items()}, demand.target, step)
+    return _best_round(rounds, found, demand, arena, seed)
+
+
+def scorer_goal(target: float) -> float:
+    """Return the share of rows in which a fixed scorer shall prefer the positive.
+
+    A little under one half where the target allows it: another scorer of the same kind, trained on other captions,
+    prefers the positive more often than the one that the rows were chosen by.
+    """
+    return max(target - 0.06, 1.01 - target)
+
+
+def transfer_goal(target: float, captions: int) -> float:
+    """Return the share of rows in which scorers that no one here has seen shall be expected to prefer the positive.
+
+    Below the target by a margin, for what is not foreseen; by more where the own scorers have read fewer captions than
+    others have: each doubling of the captions adds about a point to what a scorer tells.
+
+    Args:
+        target: folded accuracy, 0.5-1.
+        captions: how many the own scorers have read.
+    """
+    doublings = max(float(np.log2(LARGE_CORPUS / max(captions, 1))), 0.0)
+    return target - 0.0275 - 0.005 * min(doublings, 8.0)
+
+
+class _TypePart:
+    """The rows of one type, and what imbalance of each piece of evidence costs among them."""
+
+    def __init__(
+        self,
+        evidence: Mapping[str, Evidence],
+        rows: IntArray,
+        luck: FloatArray,
+        coins: FloatArray,
+        slot: IntArray | None,
+    ) -> None:
+        from scipy.sparse import hstack
+
+        features = [each.features[rows] for each in evidence.values()]
+        self.rows = rows
+        self.luck = luck[rows]
+        self.coins = coins[rows]
+        self.names = list(evidence)
+        self.scorers = [name for name, each in evidence.items() if each.gaps is not None]
+        self.owner = np.repeat(np.arange(len(features)), [block.shape[1] for block in features])
+        slots = None if slot is None else np.unique(slot[rows], return_inverse=True)[1]
+        self.balancer = SubsetBalancer(hstack(features, format="csr"), slots)
+        self.shares: FloatArray | None = None
+        self.prices = np.array([_initial_penalty(each) for each in evidence.values()])
+
+    def choose(self, target: float) -> tuple[KeptMask, IntArray]:
+        """Return which rows are kept, and the number of the piece of evidence that speaks most for each positive."""
+        features, weights = self.balancer.features, self.prices[self.owner]
+        goal = self._tossed(target)
+        worth = 1.0 + _NOISE * self.luck + features @ (weights * goal)
+        # Which candidate was taken sticks; where there is a choice, each round begins afresh.
+        self.shares = self.balancer.shares(weights, worth, self.shares if self.balancer.slots is None else None)
+        voice = weights * (features.T @ self.shares - goal)
+        by_name = [features @ np.where(self.owner == number, voice, 0.0) for number in range(len(self.names))]
+        told_by = np.argmax(np.round(np.stack(by_name, axis=1), 9), axis=1).astype(np.int64)
+        return self.balancer.whole(self.shares), told_by
+
+    def _tossed(self, target: float) -> FloatArray:
+        # What the scorers' features would add up to had coins drawn the positives of the rows kept.
+        shares = np.full(len(self.rows), _INITIAL_SHARE) if self.shares is None else self.shares
+        # A loose target leaves all scorers on one side, so that none is balanced too well.
+        tosses = _RANDOM_SUM_WEIGHT * min(1.0, _LOOSE_TARGET / max(target - 0.5, 1e-3))
+        sums = tosses * (self.balancer.features.T @ (self.coins * shares))
+        goal = np.zeros(len(self.owner))
+        for number, name in enumerate(self.names):
+            if name in self.scorers:
+                block = np.flatnonzero(self.owner == number)
+                size = float(np.abs(self.balancer.features[:, block[:1]].data).max(initial=0.0))
+                most = 2.0 * min(_RANDOM_SUM_SHARE * (target - 0.5), _RANDOM_SUM_LIMIT) * float(shares.sum()) * size
+                # The first sum is that of the bands: no further than the target leaves room for.
+                beyond = sums[block[0]] - np.clip(sums[block[0]], -most, most)
+                goal[block] = sums[block] - beyond * np.where(np.arange(len(block)) == 0, 1.0, 1.0 / (len(block) - 1))
+        return goal
+
+    def answer(self, leans: Mapping[str, tuple[float, float]], target: float, step: float) -> None:
+        """Raise the price of what tells more than its goal, lower that of what tells less.
+
+        Args:
+            leans: of each attack, in all rows and in those of this type.
+            target: as in `Demand`.
+            step: how far from its goal an attack multiplies a price by e.
+        """
+        goal = max(target - _TRANSFER_SLACK, 0.5)
+        tried = {
+            name: (1.0 - _TYPE_WEIGHT) * total + _TYPE_WEIGHT * own
+            for name, (total, own) in leans.items()
+            if name not in self.scorers
+        }
+        # What one classifier still finds, others find in part; what one is wrong about, others are.
+        middle = max(tried.values(), default=goal) - goal + min([0.0, *(each - 1.0 + goal for each in tried.values())])
+        for number, name in enumerate(self.names):
+            if name in tried:
+                self.prices[number] *= np.exp(np.clip((tried[name] - goal + middle) / 2.0 / step, -1.0, 1.0))
+        # What is foreseen pulls all scorers to the negative: no further than the target allows.
+        far = max([0.0, *(1.0 - target + _TRANSFER_SLACK / 8 - leans[name][0] for name in self.scorers)])
+        if TRANSFER in self.names:
+            self.prices[self.names.index(TRANSFER)] *= np.exp(-min(far / _TRANSFER_SLACK, 1.0))
+        self.prices = np.clip(self.prices, _MIN_PENALTY, _MAX_PENALTY)
+
+
+def _initial_penalty(evidence: Evidence) -> float:
+    if evidence.silent:
+        return _TRANSFER_PENALTY
+    return _CLASSIFIER_PENALTY if evidence.gaps is None else _SCORER_PENALTY
+
+
+def _enough_rounds_hold(rounds: list[RoundResult]) -> bool:
+    # Enough rounds hold, and the last of them brought hardly a row back.
+    holding = [each.kept for each in rounds if each.holds]
+    return len(holding) >= _MIN_HOLDING_ROUNDS and rounds[-1].holds and holding[-1] <= 1.005 * max(holding[:-1])
+
+
+def _select_all_rows(demand: SubsetRequirements, arena: SubsetEvaluator, seed: int) -> SelectedSubset:
+    kept, told_by = np.ones(len(arena.kind), np.bool_), np.zeros(len(arena.kind), np.int64)
+    if not arena.tells(kept):
+        return SelectedSubset(kept, told_by, (), {}, holds=False, told=False)
+    return _check_subset(EvaluatedSubset(kept, told_by, {}), [], demand, arena, seed)
+
+
+def _check_subset(
+    one: EvaluatedSubset, rounds: Sequence[RoundResult], demand: SubsetRequirements, arena: SubsetEvaluator, seed: int
+) -> SelectedSubset:
+    # How a subset stands under folds that steered nothing.
+    leans = arena.leans(one.kept, arena.gaps(one.kept, *(f"{seed} check {time}" for time in (0, 1))))
+    check = check_limits(leans, arena.names, demand.target)
+    return SelectedSubset(one.kept, one.told_by, (*rounds, check), leans, holds=check.holds, told=True)
+
+
+def _best_round(
+    rounds: list[RoundResult],
+    found: list[EvaluatedSubset],
+    demand: SubsetRequirements,
+    arena: SubsetEvaluator,
+    seed: int,
+) -> SelectedSubset:
+    order = sorted(range(len(rounds)), key=lambda number: -rounds[number].kept)
+    for number in order:
+        if rounds[number].holds and rounds[number].kept >= demand.least and arena.tells(found[number].kept):
+            checked = _check_subset(found[number], rounds, demand, arena, seed)
+            if checked.holds:
+                return checked
+    # None holds: of those that are large enough, the one that is nearest, less the rows that still tell.
+    large = [number for number in order if rounds[number].kept >= demand.least] or order[:1]
+    one = found[min(large, key=lambda number: rounds[number].over)]
+    if not arena.tells(one.kept):
+        return SelectedSubset(one.kept, one.told_by, tuple(rounds), one.leans, holds=False, told=False)
+    last, trims = trim_subset(arena, one, demand.target, demand.least, seed)
+    holds = bool(check_limits(last.leans, arena.names, demand.target).holds and last.kept.sum() >= demand.least)
+    end = last if holds else one  # what does not hold anyway loses no rows for it
+    return SelectedSubset(end.kept, end.told_by, (*rounds, *trims), end.leans, holds=holds, told=True)

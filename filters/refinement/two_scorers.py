@@ -1,0 +1,200 @@
+"""Adversarial refinement of rows of text: score, balance, and say what came of it.
+
+A *row* is a positive text and its hard negative, with the group (image) that they belong to and the type of the
+edit. Two text-only scorers give each row two gaps (`scorers.py`), and the largest subset is kept that is balanced
+under Algorithm 1 (`balancing.py`), within each type unless asked otherwise. The outcome holds a reason
+for every row that goes, the ledger of the rules, and the attack accuracies before and after.
+
+It is a pure function of the set of rows, the corpus and the options: the order of the rows changes nothing. What it
+cannot do: protect against a third scorer, and balance rows that all lean one way (those go).
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.progress import track
+from pairwright.filters.attacks.accuracy import AttackSummary, summarize_attacks, summarize_attacks_by_type
+from pairwright.filters.attacks.subset_evaluation import RoundResult
+from pairwright.filters.refinement.grid_balancing import BalancingStep, balance_grid
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, grammar_and_plausibility_scorers
+from pairwright.generators.language.vocabulary import FloatArray, normal_form
+
+ROW_COLUMNS = ("id", "positive", "negative", "group", "type")
+
+
+@dataclass(frozen=True, slots=True)
+class RefineOptions:
+    """What can be chosen.
+
+    Attributes:
+        cells: K, cells along each axis of the grid; None: by the number of rows (`balancing.grid_size`), the paper has 100.
+        by_type: balance each type of edit by itself; False is the paper's rule.
+        seed: of the folds and of the sample.
+        folds: of the cross-fitting.
+    """
+
+    cells: int | None = None
+    by_type: bool = True
+    seed: int = 0
+    folds: int = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Refinement:
+    """The outcome, in the order of the rows given.
+
+    Attributes:
+        kept: bool (n,).
+        reasons: why a row goes: ``identical``, ``unscored``, ``unbalanced_cell``; empty for kept rows.
+        gaps: frame of ``id`` and one float64 column a scorer, NaN where there is no score.
+        total: rows, kept rows and attacks.
+        by_type: the same for each type.
+        ledger: rows and kept rows of each rule of the balancing, in each type.
+        rounds: of scoring and balancing; Algorithm 1 has one.
+        bound: rows that no refinement against these scorers could exceed; None where it was not asked for.
+        holds: whether what was asked of the set was met; Algorithm 1 asks for nothing.
+        history: what each round came to.
+        advice: what the user can do where it does not hold, else empty.
+    """
+
+    kept: npt.NDArray[np.bool_]
+    reasons: tuple[str, ...]
+    gaps: pl.DataFrame
+    total: AttackSummary
+    by_type: Mapping[str, AttackSummary]
+    ledger: tuple[BalancingStep, ...]
+    rounds: int = 1
+    bound: int | None = None
+    holds: bool = True
+    history: tuple[RoundResult, ...] = ()
+    advice: str = ""
+
+    def as_json(self) -> dict[str, object]:
+        """Return the report: ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (reason to n), ``ledger``, rounds."""
+        rejected = Counter(filter(None, self.reasons))
+        found: dict[str, object] = {
+            **self.total.as_json(),
+            "by_type": {name: each.as_json() for name, each in self.by_type.items()},
+            "rejected": dict(sorted(rejected.items())),
+            "ledger": [
+                {"rule": step.rule, "type": step.stratum, "rows": step.rows, "kept": step.kept} for step in self.ledger
+            ],
+            "rounds": self.rounds,
+        }
+        if self.bound is not None:
+            found |= {
+                "bound": self.bound,
+                "holds": self.holds,
+                "history": [asdict(each) for each in self.history],
+                "advice": self.advice,
+            }
+        return found
+
+
+def refine_rows(
+    rows: pl.DataFrame,
+    corpus: CaptionCorpus | None = None,
+    options: RefineOptions | None = None,
+    scorers: Sequence[GapScorer] | None = None,
+) -> Refinement:
+    """Refine rows against two text-only scorers.
+
+    Args:
+        rows: string columns ``id`` (unique), ``group``, ``positive``, ``negative``, ``type``.
+        corpus: captions to train the scorers on, with their groups; without, the positives of the rows.
+        options: see `RefineOptions`.
+        scorers: two scorers of the caller's; by default grammar and plausibility from ``corpus``.
+
+    Raises:
+        UsageError: when a column is missing, ids repeat, there are not two scorers, or they score outside 0-1.
+        InputError: when the corpus holds nothing but captions under test and is not the pool.
+    """
+    options = options or RefineOptions()
+    scorers = grammar_and_plausibility_scorers(corpus, options.folds) if scorers is None else scorers
+    _check_scorers(rows, scorers)
+    positives, negatives, groups, types = (rows[name].to_list() for name in ROW_COLUMNS[1:])
+    gaps = {
+        scorer.name: scorer.gaps(positives, negatives, groups, options.seed)
+        for scorer in track(scorers, "scoring", unit="scorers")
+    }
+    texts = zip(positives, negatives, strict=True)
+    same = np.fromiter((normal_form(better) == normal_form(worse) for better, worse in texts), np.bool_, len(rows))
+    return refine_scored_rows(rows["id"], types, gaps, same, options)
+
+
+def refine_scored_rows(
+    ids: pl.Series,
+    types: Sequence[str],
+    gaps: Mapping[str, FloatArray],
+    same: npt.NDArray[np.bool_],
+    options: RefineOptions,
+) -> Refinement:
+    """Return what comes of rows whose gaps are known.
+
+    Args:
+        ids: one a row, all different.
+        types: one a row.
+        gaps: of two scorers, by their names, each float64 (n,).
+        same: bool (n,), whether both texts of a row are equal but for case and spacing.
+        options: see `RefineOptions`.
+
+    Raises:
+        UsageError: when ids repeat, or a gap lies outside -1..1.
+    """
+    entering = np.flatnonzero(~same)
+    balanced = balance_grid(
+        np.column_stack([gap[entering] for gap in gaps.values()]),
+        ids.gather(entering),
+        strata=[types[row] for row in entering.tolist()] if options.by_type else None,
+        cells=options.cells,
+        seed=options.seed,
+    )
+    kept = np.zeros(len(ids), np.bool_)
+    kept[entering] = balanced.kept
+    reasons = ["identical"] * len(ids)
+    for row, reason in zip(entering.tolist(), balanced.reasons, strict=True):
+        reasons[row] = reason
+    return Refinement(
+        kept=kept,
+        reasons=tuple(reasons),
+        gaps=pl.DataFrame({"id": ids, **gaps}),
+        total=summarize_attacks(gaps, kept),
+        by_type=summarize_attacks_by_type(types, gaps, kept),
+        ledger=balanced.ledger,
+    )
+
+
+def check_rows(rows: pl.DataFrame) -> None:
+    """Make sure that the rows can be refined.
+
+    Raises:
+        UsageError: a column is missing or not of strings, or ids repeat.
+    """
+    check_columns(rows)
+    if rows["id"].n_unique() < len(rows):
+        twice = rows["id"].filter(rows["id"].is_duplicated())[0]
+        raise UsageError(f"row id {twice!r} occurs twice; ids must be unique")
+
+
+def check_columns(rows: pl.DataFrame) -> None:
+    """Make sure that the rows have their columns.
+
+    Raises:
+        UsageError: a column is missing or not of strings.
+    """
+    bad = [name for name in ROW_COLUMNS if rows.schema.get(name) != pl.String or rows[name].has_nulls()]
+    if bad:
+        raise UsageError(f"refinement needs columns of strings without nulls; wrong or missing: {', '.join(bad)}")
+
+
+def _check_scorers(rows: pl.DataFrame, scorers: Sequence[GapScorer]) -> None:
+    check_rows(rows)
+    if len({scorer.name for scorer in scorers}) != 2 or len(scorers) != 2:
+        named = ", ".join(scorer.name for scorer in scorers) or "none"
+        raise UsageError(f"refinement balances two scorers of different names; got: {named}")

@@ -1,0 +1,102 @@
+"""A character language model of captions: how usual are these letters, across the borders of words?
+
+Interpolated Witten-Bell smoothing (Chen and Goodman, 1998, section 2.4): the share of a character after a context is
+(n(context, character) + t(context) lower) / (n(context) + t(context)), with t(context) different characters seen after
+the context and ``lower`` the same share under a context shorter by one; at the end, even shares. A run of up to
+``ORDER`` characters is one integer of 7 bits a character, so that fitting is sorting and scoring is binary search.
+
+Text is lower-cased, spaces joined; characters beyond the 124 most frequent ones are one unknown character.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, counted, look_up, words
+
+ORDER = 6
+_BITS = 7
+_BOUNDARY, _UNKNOWN, _FIRST = 0, 1, 2
+_MAX_CHARACTERS = (1 << _BITS) - _FIRST
+
+
+@dataclass(frozen=True, eq=False)
+class CharacterModel:
+    """A fitted model; make one with `fit`.
+
+    Attributes:
+        letters: the known characters, the most frequent first.
+        runs: for each length 1 to ``ORDER`` the ascending keys of the runs seen.
+        times: how often each of them was seen.
+        before: for each length the ascending keys of the contexts, one character shorter than the run.
+        total: how often each context was seen.
+        kinds: by how many different characters it was followed.
+    """
+
+    letters: str
+    runs: tuple[IntArray, ...]
+    times: tuple[IntArray, ...]
+    before: tuple[IntArray, ...]
+    total: tuple[IntArray, ...]
+    kinds: tuple[IntArray, ...]
+
+    @classmethod
+    def fit(cls, captions: Sequence[str]) -> "CharacterModel":
+        """Return the model of ``captions``; their order does not matter."""
+        texts = [_normalize(caption) for caption in captions]
+        found, counts = np.unique(_code_points("".join(texts)), return_counts=True)
+        ranked = found[np.lexsort((found, -counts))][:_MAX_CHARACTERS]
+        letters = "".join(map(chr, ranked.tolist()))
+        keys, _ = _windows(texts, letters)
+        parts: list[tuple[IntArray, ...]] = []
+        longest, seen = counted(keys)
+        for length in range(1, ORDER + 1):
+            runs, times = counted(longest & ((1 << _BITS * length) - 1), seen)
+            before, total = counted(runs >> _BITS, times)
+            parts.append((runs, times, before, total, counted(runs >> _BITS)[1]))
+        return cls(letters, *(tuple(part) for part in zip(*parts, strict=True)))
+
+    def log_prob(self, texts: Sequence[str]) -> tuple[FloatArray, IntArray]:
+        """Return the total natural log-probability of each text, float64 (n,), and over how many characters."""
+        plain = [_normalize(text) for text in texts]
+        keys, owner = _windows(plain, self.letters)
+        share = np.full(len(keys), 1.0 / (len(self.letters) + _FIRST))
+        for length in range(1, ORDER + 1):
+            part = length - 1
+            run = keys & ((1 << _BITS * length) - 1)
+            times = look_up(self.runs[part], self.times[part], run, 0)
+            total = look_up(self.before[part], self.total[part], run >> _BITS, 0)
+            kinds = look_up(self.before[part], self.kinds[part], run >> _BITS, 0)
+            share = np.where(total > 0, (times + kinds * share) / np.maximum(total + kinds, 1), share)
+        total = np.bincount(owner, weights=np.log(share), minlength=len(texts))
+        return np.asarray(total, np.float64), np.bincount(owner, minlength=len(texts)).astype(np.int64)
+
+
+def _normalize(text: str) -> str:
+    return " ".join(words(text))
+
+
+def _code_points(text: str) -> IntArray:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
+
+
+def _windows(texts: Sequence[str], letters: str) -> tuple[IntArray, IntArray]:
+    # The key of the ORDER characters up to each one, the text's end included, and the number of the text.
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    owner = np.repeat(np.arange(len(texts)), lengths)
+    points = _code_points("".join(texts))
+    known = np.argsort(_code_points(letters), kind="stable")
+    codes = look_up(_code_points(letters)[known], known + _FIRST, points, _UNKNOWN)
+    margin = ORDER - 1
+    row = np.full(len(codes) + (margin + 1) * len(texts), _BOUNDARY, np.int64)
+    row[np.arange(len(codes)) + (margin + 1) * owner + margin] = codes
+    keys = np.zeros(max(len(row) - margin, 0), np.int64)
+    for place in range(ORDER):
+        keys = keys << _BITS | row[place : place + len(keys)]
+    whose = np.repeat(np.arange(len(texts)), lengths + margin + 1)[margin:]
+    inside = np.ones(len(row), np.bool_)
+    starts = np.cumsum(lengths + margin + 1) - (lengths + margin + 1)
+    for place in range(margin):
+        inside[starts + place] = False
+    return keys[inside[margin:]], whose[inside[margin:]]

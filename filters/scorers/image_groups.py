@@ -1,0 +1,41 @@
+"""Which texts belong together, so that what tests a scorer never trains it.
+
+A *group* is a name shared by all captions of one image. COCO writes the id of an image in several ways
+(``COCO_val2014_000000549674.jpg``, ``000000549674.jpg``, the number 549674): all of them are one group here, so
+that a corpus of captions can be matched with candidate rows made elsewhere. Any other name is a group as it is.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from pairwright.datasets.records import Pair
+from pairwright.filters.scorers.text_scorers import CaptionCorpus
+from pairwright.generators.language.vocabulary import normal_form
+
+_NUMBER = re.compile(r"(?:COCO_(?:train|val|test)\d{4}_)?0*(\d+)")
+
+
+def image_group(image: str) -> str:
+    """Return the group of an image: its number when its file name is one (see above), else ``image`` itself."""
+    number = _NUMBER.fullmatch(PurePosixPath(image.rpartition("::")[2]).stem)
+    return number[1] if number else image
+
+
+def text_group(image: str, key: str, caption: str) -> str:
+    """Return the group of a row by what it has: its image, else the key of its pair, else its caption."""
+    return image_group(image) if image else key or normal_form(caption)
+
+
+def pair_group(pair: Pair) -> str:
+    """Return the group of a pair: its image, else the user's id, else its key."""
+    return text_group(pair.image or pair.source_id, pair.key, pair.caption)
+
+
+def build_corpus(pairs: Iterable[Pair], *, pool: bool = False) -> CaptionCorpus:
+    """Return all captions of ``pairs``, each once an image, with their groups; ``pool`` as in `Corpus`."""
+    rows: dict[tuple[str, str], None] = {}
+    for pair in pairs:
+        group = pair_group(pair)
+        rows.update(dict.fromkeys((group, caption) for caption in (pair.caption, *pair.captions)))
+    return CaptionCorpus([caption for _, caption in rows], [group for group, _ in rows], pool)

@@ -1,0 +1,209 @@
+"""What a blind classifier reads: how a positive differs from its negative, as sparse counts.
+
+A row of each matrix is features(positive) - features(negative), so that a linear classifier of it picks the positive
+when its weights give a positive number. Three views of a text:
+
+- *words*: runs of one to three words and marks, the two ends of the text being marks of their own;
+- *letters*: runs of two to four characters inside a word, its ends included ("cat" has "<c", "ca", ..., "t>");
+- *format*: how it is written rather than what it says (final mark, first letter, spacing, commas, ...).
+
+What both texts share cancels out, and a feature that tells apart fewer than two rows is left out: no classifier can
+have learned it elsewhere. Nothing here knows which text is the true one beyond the sign.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from pairwright.generators.language.vocabulary import END, ID_BITS, START, FloatArray, IntArray, Vocabulary, words
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    Differences: TypeAlias = csr_matrix
+
+MAX_NGRAM = 3
+CHARACTER_NGRAMS = (2, 3, 4)
+MIN_ROWS = 2
+CHUNK_SIZE = 10_000  # rows that are read at a time
+VIEWS = ("format", "words", "letters")
+
+
+def word_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+    """Return the differing runs of words, float64 (n, features)."""
+    return _drop_rare(_word_ngrams(positives, negatives)[0])
+
+
+def _word_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", IntArray, Vocabulary]:
+    # All differing runs; the packed ids of each column, and the words that the ids stand for.
+    from scipy.sparse import csr_matrix
+
+    vocabulary, pieces = _in_chunks(positives, negatives)
+    lengths, codes, values = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+    for flat, sizes in pieces:
+        run, text = _ngrams_of_words(flat, sizes)
+        distinct, number = np.unique(run, return_inverse=True)
+        apart = _differences(number, text, len(sizes) // 2)
+        lengths.append(np.diff(apart.indptr))
+        codes.append(distinct[apart.indices])
+        values.append(apart.data)
+    known, column = np.unique(np.concatenate(codes), return_inverse=True)
+    starts = np.cumsum(np.concatenate(lengths))
+    matrix = csr_matrix((np.concatenate(values), column, starts), shape=(len(positives), len(known)))
+    return matrix, known, vocabulary
+
+
+def _in_chunks(
+    positives: Sequence[str], negatives: Sequence[str]
+) -> tuple[Vocabulary, Iterator[tuple[IntArray, IntArray]]]:
+    # The vocabulary of all texts; and of some rows at a time the positives and then the negatives, encoded. What both texts
+    # of a row share is most of them, and is gone before the next rows are read.
+    vocabulary = Vocabulary.of(words(text) for text in chain(positives, negatives))
+
+    def pieces() -> Iterator[tuple[IntArray, IntArray]]:
+        for start in range(0, len(positives), CHUNK_SIZE):
+            some = slice(start, start + CHUNK_SIZE)
+            yield vocabulary.encode([words(text) for text in (*positives[some], *negatives[some])])
+
+    return vocabulary, pieces()
+
+
+def _ngrams_of_words(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    # The packed ids of each run of words, and the number of its text.
+    row, owner = add_boundaries(flat, lengths)
+    features, owners = [row], [owner]
+    for longer in range(1, MAX_NGRAM):
+        run = features[-1][:-1] << ID_BITS | row[longer:]
+        inside = owner[: len(run)] == owner[longer:]
+        features.append(np.where(inside, run, -1))
+        owners.append(owner[: len(run)])
+    feature, text = np.concatenate(features), np.concatenate(owners)
+    return feature[feature >= 0], text[feature >= 0]
+
+
+def letter_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+    """Return the differing runs of characters inside words, float64 (n, features)."""
+    return _drop_rare(_letter_ngrams(positives, negatives)[0])
+
+
+def _letter_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
+    # All differing runs, and the characters of each column.
+    from scipy.sparse import csr_matrix, vstack
+
+    vocabulary, pieces = _in_chunks(positives, negatives)
+    runs = [_character_ngrams(word) for word in vocabulary.words]
+    numbers: dict[str, int] = {}
+    spelled = np.array([numbers.setdefault(run, len(numbers)) for each in runs for run in each], np.int64)
+    size = np.array([len(each) for each in runs], np.int64)
+    start = np.cumsum(size) - size
+    found = [csr_matrix((0, len(numbers)))]
+    for flat, lengths in pieces:
+        rows = len(lengths) // 2
+        word = flat - (len(vocabulary) - len(vocabulary.words))
+        # A word that both texts have spells nothing new: words are counted first, and only what is left is spelled out.
+        apart = _differences(word, np.repeat(np.arange(len(lengths)), lengths), rows)
+        times = size[apart.indices]
+        owner = np.repeat(np.repeat(np.arange(rows), np.diff(apart.indptr)), times)
+        step = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        feature = spelled[np.repeat(start[apart.indices], times) + step]
+        found.append(_summed(feature, owner, np.repeat(apart.data, times), rows, len(numbers)))
+    return vstack(found, format="csr"), list(numbers)
+
+
+def named_differences(view: str, positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
+    """Return all differing features of a view, rare ones too, and what each column stands for.
+
+    Args:
+        view: one of `VIEWS`.
+        positives: n texts.
+        negatives: n texts.
+
+    Returns:
+        float64 (n, features) and a name a column: a run of words joined by spaces (``<s>`` and ``</s>`` are the ends of
+        the text), a run of characters, or the number of a mark of format. A name means the same in any set of rows.
+    """
+    if view == "format":
+        return format_differences(positives, negatives), [str(number) for number in range(len(_FORMAT))]
+    if view == "letters":
+        matrix, runs = _letter_ngrams(positives, negatives)
+        return matrix, runs
+    matrix, codes, vocabulary = _word_ngrams(positives, negatives)
+    spelled = ["<unknown>", "<s>", "</s>", *vocabulary.words]
+    return matrix, [_describe_feature(int(code), spelled) for code in codes]
+
+
+def _describe_feature(code: int, names: Sequence[str]) -> str:
+    run: list[str] = []
+    while code:
+        run.append(names[code & ((1 << ID_BITS) - 1)])
+        code >>= ID_BITS
+    return " ".join(reversed(run))
+
+
+_FORMAT = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"[.!?]\s*\Z",
+        r"\A\W*[a-z]",
+        r"\s[.,;:!?]",
+        r"\s\s|\A\s|\s\Z",
+        r"[.,;:!?](?=[^\W\d_])",
+        r",",
+        r"[\"“”]",
+        r"['’]",
+        r"-",
+        r"[;:()]",
+        r"[0-9]",
+        r"(?<=\w )[A-Z]",
+        r"[.!?]\s+\w",
+    )
+)
+
+
+def format_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+    """Return how often each mark of format stands in the positive more than in the negative, float64 (n, 13)."""
+    from scipy.sparse import csr_matrix
+
+    def counted(text: str) -> list[int]:
+        return [len(pattern.findall(text)) for pattern in _FORMAT]
+
+    rows = [np.subtract(counted(better), counted(worse)) for better, worse in zip(positives, negatives, strict=True)]
+    return csr_matrix(np.array(rows, np.float64).reshape(len(rows), len(_FORMAT)))
+
+
+def add_boundaries(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Return each encoded text with a mark before and after, and the number of the text that each id belongs to."""
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    row = np.full(len(flat) + 2 * len(lengths), START, np.int64)
+    row[np.arange(len(flat)) + 2 * owner + 1] = flat
+    row[np.cumsum(lengths + 2) - 1] = END
+    return row, np.repeat(np.arange(len(lengths)), lengths + 2)
+
+
+def _character_ngrams(word: str) -> list[str]:
+    framed = f"<{word}>"
+    return [framed[at : at + size] for size in CHARACTER_NGRAMS for at in range(len(framed) - size + 1)]
+
+
+def _differences(feature: IntArray, text: IntArray, rows: int) -> "Differences":
+    # Texts are numbered positives first, then negatives.
+    return _summed(feature, text % max(rows, 1), np.where(text < rows, 1.0, -1.0), rows)
+
+
+def _summed(
+    feature: IntArray, row: IntArray, value: FloatArray, rows: int, features: int | None = None
+) -> "Differences":
+    from scipy.sparse import csr_matrix
+
+    columns = int(feature.max(initial=-1)) + 1 if features is None else features
+    matrix = csr_matrix((value, (row, feature)), shape=(rows, columns))
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    return matrix
+
+
+def _drop_rare(matrix: "Differences") -> "Differences":
+    return matrix[:, np.bincount(matrix.indices, minlength=matrix.shape[1]) >= MIN_ROWS]

@@ -1,0 +1,270 @@
+"""Text-only scorers: how good does a caption look to someone who never sees the image?
+
+A *text scorer* gives each text one number in 0-1, higher for the likelier caption. Two need no weights, only a
+pool of captions to count: *grammar* (is this run of words usual? `ngrams.py`) and *plausibility* (do these
+things go together? `cooccurrence.py`). The *gap* of a row is score(positive) - score(negative), in -1..1.
+
+A scorer that has read a caption knows it by heart, and would find the positive for that reason alone. So gaps
+are *cross-fitted*: rows fall into folds by group (their image), and a fold is scored by a scorer trained without
+any caption of the fold's images and without any text that equals one of the fold's positives or negatives, but
+for case and spacing. A corpus from elsewhere is stricter: nothing under test in any row is ever read, and one
+scorer serves all folds. Negatives never train. Scores are rounded to nine decimals, so that texts with equal
+evidence have equal scores whatever the order of summation.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.progress import track
+from pairwright.datasets.rng import make_numpy_rng
+from pairwright.filters.scorers.cooccurrence import Cooccurrence
+from pairwright.generators.language.ngrams import TrigramModel
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded, normal_form
+
+DECIMALS = 9
+_BATCH_SIZE = 5_000  # rows: what scorers count with is some KB a text
+
+
+class TextScorer(Protocol):
+    """Scores texts one by one, without an image."""
+
+    def score(self, texts: Sequence[str]) -> FloatArray:
+        """Return one number in 0-1 for each text, float64 (n,)."""
+        ...
+
+
+class GapScorer(Protocol):
+    """Scores rows of (positive, negative) such that no row meets a scorer that saw its group."""
+
+    @property
+    def name(self) -> str:
+        """Name under which reports show it."""
+        ...
+
+    def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
+        """Return score(positive) - score(negative) of each row in -1..1, float64 (n,); NaN where there is none."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class GrammarScorer:
+    """Fluency: the mean natural log-probability m of a text's tokens, as 1 / (1 + exp(-(m + 3.5))).
+
+    A half is a perplexity of 33, about that of a caption under a model of 100,000 others.
+    """
+
+    model: TrigramModel
+
+    @classmethod
+    def train(cls, captions: Sequence[str]) -> "GrammarScorer":
+        """Return the scorer that has read ``captions``."""
+        return cls(TrigramModel.fit(captions))
+
+    def score(self, texts: Sequence[str]) -> FloatArray:
+        """Return the fluency of each text, float64 (n,) in 0-1."""
+        return grammar_score(*self.model.log_prob(texts))
+
+
+@dataclass(frozen=True, eq=False)
+class PlausibilityScorer:
+    """Common sense: the association x of a text's content words, as 1 / (1 + exp(-2 (x - 0.75))).
+
+    A half is about the association of a usual caption; a text in which no two known words meet has 0.18.
+    """
+
+    model: Cooccurrence
+
+    @classmethod
+    def train(cls, captions: Sequence[str]) -> "PlausibilityScorer":
+        """Return the scorer that has read ``captions``."""
+        return cls(Cooccurrence.fit(captions))
+
+    def score(self, texts: Sequence[str]) -> FloatArray:
+        """Return the plausibility of each text, float64 (n,) in 0-1."""
+        return plausibility_score(self.model.association(texts))
+
+
+@dataclass(frozen=True, eq=False)
+class LikelihoodScorer:
+    """How likely the whole text is: its total natural log-probability t, as 1 / (1 - t / 40).
+
+    A half is about a caption of ten words. Unlike `GrammarScorer`, it holds length against a text.
+    """
+
+    model: TrigramModel
+
+    @classmethod
+    def train(cls, captions: Sequence[str]) -> "LikelihoodScorer":
+        """Return the scorer that has read ``captions``."""
+        return cls(TrigramModel.fit(captions))
+
+    def score(self, texts: Sequence[str]) -> FloatArray:
+        """Return the likelihood of each text, float64 (n,) in 0-1."""
+        total, _ = self.model.log_prob(texts)
+        result: FloatArray = np.round(1.0 / (1.0 - total / 40.0), DECIMALS)
+        return result
+
+
+@dataclass(frozen=True)
+class LengthScorer:
+    """Brevity, as 50 / (50 + characters); it reads nothing but the text in hand."""
+
+    name: str = "length"
+
+    def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
+        """Return score(positive) - score(negative) of each row, float64 (n,) in -1..1."""
+        del groups, seed
+        better, worse = (np.array([len(text) for text in texts], np.float64) for texts in (positives, negatives))
+        result: FloatArray = np.round(50.0 / (50.0 + better) - 50.0 / (50.0 + worse), DECIMALS)
+        return result
+
+
+def grammar_score(total: FloatArray, tokens: IntArray) -> FloatArray:
+    """Return the grammar score, float64 (n,) in 0-1, of texts with these total log-probabilities over so many tokens."""
+    return _logistic(total / tokens + 3.5)
+
+
+def plausibility_score(association: FloatArray) -> FloatArray:
+    """Return the plausibility score, float64 (n,) in 0-1, of texts with this association."""
+    return _logistic(2.0 * (association - 0.75))
+
+
+def _logistic(values: FloatArray) -> FloatArray:
+    result: FloatArray = np.round(1.0 / (1.0 + np.exp(-values)), DECIMALS)
+    return result
+
+
+@dataclass(frozen=True)
+class CaptionCorpus:
+    """Captions to train on.
+
+    Attributes:
+        captions: the texts.
+        groups: the group (image) of each.
+        pool: whether these are the captions that the rows were made from. Then a fold only goes without its own
+            images and texts; else those of all rows are left unread.
+    """
+
+    captions: Sequence[str]
+    groups: Sequence[str]
+    pool: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.captions) != len(self.groups):
+            raise UsageError(f"a corpus of {len(self.captions)} captions needs as many groups, not {len(self.groups)}")
+
+    def without(self, groups: set[str], forms: set[str]) -> list[str]:
+        """Return the captions of other groups whose `normal_form` is none of ``forms``."""
+        rows = zip(self.captions, self.groups, self._forms, strict=True)
+        return [caption for caption, group, form in rows if group not in groups and form not in forms]
+
+    @cached_property
+    def halves(self) -> "tuple[CaptionCorpus, CaptionCorpus]":
+        """The captions of every other group, and those of the rest."""
+        first = set(sorted(set(self.groups))[::2])
+        rows = list(zip(self.captions, self.groups, strict=True))
+        parts = ([row for row in rows if (row[1] in first) == side] for side in (True, False))
+        one, other = (
+            CaptionCorpus([text for text, _ in part], [group for _, group in part], self.pool) for part in parts
+        )
+        return one, other
+
+    @cached_property
+    def _forms(self) -> list[str]:
+        return [normal_form(caption) for caption in self.captions]
+
+
+@dataclass(frozen=True)
+class CrossFittedScorer:
+    """A trained scorer as a `GapScorer`.
+
+    Attributes:
+        name: under which reports show it.
+        train: makes the scorer from captions.
+        corpus: what it trains on; without one, the positives of the rows (each once an image).
+        folds: number of folds, at least 2; fewer when there are fewer groups.
+        half: 0 or 1 to train on that half of the corpus alone.
+    """
+
+    name: str
+    train: Callable[[Sequence[str]], TextScorer]
+    corpus: CaptionCorpus | None = None
+    folds: int = 5
+    half: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.folds < 2:
+            raise UsageError(f"cross-fitting needs at least 2 folds, not {self.folds}")
+
+    def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
+        """Return score(positive) - score(negative) of each row, float64 (n,) in -1..1.
+
+        A row is NaN when its fold leaves no caption to train on (rows of a single image, say), or a half has none.
+
+        Raises:
+            InputError: when a corpus from elsewhere holds no caption but those under test.
+        """
+        corpus = self.corpus or _unique_captions(positives, groups)
+        if self.half is not None:
+            corpus = corpus.halves[self.half]
+        fold = assign_folds(groups, self.folds, seed) if corpus.pool else np.zeros(len(groups), np.int64)
+        gaps = np.full(len(groups), np.nan)
+        for number in track(np.unique(fold), "scoring", unit="folds"):
+            rows = np.flatnonzero(fold == number).tolist()
+            better, worse = [positives[row] for row in rows], [negatives[row] for row in rows]
+            tested = {normal_form(text) for text in (*better, *worse)}
+            training = corpus.without({groups[row] for row in rows}, tested)
+            if training:
+                scorer = self.train(training)
+                for start in range(0, len(rows), _BATCH_SIZE):
+                    some = slice(start, start + _BATCH_SIZE)
+                    gaps[rows[some]] = np.round(scorer.score(better[some]) - scorer.score(worse[some]), DECIMALS)
+            elif not corpus.pool and self.half is None:
+                raise InputError(
+                    "no caption is left once the images and texts under test are taken out",
+                    where="corpus",
+                    fix="Give captions of other images, or leave the corpus out to train on the rows themselves.",
+                )
+        return gaps
+
+
+def grammar_and_plausibility_scorers(
+    corpus: CaptionCorpus | None = None, folds: int = 5
+) -> tuple[GapScorer, GapScorer]:
+    """Return the two scorers that need nothing but captions: grammar and plausibility."""
+    return (
+        CrossFittedScorer("grammar", GrammarScorer.train, corpus, folds),
+        CrossFittedScorer("plausibility", PlausibilityScorer.train, corpus, folds),
+    )
+
+
+def fixed_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
+    """Return all scorers that need nothing but captions: length, grammar, likelihood and plausibility."""
+    grammar, plausibility = grammar_and_plausibility_scorers(corpus, folds)
+    likelihood = CrossFittedScorer("likelihood", LikelihoodScorer.train, corpus, folds)
+    return LengthScorer(), grammar, likelihood, plausibility
+
+
+def assign_folds(groups: Sequence[str], folds: int, seed: int | str) -> IntArray:
+    """Return the fold of each row, int64 (n,): equal groups, equal folds; folds of about equally many groups.
+
+    It depends on the set of groups and the seed, not on the order of the rows.
+    """
+    distinct, member = coded(groups)
+    return assign_group_folds(len(distinct), folds, seed)[member]
+
+
+def assign_group_folds(groups: int, folds: int, seed: int | str) -> IntArray:
+    """Return the fold of each of so many groups, in the order of their names, int64 (groups,)."""
+    shuffled = make_numpy_rng(seed, "folds").permutation(groups)
+    return (shuffled % folds).astype(np.int64)
+
+
+def _unique_captions(positives: Sequence[str], groups: Sequence[str]) -> CaptionCorpus:
+    rows = dict.fromkeys(zip(positives, groups, strict=True))
+    return CaptionCorpus([caption for caption, _ in rows], [group for _, group in rows], pool=True)

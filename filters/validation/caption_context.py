@@ -1,0 +1,65 @@
+"""What the image's other captions and boxes say of a negative: the cheapest witness, and it reads text alone.
+
+A negative that another caption of the image says, or a box shows, is a false negative; so is one that rewords its
+caption. The checks on written rows decide (`generators.edit_checks`), whoever wrote the row and however much it
+changes; what they object to in its form is no matter here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from pairwright.datasets.records import Box, Pair, pair_key
+from pairwright.filters.scorers.image_groups import pair_group
+from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.triples import UNTRUE, Remembering, Triples
+
+NAME: Final = "context"
+
+
+@dataclass(slots=True)
+class ImageFacts:
+    """What is known of an image: its captions, each once, and its boxes."""
+
+    captions: dict[str, None] = field(default_factory=dict)
+    boxes: dict[Box, None] = field(default_factory=dict)
+
+    def learn(self, pair: Pair) -> None:
+        """Add what a pair says."""
+        self.captions.update(dict.fromkeys((pair.caption, *pair.captions)))
+        self.boxes.update(dict.fromkeys(pair.boxes))
+
+
+def collect_facts(pairs: Iterable[Pair], groups: Iterable[str]) -> dict[str, ImageFacts]:
+    """Return what pairs say of the images that are asked about, by group (`groups.pair_group`)."""
+    known = {group: ImageFacts() for group in groups}
+    for pair in pairs:
+        if (found := known.get(pair_group(pair))) is not None:
+            found.learn(pair)
+    return known
+
+
+def check_by_context(
+    questions: Iterable[tuple[ValidationRow, str, str]],
+    known: Mapping[str, ImageFacts],
+    triples: Triples,
+    tagger: Remembering,
+) -> Iterator[ValidationVerdict]:
+    """Yield the verdict on each row, in order.
+
+    Args:
+        questions: each with its group and its type as told (empty when nothing is told).
+        known: what is known of each group.
+        triples: reads negatives as they are (``as_given``).
+        tagger: of ``triples``.
+    """
+    for question, group, told in questions:
+        about = known.get(group, ImageFacts())
+        others = tuple(text for text in about.captions if text != question.positive)
+        pair = Pair(
+            pair_key(NAME, question.id, question.positive), question.positive, captions=others, boxes=tuple(about.boxes)
+        )
+        caption = Caption(pair, tagger.tag([question.positive])[0])
+        reason = triples.read(caption, question.negative, told, ()).reason
+        yield ValidationVerdict(reason if reason in UNTRUE else "")

