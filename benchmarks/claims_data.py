@@ -51,9 +51,9 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import PositiveOptions, RulePositives
 from pairwright.generators.protocols import RuleGenerator
-from pairwright.training.loading.texts import load_tokenizer
-from pairwright.training.loading.vocabulary import word_tokenizer
-from pairwright.training.models.scratch import ClipSizes, new_clip
+from pairwright.training.loading.tokenization import load_tokenizer
+from pairwright.training.loading.word_tokenizer import write_word_tokenizer
+from pairwright.training.models.random_clip import ClipSizes, new_clip
 
 Kind = tuple[tuple[str, Shape], ...]
 
@@ -236,7 +236,7 @@ def save_words(folder: Path, texts: Iterable[str] = ()) -> str:
         "yes no So the answer is [label] [rationale]",
         *QUESTIONS.values(),
     ]
-    word_tokenizer([*said, *texts], folder, max_tokens=CONTEXT)
+    write_word_tokenizer([*said, *texts], folder, max_tokens=CONTEXT)
     return str(folder)
 
 

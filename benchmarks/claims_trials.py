@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairwright.training.evaluation.tasks import Request, evaluate_models
-from pairwright.training.loop import Run, train
-from pairwright.training.recipe_reading import read_recipe
+from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models
+from pairwright.training.recipes.reading import read_recipe
+from pairwright.training.trainer import TrainingRun, train
 
 SMALL = (
     "batches.size=32",
@@ -53,10 +53,10 @@ class Trials:
         changes = [f"{key.replace('__', '.')}={value}" for key, value in settings.items()]
         fixed = [*SMALL, f"seed={self.seed}", f"schedule.steps={self.number(steps)}"]
         model, data = start
-        return train(Run(read_recipe(recipe, [*fixed, *changes]), data, model, self.folder / name)).model
+        return train(TrainingRun(read_recipe(recipe, [*fixed, *changes]), data, model, self.folder / name)).model
 
     def figures(self, task: str, model: str, data: str, **request: object) -> Mapping[tuple[str, str], float]:
         """Return what an evaluation finds, by part and measure."""
-        asked = Request(task, (model,), (data,), **request)  # type: ignore[arg-type]  # each of its own type
+        asked = EvaluationRequest(task, (model,), (data,), **request)  # type: ignore[arg-type]  # each of its own type
         (found,) = evaluate_models(asked, lambda _: None)
         return {(one.part, one.measure): one.value for one in found.found.figures}

@@ -27,14 +27,14 @@ import numpy.typing as npt
 from benchmarks.found_task import DUMMY, Task, tokenizer, trained
 from pairwright.datasets.reports.html_page import render_page, render_section
 from pairwright.datasets.rng import make_numpy_rng
-from pairwright.training.attention.calibration import Calibration, Form, relevance
-from pairwright.training.attention.prompts import Prompt
-from pairwright.training.attention.questions import Question, best_subspan
-from pairwright.training.attention.ranking import order, scores
-from pairwright.training.attention.reading import Reader
-from pairwright.training.evaluation.multi_document import Plan, conditions
-from pairwright.training.evaluation.page import STYLE
-from pairwright.training.evaluation.place_plots import place_figure
+from pairwright.training.attention.calibration import Calibration, Form, calibrated_relevance
+from pairwright.training.attention.decoder import DocumentDecoder
+from pairwright.training.attention.prompts import DocumentPrompt
+from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer
+from pairwright.training.attention.ranking import descending_order, relevance_scores
+from pairwright.training.evaluation.multi_document import MultiDocumentPlan, check_attention_conditions
+from pairwright.training.evaluation.position_plots import position_plot
+from pairwright.training.evaluation.report import STYLE
 
 LAYERS, OTHERS, DRAWS = 2, (100, 101), 2000
 ALONE, TESTED, TOP = 100, 50, 3  # questions for rankings that read documents alone, and for the model of attention
@@ -74,7 +74,7 @@ def main() -> None:
     if chosen.html:
         chosen.html.write_text(curves(tested, best, task), encoding="utf-8")
     print(f"\n{'K':>3}{'passes':>8}{'ms plain':>10}{'ms calibrated':>15}")
-    reader = Reader(trained(task, 0, LAYERS)[0], tokenizer())
+    reader = DocumentDecoder(trained(task, 0, LAYERS)[0], tokenizer())
     for documents in COSTS:
         print(cost(reader, documents))
 
@@ -83,7 +83,7 @@ def measured(task: Task, seed: int, count: int) -> Found:
     """Train a decoder and return what it answered: by way, temperature and place, 1 or 0 for each question."""
     started = time.process_time()
     model, bend = trained(task, seed, LAYERS)
-    reader, asked = Reader(model, tokenizer(), batch=64), task.questions(seed, count)
+    reader, asked = DocumentDecoder(model, tokenizer(), batch=64), task.questions(seed, count)
     found: Found = {"seed": seed, "training": {"seed": seed, "learned": bend.learned, "bent": bend.bent}}
     found["training"] |= {"before": bend.before, "after": bend.after, "seconds": round(time.process_time() - started)}
     found |= {"right": {}, "recall": {}, "attention": {}}
@@ -102,7 +102,9 @@ def measured(task: Task, seed: int, count: int) -> Found:
             for name, (form, counted_from, tried) in FORMS.items():
                 if counted_from != first:
                     continue
-                relevances = [relevance(one, other, form) for one, other in zip(attention, bias, strict=True)]
+                relevances = [
+                    calibrated_relevance(one, other, form) for one, other in zip(attention, bias, strict=True)
+                ]
                 if place == middle:
                     found["recall"][name] = hits(relevances, place)
                 for t in tried:
@@ -110,9 +112,9 @@ def measured(task: Task, seed: int, count: int) -> Found:
                     found["right"].setdefault(f"{name}, t = {t:g}", {})[place] = right(said, asked)
     for ranking in ("likelihood", "yes-no"):
         given = [(one.text, one.documents(task.documents, middle)) for one in asked[:ALONE]]
-        found["recall"][ranking] = hits([scores(reader, ranking, text, held) for text, held in given], middle)
-    plan = Plan(task.documents, (middle,), writer=toy_prompt)
-    held = conditions(reader, asked[:TESTED], plan)
+        found["recall"][ranking] = hits([relevance_scores(reader, ranking, text, held) for text, held in given], middle)
+    plan = MultiDocumentPlan(task.documents, (middle,), writer=toy_prompt)
+    held = check_attention_conditions(reader, asked[:TESTED], plan)
     found["conditions"] = {f"{one.part} {one.measure}": one.value for one in held}
     return json.loads(json.dumps(found))  # as it is read back: keys are texts
 
@@ -123,14 +125,14 @@ def places(task: Task) -> tuple[int, ...]:
     return tuple(sorted({0, task.documents // 4, last // 2, 2 * task.documents // 3, last}))
 
 
-def right(said: Sequence[str], asked: Sequence[Question]) -> list[int]:
+def right(said: Sequence[str], asked: Sequence[MultiDocumentQuestion]) -> list[int]:
     """Return 1 for each right answer."""
-    return [int(best_subspan(one, question.answers)) for one, question in zip(said, asked, strict=True)]
+    return [int(contains_answer(one, question.answers)) for one, question in zip(said, asked, strict=True)]
 
 
 def hits(found: Sequence[npt.NDArray[np.float64]], place: int) -> list[int]:
     """Return 1 where the gold document is among the first three."""
-    return [int(place in order(one)[:TOP]) for one in found]
+    return [int(place in descending_order(one)[:TOP]) for one in found]
 
 
 def temperatures(found: Sequence[Found]) -> dict[str, str]:
@@ -189,8 +191,8 @@ def curves(found: Sequence[Found], best: Mapping[str, str], task: Task) -> str:
         for number, name in enumerate(("gold", "dummy"))
     }
     drawn = [
-        place_figure("Right answers by the gold document's place", right, task.documents),
-        place_figure("Attention a token by place, second layer", attention, task.documents),
+        position_plot("Right answers by the gold document's place", right, task.documents),
+        position_plot("Attention a token by place, second layer", attention, task.documents),
     ]
     body = render_section("By place", f"Means of {len(found)} decoders.", f'<div class="plots">{"".join(drawn)}</div>')
     return render_page(
@@ -216,7 +218,7 @@ def interval(rows: Sequence[npt.NDArray[np.float64]]) -> str:
     return f"{100 * np.mean([row.mean() for row in rows]):.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
-def cost(reader: Reader, documents: int) -> str:
+def cost(reader: DocumentDecoder, documents: int) -> str:
     """Return passes and milliseconds of CPU a prompt, the prompts one after the other."""
     prompts = [
         toy_prompt(one.text, one.documents(documents, documents // 2)) for one in Task(documents).questions(99, 20)
@@ -231,13 +233,13 @@ def cost(reader: Reader, documents: int) -> str:
     return f"{documents:>3}{documents + 1:>8}{spent[0]:>10.1f}{spent[1]:>15.1f}"
 
 
-def toy_prompt(question: str, documents: Sequence[str]) -> Prompt:
+def toy_prompt(question: str, documents: Sequence[str]) -> DocumentPrompt:
     """Return documents, then the question."""
     text, spans = "<s>", []
     for document in documents:
         spans.append((len(text) + 1, len(text) + 1 + len(document)))
         text += f" {document}"
-    return Prompt(f"{text} ? {question}", tuple(spans), marks=False)
+    return DocumentPrompt(f"{text} ? {question}", tuple(spans), marks=False)
 
 
 if __name__ == "__main__":

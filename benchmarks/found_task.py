@@ -26,7 +26,7 @@ from torch.nn import functional
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from pairwright.datasets.rng import hash_to_int, make_numpy_rng
-from pairwright.training.attention.questions import Question
+from pairwright.training.attention.question_files import MultiDocumentQuestion
 
 PARTS, VALUES, FILLERS, LENGTH = 6, 6, 8, 3
 TOPICS = PARTS * PARTS
@@ -154,7 +154,7 @@ class Task:
         ids, answers = self.rows(chance, 256 // _ASKED, 0.0, place)
         return float((self.said(model, ids).argmax(-1) == answers).float().mean())
 
-    def questions(self, seed: int, count: int) -> list[Question]:
+    def questions(self, seed: int, count: int) -> list[MultiDocumentQuestion]:
         """Return questions over documents, each of which holds a fact."""
         chance = make_numpy_rng("found questions", seed)
         found = []
@@ -169,7 +169,7 @@ class Task:
             drawn, anew = chance.integers(0, PARTS, 2), chance.random(2) < WRONG
             halves = np.where(anew, drawn, [topics[0] // PARTS, topics[0] % PARTS])
             text = f"t{halves[0] * PARTS + halves[1]:02d}"
-            found.append(Question(text, (f"v{values[0]}",), texts[0], tuple(texts[1:])))
+            found.append(MultiDocumentQuestion(text, (f"v{values[0]}",), texts[0], tuple(texts[1:])))
         return found
 
 

@@ -24,12 +24,12 @@ from shards import make_sample, noisy_jpeg
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import write_shards
 from pairwright.training.loading.batches import PairBatch
-from pairwright.training.loading.images import ImageOptions
+from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
-from pairwright.training.loading.pairs import Pairs
-from pairwright.training.loading.texts import TextOptions, load_tokenizer
-from pairwright.training.loading.vocabulary import word_tokenizer
-from pairwright.training.models.scratch import ClipSizes, new_clip
+from pairwright.training.loading.pairs import PairCollator
+from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
+from pairwright.training.loading.word_tokenizer import write_word_tokenizer
+from pairwright.training.models.random_clip import ClipSizes, new_clip
 from pairwright.training.objectives.contrastive import clip_loss
 from pairwright.training.objectives.hard_negatives import hard_negative_loss
 
@@ -107,13 +107,13 @@ def main() -> None:
         data = write_shards(made, Path(folder) / "shards", max_samples=500).pattern
         captions = [text for one in made for text in (one.pair.caption, *(a.text for a in one.annotations))]
         words = str(Path(folder) / "tokenizer")
-        word_tokenizer(captions, Path(words))
+        write_word_tokenizer(captions, Path(words))
         step = make_step(asked.size, words, device)
 
         def loader(workers: int) -> ShardLoader[PairBatch]:
             options = LoadingOptions(asked.batch, ends="repeat", workers=workers, device=asked.device)
             return ShardLoader(
-                data, Pairs(negatives=NEGATIVES), options, TextOptions(words), ImageOptions(crop=asked.crop)
+                data, PairCollator(negatives=NEGATIVES), options, TextOptions(words), ImageOptions(crop=asked.crop)
             )
 
         at_hand = next(iter(loader(0)))

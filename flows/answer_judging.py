@@ -32,7 +32,7 @@ from pairwright.generators.llm.failed_rows import FailedRows
 from pairwright.generators.llm.plan import StagePlan, sample_of
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.prompting.files import PromptBook
-from pairwright.training.evaluation.figures import Evaluated, Figure, Findings, Units
+from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult, Units
 
 ANSWERS_KIND = "answers"
 _SCORE = "relative score"
@@ -76,7 +76,7 @@ def plan_judging(request: JudgingRequest, asking: Asking) -> StagePlan:
 
 def judge_models(
     request: JudgingRequest, asking: Asking, note: Callable[[str], None], watch: Callable[[Snapshot], None]
-) -> tuple[list[Evaluated], dict[str, Any]]:
+) -> tuple[list[ModelResult], dict[str, Any]]:
     """Return the relative score of each model, by type of question where there are several, and the bill.
 
     Raises:
@@ -98,7 +98,7 @@ def judge_models(
         bill = asking.told(session.totals().spent)
     if summary := failed.summary(len(pairs)):
         note(summary)
-    return [Evaluated(name, kinds[name], None, findings(found[name], answers[name])) for name in answers], bill
+    return [ModelResult(name, kinds[name], None, findings(found[name], answers[name])) for name in answers], bill
 
 
 def _answered(
@@ -110,18 +110,18 @@ def _answered(
     }
     kinds = dict.fromkeys(given, ANSWERS_KIND)
     if models := [name for name in request.models if name not in given]:
-        from pairwright.training.evaluation.answers import answers
-        from pairwright.training.evaluation.pictures import image_sizes
-        from pairwright.training.evaluation.subjects import subjects
-        from pairwright.training.evaluation.tasks import named_models
-        from pairwright.training.memory import memory_told
+        from pairwright.training.evaluation.evaluated_models import open_models
+        from pairwright.training.evaluation.images import image_sizes
+        from pairwright.training.evaluation.llava_answers import generate_answers
+        from pairwright.training.evaluation.tasks import identify_models
+        from pairwright.training.out_of_memory import explain_out_of_memory
 
-        named = named_models("answers", models)
+        named = identify_models("answers", models)
         image_sizes([question.image for question in questions])
-        for subject in subjects(named, None, request.device):
+        for subject in open_models(named, None, request.device):
             note(f"{subject.named.name} answers {len(questions):,} questions.")
-            with memory_told(lambda: f"with {request.batch} questions at once. Give a smaller --batch-size."):
-                given[subject.named.name] = answers(subject, questions, batch=request.batch)
+            with explain_out_of_memory(lambda: f"with {request.batch} questions at once. Give a smaller --batch-size."):
+                given[subject.named.name] = generate_answers(subject, questions, batch=request.batch)
             kinds[subject.named.name] = subject.named.kind
     return kinds, {name: given[name] for name in request.models}
 
@@ -137,7 +137,7 @@ def _is_file(name: str) -> bool:
     return name.endswith(".jsonl")
 
 
-def findings(judged: Sequence[AnswerJudgement], answers: Sequence[str]) -> Findings:
+def findings(judged: Sequence[AnswerJudgement], answers: Sequence[str]) -> TaskResult:
     """Return what the judgements on one model come to.
 
     Args:
@@ -169,7 +169,7 @@ def findings(judged: Sequence[AnswerJudgement], answers: Sequence[str]) -> Findi
         }
         for one, answer in zip(judged, answers, strict=True)
     ]
-    return Findings(tuple(figures), counts, {"judgements": rows})
+    return TaskResult(tuple(figures), counts, {"judgements": rows})
 
 
 def _units(every: Sequence[AnswerJudgement], chosen: Sequence[AnswerJudgement]) -> Units:
@@ -179,10 +179,10 @@ def _units(every: Sequence[AnswerJudgement], chosen: Sequence[AnswerJudgement]) 
     return np.array(rows, dtype=np.float64).T
 
 
-def _figures(part: str, found: RelativeScore) -> list[Figure]:
+def _figures(part: str, found: RelativeScore) -> list[Metric]:
     n = len(found.model)
     if not n:
         return []
     low, high = ratio_interval(found.model, found.reference)
-    score = Figure(part, _SCORE, float(found.model.sum() / found.reference.sum()), low, high, n)
-    return [score, Figure.share(part, "order decides", found.turned, n, better="less")]
+    score = Metric(part, _SCORE, float(found.model.sum() / found.reference.sum()), low, high, n)
+    return [score, Metric.share(part, "order decides", found.turned, n, better="less")]

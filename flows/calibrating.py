@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from pairwright.generators.llm.failures import Failure
 from pairwright.generators.llm.local import TOKENS
 from pairwright.generators.llm.local_prompts import Prompt
-from pairwright.training.attention.calibration import TEMPERATURE, Calibration, FloatArray, shares
+from pairwright.training.attention.calibration import TEMPERATURE, Calibration, FloatArray, attention_shares
 
 if TYPE_CHECKING:
-    from pairwright.training.attention.prompts import Prompt as DocumentPrompt
-    from pairwright.training.attention.reading import Reader
-    from pairwright.training.attention.registry import Seen
+    from pairwright.training.attention.decoder import DocumentDecoder
+    from pairwright.training.attention.hooks import RecordedAttention
+    from pairwright.training.attention.prompts import DocumentPrompt
 
 _READ = 8  # readings of a prompt at once, at most
 
@@ -47,7 +47,7 @@ class Calibrated:
         return f"calibrated-linear-t{self.temperature!r}-last-half"
 
     @contextmanager
-    def around(self, model: Any, tokenizer: Any, prompts: Sequence[Prompt]) -> "Iterator[Seen | None]":
+    def around(self, model: Any, tokenizer: Any, prompts: Sequence[Prompt]) -> "Iterator[RecordedAttention | None]":
         """Hold the calibration while a batch is written, as `local_writing.Around` does.
 
         Yields:
@@ -63,36 +63,37 @@ class Calibrated:
         import torch
         from torch.nn.utils.rnn import pad_sequence
 
-        from pairwright.training.attention.registry import Layout, calibrated
+        from pairwright.training.attention.hooks import DocumentLayout, calibrate_attention
 
         how = Calibration(temperature=self.temperature)
-        layouts = [Layout(prompt.spans.spans, prompt.spans.length) for prompt in prompts]
+        layouts = [DocumentLayout(prompt.spans.spans, prompt.spans.length) for prompt in prompts]
         found = [_relevances(model, tokenizer, prompt, how) for prompt in prompts]
         asked = [
-            torch.from_numpy(shares(rel, layout.tokens, how.t)) for rel, layout in zip(found, layouts, strict=True)
+            torch.from_numpy(attention_shares(rel, layout.tokens, how.t))
+            for rel, layout in zip(found, layouts, strict=True)
         ]
         side_by_side = pad_sequence(asked, batch_first=True, padding_value=float("-inf"))
-        with calibrated(model, layouts, side_by_side, how.first_layer) as seen:
+        with calibrate_attention(model, layouts, side_by_side, how.first_layer) as seen:
             yield seen
 
 
 def _relevances(model: Any, tokenizer: Any, prompt: Prompt, how: Calibration) -> FloatArray:
-    from pairwright.training.attention.prompts import Prompt as DocumentPrompt
-    from pairwright.training.attention.reading import Reader
+    from pairwright.training.attention.decoder import DocumentDecoder
+    from pairwright.training.attention.prompts import DocumentPrompt
 
-    reader = Reader(model, tokenizer, batch=max(1, min(_READ, TOKENS // len(prompt.tokens))))
+    reader = DocumentDecoder(model, tokenizer, batch=max(1, min(_READ, TOKENS // len(prompt.tokens))))
     asked = DocumentPrompt(prompt.text, prompt.letters, prompt.marks)
     _check_room(reader, asked)
     return reader.relevances([asked], how)[0]
 
 
-def _check_room(reader: "Reader", prompt: "DocumentPrompt") -> None:
+def _check_room(reader: "DocumentDecoder", prompt: "DocumentPrompt") -> None:
     """Refuse a prompt that is too long with the dummy in the place of a shorter document."""
-    from pairwright.training.attention.prompts import dummy_like, tokens_of
+    from pairwright.training.attention.prompts import dummy_document, tokenize_prompt
 
     room = getattr(reader.model.config.get_text_config(), "max_position_embeddings", None)
-    dummy = dummy_like(prompt.documents)
+    dummy = dummy_document(prompt.documents)
     for place in range(len(prompt.spans)):
-        tokens = len(tokens_of(prompt.with_dummy(place, dummy), reader.tokenizer).ids)
+        tokens = len(tokenize_prompt(prompt.with_dummy(place, dummy), reader.tokenizer).ids)
         if room is not None and tokens > room:
             raise Failure("context_too_long", f"{tokens:,} tokens to calibrate it, and the model reads {room:,}")

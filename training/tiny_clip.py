@@ -11,19 +11,19 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pairwright.datasets.errors import StorageError
-from pairwright.training.loading.raw import RawSample
+from pairwright.training.loading.samples import StoredSample
 from pairwright.training.loading.shard_index import index_shards
-from pairwright.training.loading.texts import CONTEXT, load_tokenizer
-from pairwright.training.loading.vocabulary import word_tokenizer
-from pairwright.training.models.scratch import ClipSizes, new_clip
-from pairwright.training.saving import save_model
+from pairwright.training.loading.tokenization import CONTEXT, load_tokenizer
+from pairwright.training.loading.word_tokenizer import write_word_tokenizer
+from pairwright.training.models.random_clip import ClipSizes, new_clip
+from pairwright.training.run_checkpoints import save_model
 
-SIZES = ClipSizes(context=CONTEXT)
+TINY_SIZES = ClipSizes(context=CONTEXT)
 _TEXTS = ("hard_negatives", "hard_positives", "conversations", "rationales")
 
 
 @dataclass(frozen=True, slots=True)
-class TinyClip:
+class TinyClipResult:
     """What was made.
 
     Attributes:
@@ -41,7 +41,7 @@ class TinyClip:
     context: int
 
 
-def tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClip:
+def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:
     """Write a small CLIP for the captions, edited texts, conversations and rationales of shards.
 
     Args:
@@ -53,18 +53,18 @@ def tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClip:
         InputError: no such shards, or none with a sample.
         StorageError: ``out`` holds files; a shard that is torn.
     """
-    check_new(out)
+    check_new_folder(out)
     with TemporaryDirectory() as words:
-        count = word_tokenizer(_texts(data), Path(words), SIZES.context)
-        clip = new_clip(load_tokenizer(words), SIZES, seed=seed)
+        count = write_word_tokenizer(_texts(data), Path(words), TINY_SIZES.context)
+        clip = new_clip(load_tokenizer(words), TINY_SIZES, seed=seed)
     if out.is_dir():
         out.rmdir()
     save_model(clip, out)
     parameters = sum(each.numel() for each in clip.parameters())
-    return TinyClip(str(out), parameters, count, SIZES.image, SIZES.context)
+    return TinyClipResult(str(out), parameters, count, TINY_SIZES.image, TINY_SIZES.context)
 
 
-def check_new(out: Path) -> None:
+def check_new_folder(out: Path) -> None:
     """Raise StorageError when the folder holds files."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise StorageError(f"{out} holds files already. Choose a new folder, or remove it first.")
@@ -74,7 +74,7 @@ def _texts(data: str) -> Iterator[str]:
     index = index_shards(data)
     for number in range(sum(index.counts)):
         sample = index.find(number)
-        if isinstance(sample, RawSample):  # one with broken JSON adds no words
+        if isinstance(sample, StoredSample):  # one with broken JSON adds no words
             yield sample.caption
             source = sample.body.get("provenance")
             yield from _strings(source.get("captions") if isinstance(source, dict) else None)

@@ -55,7 +55,7 @@ def test_without_torch_a_line_says_what_to_install(tmp_path: Path) -> None:
 def test_models_stand_side_by_side_in_a_table_a_page_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     from pairwright.training.models.clip import Clip
-    from tests.training.training_trial import clip, shards
+    from tests.training.training_cases import clip, shards
 
     def run(*call: str) -> Result:
         done = CliRunner().invoke(app, call, catch_exceptions=False)

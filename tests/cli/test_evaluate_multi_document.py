@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.cli.conftest import Run
-from tests.training.test_attention_reading import reader
+from tests.training.attention.test_decoder import reader
 
 
 def test_decoders_are_measured_over_documents_with_tables_and_a_page(run_model: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from tests.cli.conftest import Run
-from tests.training.test_attention_reading import reader
+from tests.training.attention.test_decoder import reader
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def test_wrong_settings_end_with_code_2_and_a_line_that_helps(run: Run) -> None:
 def test_a_run_tells_of_its_steps_and_ends_with_a_report(run_model: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")
-    from tests.training.training_trial import SMALL, clip, shards
+    from tests.training.training_cases import SMALL, clip, shards
 
     shards(tmp_path / "shards", count=12)
     changes = [part for change in (*SMALL, "batches.max_tokens=6") for part in ("--set", change)]
@@ -97,7 +97,7 @@ def test_a_tiny_clip_is_the_same_for_the_same_shards_and_no_folder_with_files_is
     run_model: Run, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
-    from tests.training.training_trial import shards
+    from tests.training.training_cases import shards
 
     shards(tmp_path / "shards", count=8)
     for out in ("one", "two"):

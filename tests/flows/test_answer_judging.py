@@ -105,12 +105,12 @@ def test_a_llava_sees_the_images_and_answers_first(
     torch = pytest.importorskip("torch", reason="a LLaVA needs torch")
     from PIL import Image
 
-    from pairwright.training.evaluation import answers as answering
-    from pairwright.training.models.llava import IMAGE, Llava
+    from pairwright.training.evaluation import llava_answers as answering
+    from pairwright.training.models.llava import IMAGE_TOKEN, Llava
     from tests.training import tiny_models
 
-    shorter = partial(answering.answers, longest=6)
-    monkeypatch.setattr(answering, "answers", shorter)
+    shorter = partial(answering.generate_answers, longest=6)
+    monkeypatch.setattr(answering, "generate_answers", shorter)
     for n, colour in enumerate(["red", "blue", "white", "black"]):
         Image.new("RGB", (20, 30), colour).save(f"{n}.jpg")
     words = tiny_models.tokenizer()
@@ -121,7 +121,7 @@ def test_a_llava_sees_the_images_and_answers_first(
     assert llava["kind"] == "llava"
     assert len(llava["judgements"]) == 4
 
-    ids = [words.bos_token_id, *words("USER: ")["input_ids"], IMAGE, *words("What 0?")["input_ids"]]
+    ids = [words.bos_token_id, *words("USER: ")["input_ids"], IMAGE_TOKEN, *words("What 0?")["input_ids"]]
     asked = torch.tensor([[*ids, *words(" ASSISTANT: ")["input_ids"]]])
     for n, judged in enumerate(llava["judgements"]):
         raw = torch.tensor(Image.open(f"{n}.jpg").convert("RGB").getpixel((9, 9))) / 255

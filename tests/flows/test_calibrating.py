@@ -57,9 +57,9 @@ def test_an_answer_is_written_while_each_document_has_the_share_that_its_relevan
 ) -> None:
     import torch
 
-    from pairwright.training.attention.calibration import Calibration, shares
-    from pairwright.training.attention.prompts import Prompt as DocumentPrompt
-    from pairwright.training.attention.reading import Reader
+    from pairwright.training.attention.calibration import Calibration, attention_shares
+    from pairwright.training.attention.decoder import DocumentDecoder
+    from pairwright.training.attention.prompts import DocumentPrompt
 
     model, tokenizer = loaded
     prompts = [prompt(tokenizer, "What is in it?", TEXTS), prompt(tokenizer, "Who rides, and where to?", TEXTS[::-1])]
@@ -76,9 +76,9 @@ def test_an_answer_is_written_while_each_document_has_the_share_that_its_relevan
     (seen,) = held
     for row, each in enumerate(prompts):
         asked = DocumentPrompt(each.text, each.letters, each.marks)
-        relevances = Reader(model, tokenizer).relevances([asked], Calibration(temperature=0.01))[0]
+        relevances = DocumentDecoder(model, tokenizer).relevances([asked], Calibration(temperature=0.01))[0]
         tokens = tuple(end - first for first, end in each.spans.spans)
-        wanted = torch.from_numpy(shares(relevances, tokens, 0.01)).exp().float()
+        wanted = torch.from_numpy(attention_shares(relevances, tokens, 0.01)).exp().float()
         first, last = (seen.masses[layer][row] for layer in (0, 1))
         assert torch.allclose(last / last.sum(-1, keepdim=True), wanted.expand_as(last), atol=1e-5)
         assert not torch.allclose(first / first.sum(-1, keepdim=True), wanted.expand_as(first), atol=1e-2)

@@ -9,14 +9,14 @@ import signal
 import sys
 from pathlib import Path
 
-from pairwright.training.log import Row
-from tests.training.training_trial import run
+from pairwright.training.metrics_log import LogRow
+from tests.training.training_cases import run
 
 
 def main(data: str, model: str, out: str, last: str, *changes: str) -> None:
     """Train, or go on with what stands in ``out``, up to step ``last``."""
 
-    def tell(row: Row) -> None:
+    def tell(row: LogRow) -> None:
         if row.step == int(last):
             os.kill(os.getpid(), signal.SIGKILL)
 

@@ -17,7 +17,7 @@ Form = Literal["linear", "log-linear"]
 FloatArray = npt.NDArray[np.float64]
 
 TEMPERATURE = 5e-5
-_LEAST = 1e-30  # attention that a float32 cannot hold counts as this, so that it has a logarithm
+_EPSILON = 1e-30  # attention that a float32 cannot hold counts as this, so that it has a logarithm
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Calibration:
         return TEMPERATURE if self.form == "linear" else 1.0
 
 
-def relevance(attention: FloatArray, baseline: FloatArray, form: Form = "linear") -> FloatArray:
+def calibrated_relevance(attention: FloatArray, baseline: FloatArray, form: Form = "linear") -> FloatArray:
     """Return the calibrated attention of each document, float64 (documents,), known but for a constant.
 
     Args:
@@ -65,10 +65,10 @@ def relevance(attention: FloatArray, baseline: FloatArray, form: Form = "linear"
     """
     if form == "linear":
         return attention - baseline
-    return np.asarray(np.log(np.maximum(attention, _LEAST)) - np.log(np.maximum(baseline, _LEAST)))
+    return np.asarray(np.log(np.maximum(attention, _EPSILON)) - np.log(np.maximum(baseline, _EPSILON)))
 
 
-def shares(relevances: FloatArray, tokens: tuple[int, ...], temperature: float) -> FloatArray:
+def attention_shares(relevances: FloatArray, tokens: tuple[int, ...], temperature: float) -> FloatArray:
     """Return logarithms of each document's share of the attention on all documents (eq. 3.5, 3.6).
 
     The softmax is about mean attention a token, so a longer document's share grows with its tokens.

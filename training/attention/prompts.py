@@ -10,9 +10,9 @@ from statistics import median_low
 from typing import Any
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.attention.registry import Layout
+from pairwright.training.attention.hooks import DocumentLayout
 
-TASK = (
+INSTRUCTION = (
     "Write a high-quality answer for the given question using only the provided search results "
     "(some of which might be irrelevant)."
 )
@@ -23,7 +23,7 @@ _FILLER = (
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class DocumentPrompt:
     """A text with documents in it.
 
     Attributes:
@@ -41,7 +41,7 @@ class Prompt:
         """The texts of the documents."""
         return [self.text[start:end] for start, end in self.spans]
 
-    def holding(self, documents: Sequence[str]) -> "Prompt":
+    def holding(self, documents: Sequence[str]) -> "DocumentPrompt":
         """Return the same prompt with other documents, as many as it has."""
         text, spans, last = "", [], 0
         for document, (start, end) in zip(documents, self.spans, strict=True):
@@ -50,25 +50,25 @@ class Prompt:
             text, last = text + document, end
         return replace(self, text=text + self.text[last:], spans=tuple(spans))
 
-    def with_dummy(self, position: int, dummy: str) -> "Prompt":
+    def with_dummy(self, position: int, dummy: str) -> "DocumentPrompt":
         """Return the same prompt with ``dummy`` instead of the document at ``position``, from 0."""
         documents = self.documents
         documents[position] = dummy
         return self.holding(documents)
 
 
-def question_prompt(question: str, documents: Sequence[str]) -> Prompt:
+def question_prompt(question: str, documents: Sequence[str]) -> DocumentPrompt:
     """Return the prompt of section 3.2: task, question, numbered documents, question again."""
-    text = f"{TASK}\n\nQuestion: {question}\n\nSearch results:\n"
+    text = f"{INSTRUCTION}\n\nQuestion: {question}\n\nSearch results:\n"
     spans = []
     for number, document in enumerate(documents, 1):
         text += f"Document [{number}] "
         spans.append((len(text), len(text) + len(document)))
         text += f"{document}\n"
-    return Prompt(f"{text}\nQuestion: {question}\nAnswer:", tuple(spans))
+    return DocumentPrompt(f"{text}\nQuestion: {question}\nAnswer:", tuple(spans))
 
 
-def as_chat(prompt: Prompt, tokenizer: Any) -> Prompt:
+def as_chat(prompt: DocumentPrompt, tokenizer: Any) -> DocumentPrompt:
     """Return the prompt as a user's turn of a chat; as it is, when the tokenizer has no template.
 
     Raises:
@@ -81,10 +81,10 @@ def as_chat(prompt: Prompt, tokenizer: Any) -> Prompt:
     at = text.find(prompt.text)
     if at < 0:
         raise UsageError("the chat template changes the text of a turn, so documents cannot be found in it.")
-    return Prompt(text, tuple((at + start, at + end) for start, end in prompt.spans), marks=False)
+    return DocumentPrompt(text, tuple((at + start, at + end) for start, end in prompt.spans), marks=False)
 
 
-def dummy_like(documents: Sequence[str]) -> str:
+def dummy_document(documents: Sequence[str]) -> str:
     """Return a document that tells nothing, as many words long as the middle one of ``documents``.
 
     Attention a token falls with a document's length, so a dummy of another length would measure that as well.
@@ -95,7 +95,7 @@ def dummy_like(documents: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class PromptTokens:
     """A prompt as a model reads it.
 
     Attributes:
@@ -104,10 +104,10 @@ class Tokens:
     """
 
     ids: tuple[int, ...]
-    layout: Layout
+    layout: DocumentLayout
 
 
-def tokens_of(prompt: Prompt, tokenizer: Any) -> Tokens:
+def tokenize_prompt(prompt: DocumentPrompt, tokenizer: Any) -> PromptTokens:
     """Return the prompt's tokens, and which belong to which document.
 
     A token that holds a letter of a document belongs to it; one that holds letters of two belongs to the first.
@@ -128,4 +128,4 @@ def tokens_of(prompt: Prompt, tokenizer: Any) -> Tokens:
         if not inside:
             raise UsageError(f"document {len(spans) + 1} has no token: {prompt.text[first:behind][:40]!r}")
         spans.append((inside[0], inside[-1] + 1))
-    return Tokens(tuple(read["input_ids"]), Layout(tuple(spans), len(read["input_ids"])))
+    return PromptTokens(tuple(read["input_ids"]), DocumentLayout(tuple(spans), len(read["input_ids"])))

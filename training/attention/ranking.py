@@ -18,15 +18,19 @@ import torch
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.attention.calibration import Calibration, FloatArray
+from pairwright.training.attention.decoder import DocumentDecoder
 from pairwright.training.attention.prompts import as_chat, question_prompt
-from pairwright.training.attention.reading import Reader
 
 Ranking = Literal["attention", "plain-attention", "likelihood", "yes-no"]
 RANKINGS: tuple[Ranking, ...] = get_args(Ranking)
 
 
-def scores(
-    reader: Reader, ranking: Ranking, query: str, documents: Sequence[str], calibration: Calibration | None = None
+def relevance_scores(
+    reader: DocumentDecoder,
+    ranking: Ranking,
+    query: str,
+    documents: Sequence[str],
+    calibration: Calibration | None = None,
 ) -> FloatArray:
     """Return how relevant each document is to the query, float64 (documents,), higher is more; of one query only.
 
@@ -45,21 +49,21 @@ def scores(
         if ranking == "attention":
             return reader.relevances([prompt], calibration or Calibration())[0]
         return reader.attention([prompt])[0]
-    return _ALONE[ranking](reader, query, documents)
+    return _SCORE_PER_DOCUMENT[ranking](reader, query, documents)
 
 
-def order(found: FloatArray) -> list[int]:
+def descending_order(found: FloatArray) -> list[int]:
     """Return places of documents, the most relevant first; of equals the earlier."""
     return [int(place) for place in np.argsort(-found, kind="stable")]
 
 
-def _likelihood(reader: Reader, query: str, documents: Sequence[str]) -> FloatArray:
+def _likelihood(reader: DocumentDecoder, query: str, documents: Sequence[str]) -> FloatArray:
     asked = [f"Passage: {text}\n\nPlease write a question based on this passage.\nQuestion:" for text in documents]
     found = reader.log_probabilities(asked, [f" {query}"] * len(documents))
     return np.asarray([values.mean() for values in found])
 
 
-def _yes_no(reader: Reader, query: str, documents: Sequence[str]) -> FloatArray:
+def _yes_no(reader: DocumentDecoder, query: str, documents: Sequence[str]) -> FloatArray:
     asked = [
         f"Passage: {text}\nQuery: {query}\nDoes the passage answer the query? Answer 'Yes' or 'No'.\nAnswer:"
         for text in documents
@@ -68,13 +72,13 @@ def _yes_no(reader: Reader, query: str, documents: Sequence[str]) -> FloatArray:
     return np.asarray([one.sum() - other.sum() for one, other in zip(yes, no, strict=True)])
 
 
-_ALONE: Mapping[str, Callable[[Reader, str, Sequence[str]], FloatArray]] = {
+_SCORE_PER_DOCUMENT: Mapping[str, Callable[[DocumentDecoder, str, Sequence[str]], FloatArray]] = {
     "likelihood": _likelihood,
     "yes-no": _yes_no,
 }
 
 
-def open_reader(model: str, device: str = "", batch: int = 8, fix: str = "Give fewer documents.") -> Reader:
+def open_decoder(model: str, device: str = "", batch: int = 8, fix: str = "Give fewer documents.") -> DocumentDecoder:
     """Open a decoder of transformers.
 
     Args:
@@ -98,4 +102,4 @@ def open_reader(model: str, device: str = "", batch: int = 8, fix: str = "Give f
     if not getattr(tokenizer, "is_fast", False):
         raise UsageError(f"{model}: its tokenizer tells no offsets of tokens. Use a model with a tokenizer.json.")
     found.eval()
-    return Reader(found, tokenizer, batch, fix)
+    return DocumentDecoder(found, tokenizer, batch, fix)

@@ -13,16 +13,16 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.evaluation.pictures import Shown, image_batches
-from pairwright.training.evaluation.subjects import Subject
-from pairwright.training.loading.texts import TextOptions, encode, fill_of, load_tokenizer, padded
-from pairwright.training.models.clip import Clip, Pixels
-from pairwright.training.models.focallens import FocalLensClip
-from pairwright.training.models.mllm import FocalLensMllm
+from pairwright.training.evaluation.evaluated_models import OpenedModel
+from pairwright.training.evaluation.images import ImageBatch, image_batches
+from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id
+from pairwright.training.models.clip import Clip, PixelSettings
+from pairwright.training.models.focallens_clip import FocalLensClip
+from pairwright.training.models.focallens_mllm import FocalLensMllm
 
-Rows = npt.NDArray[np.float32]
-TOWERS = ("clip", "react-clip", "focallens-clip")
-CONDITIONED = ("focallens-clip", "focallens-mllm")
+EmbeddingRows = npt.NDArray[np.float32]
+IMAGE_TEXT_KINDS = ("clip", "react-clip", "focallens-clip")
+INSTRUCTED_KINDS = ("focallens-clip", "focallens-mllm")
 _INSTRUCTION_TOKENS = 512  # of a language model, which sets no limit of its own that is reached
 
 
@@ -36,7 +36,7 @@ class Embedder:
         cut: texts that were longer than the model reads.
     """
 
-    subject: Subject
+    subject: OpenedModel
     batch: int = 64
     cut: int = field(default=0, init=False)
 
@@ -55,7 +55,7 @@ class Embedder:
         """Tokens that its text tower reads, marks included."""
         return self._clip().context
 
-    def images(self, images: Sequence[str], instruction: str = "") -> Rows:
+    def images(self, images: Sequence[str], instruction: str = "") -> EmbeddingRows:
         """Return one unit row an image, float32 (n, d).
 
         Args:
@@ -75,7 +75,7 @@ class Embedder:
             ]
         return np.concatenate(blocks)[[places[image] for image in images]]
 
-    def texts(self, texts: Sequence[str]) -> Rows:
+    def texts(self, texts: Sequence[str]) -> EmbeddingRows:
         """Return one unit row a text, float32 (n, d); equal texts are embedded once, and counted once when cut."""
         clip = self._clip()
         options = TextOptions(self._text_folder(), clip.context)
@@ -85,7 +85,7 @@ class Embedder:
             ids, cut = encode(distinct[start : start + self.batch], options)
             self.cut += cut
             with torch.inference_mode():
-                blocks.append(_numbers(clip.encode_texts(padded(ids, fill_of(options))[0].to(self.device))))
+                blocks.append(_to_numpy(clip.encode_texts(pad_rows(ids, padding_id(options))[0].to(self.device))))
         return np.concatenate(blocks)[[places[text] for text in texts]]
 
     def _clip(self) -> Clip:
@@ -94,7 +94,7 @@ class Embedder:
         assert isinstance(clip, Clip)  # tasks.py lets no other kind come here
         return clip
 
-    def _pixels(self) -> Pixels:
+    def _pixels(self) -> PixelSettings:
         model = self.subject.model
         return model.llava.pixels if isinstance(model, FocalLensMllm) else self._clip().pixels
 
@@ -127,18 +127,18 @@ class Embedder:
         end = load_tokenizer(options.tokenizer).eos_token_id  # the model puts it there itself
         return torch.tensor([ids[:-1] if ids and ids[-1] == end else ids], device=self.device)
 
-    def _seen(self, shown: Shown, asked: Tensor | None) -> Rows:
+    def _seen(self, shown: ImageBatch, asked: Tensor | None) -> EmbeddingRows:
         model = self.subject.model
         if asked is None:
-            return _numbers(self._clip().encode_images(shown.pixels))
+            return _to_numpy(self._clip().encode_images(shown.pixels))
         each = asked.expand(len(shown), -1)
         if isinstance(model, FocalLensMllm):
             said = torch.ones_like(each, dtype=torch.bool)
-            return _numbers(model.encode_images(shown.pixels, each, said, grids=shown.grids))
+            return _to_numpy(model.encode_images(shown.pixels, each, said, grids=shown.grids))
         assert isinstance(model, FocalLensClip)
-        return _numbers(model.encode_images(shown.pixels, each))
+        return _to_numpy(model.encode_images(shown.pixels, each))
 
 
-def _numbers(rows: Tensor) -> Rows:
-    found: Rows = rows.float().cpu().numpy()
+def _to_numpy(rows: Tensor) -> EmbeddingRows:
+    found: EmbeddingRows = rows.float().cpu().numpy()
     return found

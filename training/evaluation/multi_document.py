@@ -22,18 +22,18 @@ import polars as pl
 
 from pairwright.datasets.rng import make_rng
 from pairwright.training.attention.calibration import Calibration, FloatArray
-from pairwright.training.attention.prompts import Prompt, as_chat, question_prompt
-from pairwright.training.attention.questions import Question, best_subspan
-from pairwright.training.attention.ranking import RANKINGS, Ranking, order, scores
-from pairwright.training.attention.reading import Reader
-from pairwright.training.evaluation.figures import Figure, Findings
+from pairwright.training.attention.decoder import DocumentDecoder
+from pairwright.training.attention.prompts import DocumentPrompt, as_chat, question_prompt
+from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer
+from pairwright.training.attention.ranking import RANKINGS, Ranking, descending_order, relevance_scores
+from pairwright.training.evaluation.results import Metric, TaskResult
 
-Way = Literal[
+Treatment = Literal[
     "plain", "calibrated", "attention-sorting", "yes-no-order", "likelihood-order", "likelihood-order+calibrated"
 ]
-WAYS: tuple[Way, ...] = get_args(Way)
-USUAL: tuple[Way, ...] = ("plain", "calibrated")
-_PLACELESS = ("yes-no-order", "likelihood-order", "likelihood-order+calibrated")
+TREATMENTS: tuple[Treatment, ...] = get_args(Treatment)
+DEFAULT_TREATMENTS: tuple[Treatment, ...] = ("plain", "calibrated")
+_POSITION_INDEPENDENT = ("yes-no-order", "likelihood-order", "likelihood-order+calibrated")
 _RECALL = 3
 _PAIRS = 4  # pairs of documents and of places that are drawn for each question
 
@@ -42,11 +42,11 @@ _SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "log-linear": lambda values: np.asarray(np.log(np.maximum(values, 1e-30))),
 }
 
-Writer = Callable[[str, Sequence[str]], Prompt]
+Writer = Callable[[str, Sequence[str]], DocumentPrompt]
 
 
 @dataclass(frozen=True)
-class Plan:
+class MultiDocumentPlan:
     """What to measure.
 
     Attributes:
@@ -63,7 +63,7 @@ class Plan:
 
     documents: int
     places: tuple[int, ...]
-    ways: tuple[Way, ...] = USUAL
+    ways: tuple[Treatment, ...] = DEFAULT_TREATMENTS
     rankings: tuple[Ranking, ...] = RANKINGS
     conditions: bool = True
     longest: int = 100
@@ -72,7 +72,9 @@ class Plan:
     seed: int = 0
 
 
-def read_documents(reader: Reader, questions: Sequence[Question], plan: Plan) -> Findings:
+def evaluate_multi_document(
+    reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan
+) -> TaskResult:
     """Return what is found of a decoder; ``detail`` holds attention by place and what it cost in passes.
 
     Args:
@@ -81,43 +83,57 @@ def read_documents(reader: Reader, questions: Sequence[Question], plan: Plan) ->
         plan: what to measure.
     """
     before = reader.passes
-    figures: list[Figure] = []
+    figures: list[Metric] = []
     for way in plan.ways:
-        places = plan.places[len(plan.places) // 2 :][:1] if way in _PLACELESS else plan.places
-        right = {place: _right(reader, questions, plan, way, place) for place in places}
-        named = {"any place": right[places[0]]} if way in _PLACELESS else {f"gold {p + 1}": r for p, r in right.items()}
-        figures += [Figure.share(way, f"{name} of {plan.documents}", sum(r), len(r)) for name, r in named.items()]
+        places = plan.places[len(plan.places) // 2 :][:1] if way in _POSITION_INDEPENDENT else plan.places
+        right = {place: _accuracy(reader, questions, plan, way, place) for place in places}
+        named = (
+            {"any place": right[places[0]]}
+            if way in _POSITION_INDEPENDENT
+            else {f"gold {p + 1}": r for p, r in right.items()}
+        )
+        figures += [Metric.share(way, f"{name} of {plan.documents}", sum(r), len(r)) for name, r in named.items()]
         every = [one for r in right.values() for one in r]
         if len(places) > 1:
-            figures.append(Figure.share(way, f"average of {plan.documents}", sum(every), len(every)))
+            figures.append(Metric.share(way, f"average of {plan.documents}", sum(every), len(every)))
     for ranking in plan.rankings if plan.documents > _RECALL else ():
         figures.append(_recall(reader, questions, plan, ranking))
     attention = {place + 1: _attention(reader, questions, plan, place).tolist() for place in plan.places}
     if plan.conditions:
-        figures += conditions(reader, questions, plan)
+        figures += check_attention_conditions(reader, questions, plan)
     detail = {f"attention of {plan.documents}": attention, f"passes of {plan.documents}": reader.passes - before}
-    return Findings(tuple(figures), {}, detail)
+    return TaskResult(tuple(figures), {}, detail)
 
 
-def _right(reader: Reader, questions: Sequence[Question], plan: Plan, way: Way, place: int) -> list[bool]:
+def _accuracy(
+    reader: DocumentDecoder,
+    questions: Sequence[MultiDocumentQuestion],
+    plan: MultiDocumentPlan,
+    way: Treatment,
+    place: int,
+) -> list[bool]:
     held = [(question.text, question.documents(plan.documents, place)) for question in questions]
-    prompts = [_prompt(reader, plan, text, _ordered(reader, plan, way, text, given)) for text, given in held]
+    prompts = [_prompt(reader, plan, text, _order_documents(reader, plan, way, text, given)) for text, given in held]
     relevances = reader.relevances(prompts, plan.calibration) if way.endswith("calibrated") else None
     said = reader.answers(prompts, plan.longest, relevances, plan.calibration)
-    return [best_subspan(text, question.answers) for text, question in zip(said, questions, strict=True)]
+    return [contains_answer(text, question.answers) for text, question in zip(said, questions, strict=True)]
 
 
-def _ordered(reader: Reader, plan: Plan, way: Way, text: str, documents: list[str]) -> list[str]:
+def _order_documents(
+    reader: DocumentDecoder, plan: MultiDocumentPlan, way: Treatment, text: str, documents: list[str]
+) -> list[str]:
     if way in ("plain", "calibrated"):
         return documents
     if way == "attention-sorting":
         found = reader.attention([_prompt(reader, plan, text, documents)])[0]
-        return [documents[number] for number in reversed(order(found))]
+        return [documents[number] for number in reversed(descending_order(found))]
     by: Ranking = "yes-no" if way == "yes-no-order" else "likelihood"
-    return [documents[number] for number in order(scores(reader, by, text, documents))]
+    return [documents[number] for number in descending_order(relevance_scores(reader, by, text, documents))]
 
 
-def _recall(reader: Reader, questions: Sequence[Question], plan: Plan, ranking: Ranking) -> Figure:
+def _recall(
+    reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan, ranking: Ranking
+) -> Metric:
     middle, hits = (plan.documents - 1) // 2, 0
     for question in questions:
         given = question.documents(plan.documents, middle)
@@ -128,19 +144,23 @@ def _recall(reader: Reader, questions: Sequence[Question], plan: Plan, ranking: 
             )
             found = together[0]
         else:
-            found = scores(reader, ranking, question.text, given)
-        hits += middle in order(found)[:_RECALL]
+            found = relevance_scores(reader, ranking, question.text, given)
+        hits += middle in descending_order(found)[:_RECALL]
     chance = min(1.0, _RECALL / plan.documents)
-    return Figure.share(f"ranking by {ranking}", f"recall@{_RECALL} of {plan.documents}", hits, len(questions), chance)
+    return Metric.share(f"ranking by {ranking}", f"recall@{_RECALL} of {plan.documents}", hits, len(questions), chance)
 
 
-def _attention(reader: Reader, questions: Sequence[Question], plan: Plan, place: int) -> FloatArray:
+def _attention(
+    reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan, place: int
+) -> FloatArray:
     """Return the mean of Attn(x, k) by place k, float64 (documents,), the gold document at ``place``."""
     prompts = [_prompt(reader, plan, one.text, one.documents(plan.documents, place)) for one in questions]
     return np.asarray(np.mean(reader.attention(prompts), axis=0))
 
 
-def conditions(reader: Reader, questions: Sequence[Question], plan: Plan) -> list[Figure]:
+def check_attention_conditions(
+    reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan
+) -> list[Metric]:
     """Return how often conditions 1 and 2 hold, and the rank correlations of both models of attention.
 
     Two documents change places with each other; the others stay. One pass before and one after give the attention that
@@ -160,8 +180,8 @@ def conditions(reader: Reader, questions: Sequence[Question], plan: Plan) -> lis
     one = (first_k > first_l) == (second_k > second_l)
     two = (first_k > second_k) == (first_l > second_l)
     figures = [
-        Figure.share("condition 1", f"valid of {plan.documents}", int(one.sum()), len(one), 0.5),
-        Figure.share("condition 2", f"valid of {plan.documents}", int(two.sum()), len(two), 0.5),
+        Metric.share("condition 1", f"valid of {plan.documents}", int(one.sum()), len(one), 0.5),
+        Metric.share("condition 2", f"valid of {plan.documents}", int(two.sum()), len(two), 0.5),
     ]
     for form, scale in _SCALES.items():
         at_k, at_l = scale(first_k) - scale(second_k), scale(first_l) - scale(second_l)
@@ -169,21 +189,21 @@ def conditions(reader: Reader, questions: Sequence[Question], plan: Plan) -> lis
     return figures
 
 
-def _correlation(part: str, measure: str, one: FloatArray, other: FloatArray) -> Figure:
+def _correlation(part: str, measure: str, one: FloatArray, other: FloatArray) -> Metric:
     """Return Spearman's correlation, with Fisher's interval widened for ranks (Bonett and Wright 2000)."""
     ranks = [pl.Series(values).rank("average").to_numpy() for values in (one, other)]
     rho = 0.0 if min(map(np.ptp, ranks)) == 0 else float(np.corrcoef(ranks[0], ranks[1])[0, 1])
     spread = 1.959964 * np.sqrt((1 + rho * rho / 2) / max(1, len(one) - 3))
     middle = np.arctanh(np.clip(rho, -0.999999, 0.999999))
     low, high = np.tanh(middle - spread), np.tanh(middle + spread)
-    return Figure(part, measure, rho, float(low), float(high), len(one), 0.0, percent=False)
+    return Metric(part, measure, rho, float(low), float(high), len(one), 0.0, percent=False)
 
 
-def _prompt(reader: Reader, plan: Plan, text: str, documents: Sequence[str]) -> Prompt:
+def _prompt(reader: DocumentDecoder, plan: MultiDocumentPlan, text: str, documents: Sequence[str]) -> DocumentPrompt:
     return as_chat(plan.writer(text, documents), reader.tokenizer)
 
 
-def tables(found: Findings) -> list[list[list[object]]]:
+def tables(found: TaskResult) -> list[list[list[object]]]:
     """Return the figures as tables in the shape of B.2, 3.3, and 3.2 with B.1; rows of cells, the first the head."""
     tests = ("condition 1", "condition 2", "linear", "log-linear")
     ranked = [one for one in found.figures if one.part.startswith("ranking by ")]
@@ -192,7 +212,7 @@ def tables(found: Findings) -> list[list[list[object]]]:
     return [_pivot("method", group) for group in (read, ranked, tested) if group]
 
 
-def _pivot(head: str, figures: Sequence[Figure]) -> list[list[object]]:
+def _pivot(head: str, figures: Sequence[Metric]) -> list[list[object]]:
     names = list(dict.fromkeys(one.measure for one in figures))
     cells: Mapping[tuple[str, str], Any] = {
         (one.part, one.measure): f"{one.written.strip()} ({one.written_interval})" for one in figures

@@ -7,18 +7,18 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from pairwright.training.evaluation.figures import Evaluated, Figure, figure_of
+from pairwright.training.evaluation.results import Metric, ModelResult, find_metric
 
 COLOURS = 6
 _WIDTH, _LEFT, _RIGHT, _LINE, _TOP, _FOOT = 420, 8, 56, 20, 6, 24
 _HEIGHT = 190
 
 
-def dots(measure: str, parts: Sequence[str], models: Sequence[Evaluated]) -> str:
+def dot_plot(measure: str, parts: Sequence[str], models: Sequence[ModelResult]) -> str:
     """Return one measure of all models: a group of lines for each part, a dot and its interval for each model."""
-    figures = [[figure_of(model, (part, measure)) for model in models] for part in parts]
+    figures = [[find_metric(model, (part, measure)) for model in models] for part in parts]
     every = [figure for group in figures for figure in group if figure is not None]
-    least, most = _reach(every)
+    least, most = _axis_range(every)
     drawn: list[str] = []
     at = _TOP
     for part, group in zip(parts, figures, strict=True):
@@ -30,55 +30,55 @@ def dots(measure: str, parts: Sequence[str], models: Sequence[Evaluated]) -> str
                 at += _LINE
         drawn += _chance(group, top + _LINE, at, least, most)
     return _figure(
-        _title(measure, every), [_grid(every, least, most, at), *drawn], at + _FOOT, _told(parts, figures, models)
+        _title(measure, every), [_grid(every, least, most, at), *drawn], at + _FOOT, _alt_text(parts, figures, models)
     )
 
 
-def lines(part: str, measure: str, models: Sequence[Evaluated]) -> str:
+def interpolation_plot(part: str, measure: str, models: Sequence[ModelResult]) -> str:
     """Return one figure of models over their shares of the trained weights, one line a model's name."""
     names = list(dict.fromkeys(model.model for model in models))
-    every = [figure for model in models if (figure := figure_of(model, (part, measure))) is not None]
+    every = [figure for model in models if (figure := find_metric(model, (part, measure))) is not None]
     least, most = min(figure.low for figure in every), max(figure.high for figure in every)
     if least == most:
         least, most = least - 0.5, most + 0.5
     ground = _HEIGHT - _FOOT
     drawn = [
         f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}"/>'
-        f'<text x="{_WIDTH}" y="{y + 4}" text-anchor="end">{_said(value, every[0])}</text>'
+        f'<text x="{_WIDTH}" y="{y + 4}" text-anchor="end">{_format_value(value, every[0])}</text>'
         for y, value in ((ground, least), ((ground + _TOP + 14) / 2, (least + most) / 2), (_TOP + 14, most))
     ]
     for number, name in enumerate(names):
         points = [
             (model.share or 0.0, figure)
             for model in sorted(models, key=lambda one: one.share or 0.0)
-            if model.model == name and (figure := figure_of(model, (part, measure))) is not None
+            if model.model == name and (figure := find_metric(model, (part, measure))) is not None
         ]
         drawn.append(_line(points, number % COLOURS, least, most, ground))
     for share in (0.0, 0.5, 1.0):
         anchor = {0.0: "start", 0.5: "middle", 1.0: "end"}[share]
-        drawn.append(f'<text x="{_along(share):.1f}" y="{_HEIGHT - 6}" text-anchor="{anchor}">{share:g}</text>')
+        drawn.append(f'<text x="{_x_of_share(share):.1f}" y="{_HEIGHT - 6}" text-anchor="{anchor}">{share:g}</text>')
     title = _title(measure if part == "all" else f"{part}: {measure}", every)
     return _figure(
-        title, drawn, _HEIGHT, _told([part], [[figure_of(model, (part, measure)) for model in models]], models)
+        title, drawn, _HEIGHT, _alt_text([part], [[find_metric(model, (part, measure)) for model in models]], models)
     )
 
 
-def _line(points: Sequence[tuple[float, Figure]], colour: int, least: float, most: float, ground: float) -> str:
+def _line(points: Sequence[tuple[float, Metric]], colour: int, least: float, most: float, ground: float) -> str:
     def height(value: float) -> float:
         return ground - (value - least) / (most - least) * (ground - _TOP - 14)
 
     aside = 3.0 * colour  # intervals of several models would hide each other
-    path = " L".join(f"{_along(share) + aside:.1f} {height(figure.value):.1f}" for share, figure in points)
+    path = " L".join(f"{_x_of_share(share) + aside:.1f} {height(figure.value):.1f}" for share, figure in points)
     marks = "".join(
-        f'<line class="reach" x1="{_along(share) + aside:.1f}" x2="{_along(share) + aside:.1f}" '
+        f'<line class="reach" x1="{_x_of_share(share) + aside:.1f}" x2="{_x_of_share(share) + aside:.1f}" '
         f'y1="{height(figure.low):.1f}" y2="{height(figure.high):.1f}"/>'
-        f'<circle cx="{_along(share) + aside:.1f}" cy="{height(figure.value):.1f}" r="4"/>'
+        f'<circle cx="{_x_of_share(share) + aside:.1f}" cy="{height(figure.value):.1f}" r="4"/>'
         for share, figure in points
     )
     return f'<g class="mark m{colour}"><path d="M{path}"/>{marks}</g>'
 
 
-def _dot(figure: Figure, colour: int, y: float, least: float, most: float) -> str:
+def _dot(figure: Metric, colour: int, y: float, least: float, most: float) -> str:
     low, high = (_x(max(least, min(most, end)), least, most) for end in (figure.low, figure.high))
     x = _x(figure.value, least, most)
     return (
@@ -88,7 +88,7 @@ def _dot(figure: Figure, colour: int, y: float, least: float, most: float) -> st
     )
 
 
-def _chance(group: Sequence[Figure | None], top: float, bottom: float, least: float, most: float) -> list[str]:
+def _chance(group: Sequence[Metric | None], top: float, bottom: float, least: float, most: float) -> list[str]:
     known = {figure.chance for figure in group if figure is not None and figure.chance is not None}
     return [
         f'<line class="chance" x1="{_x(chance, least, most):.1f}" x2="{_x(chance, least, most):.1f}" y1="{top}" y2="{bottom}"/>'
@@ -96,7 +96,7 @@ def _chance(group: Sequence[Figure | None], top: float, bottom: float, least: fl
     ]
 
 
-def _grid(figures: Sequence[Figure], least: float, most: float, bottom: float) -> str:
+def _grid(figures: Sequence[Metric], least: float, most: float, bottom: float) -> str:
     percent = all(figure.percent for figure in figures)
     drawn = []
     for step in range(5):
@@ -108,11 +108,11 @@ def _grid(figures: Sequence[Figure], least: float, most: float, bottom: float) -
     return "".join(drawn)
 
 
-def _said(value: float, like: Figure) -> str:
+def _format_value(value: float, like: Metric) -> str:
     return f"{100 * value:.1f}%" if like.percent else f"{value:.2f}"
 
 
-def _reach(figures: Sequence[Figure]) -> tuple[float, float]:
+def _axis_range(figures: Sequence[Metric]) -> tuple[float, float]:
     """Return the ends of the axis: 0 to 1, further out where figures are."""
     lowest = min((figure.low for figure in figures), default=0.0)
     highest = max((figure.high for figure in figures), default=1.0)
@@ -123,15 +123,15 @@ def _x(value: float, least: float, most: float) -> float:
     return _LEFT + (value - least) / (most - least) * (_WIDTH - _LEFT - _RIGHT)
 
 
-def _along(share: float) -> float:
+def _x_of_share(share: float) -> float:
     return _LEFT + 6 + share * (_WIDTH - _LEFT - _RIGHT - 12)
 
 
-def _title(name: str, figures: Sequence[Figure]) -> str:
+def _title(name: str, figures: Sequence[Metric]) -> str:
     return f"{name} (less is better)" if figures[0].better == "less" else name
 
 
-def _told(parts: Sequence[str], figures: Sequence[Sequence[Figure | None]], models: Sequence[Evaluated]) -> str:
+def _alt_text(parts: Sequence[str], figures: Sequence[Sequence[Metric | None]], models: Sequence[ModelResult]) -> str:
     return "; ".join(
         f"{part}, {model.label}: {figure.written.strip()}"
         for part, group in zip(parts, figures, strict=True)

@@ -11,33 +11,33 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.training.evaluation.embedding import Embedder, Rows
-from pairwright.training.evaluation.figures import Figure, Findings
-from pairwright.training.evaluation.material import Captioned
+from pairwright.training.evaluation.data import CaptionedImages
+from pairwright.training.evaluation.embedding import Embedder, EmbeddingRows
+from pairwright.training.evaluation.results import Metric, TaskResult
 
-KS = (1, 5, 10)
+RECALL_AT = (1, 5, 10)
 _BLOCK = 512
 
 
-def retrieved(embedder: Embedder, given: Captioned, ks: Sequence[int] = KS) -> Findings:
+def retrieval_recall(embedder: Embedder, given: CaptionedImages, ks: Sequence[int] = RECALL_AT) -> TaskResult:
     """Return recall@k of texts for images and images for texts; a k that takes all that is searched is left out."""
     images, texts = embedder.images(given.images), embedder.texts(given.captions)
     owners = np.asarray(given.owners)
     found = {
-        "text to image": (ranks(texts, images, owners, np.arange(len(images))), len(images)),
-        "image to text": (ranks(images, texts, np.arange(len(images)), owners), len(texts)),
+        "text to image": (best_ranks(texts, images, owners, np.arange(len(images))), len(images)),
+        "image to text": (best_ranks(images, texts, np.arange(len(images)), owners), len(texts)),
     }
     wanted = {"text to image": np.ones(len(texts), dtype=np.intp), "image to text": np.bincount(owners)}
     figures = [
-        Figure.rate(way, f"recall@{k}", rank <= k, by_chance(wanted[way], searched, k))
+        Metric.rate(way, f"recall@{k}", rank <= k, chance_recall(wanted[way], searched, k))
         for way, (rank, searched) in found.items()
         for k in ks
         if k < searched
     ]
-    return Findings(tuple(figures), {}, {"images": len(images), "texts": len(texts)})
+    return TaskResult(tuple(figures), {}, {"images": len(images), "texts": len(texts)})
 
 
-def by_chance(wanted: npt.NDArray[np.intp], searched: int, k: int) -> float:
+def chance_recall(wanted: npt.NDArray[np.intp], searched: int, k: int) -> float:
     """Return the recall@k of a random order.
 
     Args:
@@ -51,8 +51,8 @@ def by_chance(wanted: npt.NDArray[np.intp], searched: int, k: int) -> float:
     return float((1 - missed.prod(axis=1)).mean())
 
 
-def ranks(
-    queries: Rows, searched: Rows, of_queries: npt.NDArray[np.intp], of_searched: npt.NDArray[np.intp]
+def best_ranks(
+    queries: EmbeddingRows, searched: EmbeddingRows, of_queries: npt.NDArray[np.intp], of_searched: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.intp]:
     """Return the rank, from 1, of the best of what each query looks for.
 
@@ -70,7 +70,7 @@ def ranks(
 
 
 def _ranks(
-    queries: Rows, searched: Rows, of_queries: npt.NDArray[np.intp], of_searched: npt.NDArray[np.intp]
+    queries: EmbeddingRows, searched: EmbeddingRows, of_queries: npt.NDArray[np.intp], of_searched: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.intp]:
     similar = queries @ searched.T
     wanted = of_queries[:, None] == of_searched[None, :]

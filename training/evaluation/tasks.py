@@ -10,33 +10,39 @@ from pathlib import Path
 
 from pairwright.datasets.errors import UsageError
 from pairwright.indexes.retrieval.queries import Query, read_queries
-from pairwright.training.evaluation.conditions import conditioned, found_by_condition
-from pairwright.training.evaluation.embedding import TOWERS, Embedder
-from pairwright.training.evaluation.figures import Evaluated, Findings
-from pairwright.training.evaluation.material import captioned, contrasts, labelled
-from pairwright.training.evaluation.negatives import told_apart
-from pairwright.training.evaluation.pictures import image_sizes
-from pairwright.training.evaluation.retrieval import retrieved
-from pairwright.training.evaluation.students import answered, tasks
-from pairwright.training.evaluation.subjects import Mixing, Named, Subject, named_model, subjects
-from pairwright.training.evaluation.zero_shot import classified, recognised
-from pairwright.training.memory import memory_told
-from pairwright.training.models.mllm import FocalLensMllm
+from pairwright.training.evaluation.conditional_retrieval import conditional_precision, select_conditions
+from pairwright.training.evaluation.data import read_captioned_images, read_hard_negatives, read_labelled_images
+from pairwright.training.evaluation.embedding import IMAGE_TEXT_KINDS, Embedder
+from pairwright.training.evaluation.evaluated_models import (
+    NamedModel,
+    OpenedModel,
+    WiseFtSettings,
+    identify_model,
+    open_models,
+)
+from pairwright.training.evaluation.hard_negatives import hard_negative_accuracy
+from pairwright.training.evaluation.images import image_sizes
+from pairwright.training.evaluation.rationales import rationale_accuracy, read_student_tasks
+from pairwright.training.evaluation.results import ModelResult, TaskResult
+from pairwright.training.evaluation.retrieval import retrieval_recall
+from pairwright.training.evaluation.zero_shot import join_classes, zero_shot_accuracy
+from pairwright.training.models.focallens_mllm import FocalLensMllm
+from pairwright.training.out_of_memory import explain_out_of_memory
 
 TASKS: Mapping[str, tuple[str, ...]] = {
-    "negatives": TOWERS,
-    "retrieval": TOWERS,
-    "zero-shot": TOWERS,
-    "conditions": (*TOWERS, FocalLensMllm.kind),
+    "negatives": IMAGE_TEXT_KINDS,
+    "retrieval": IMAGE_TEXT_KINDS,
+    "zero-shot": IMAGE_TEXT_KINDS,
+    "conditions": (*IMAGE_TEXT_KINDS, FocalLensMllm.kind),
     "rationales": ("student",),
     "answers": ("llava",),
 }
 
-Measure = Callable[[Subject], Findings]
+TaskFunction = Callable[[OpenedModel], TaskResult]
 
 
 @dataclass(frozen=True)
-class Request:
+class EvaluationRequest:
     """What to measure, and on what.
 
     Attributes:
@@ -65,19 +71,19 @@ class Request:
     classes: Path | None = None
     split: str = "validation"
     single: bool = False
-    mixing: Mixing | None = None
+    mixing: WiseFtSettings | None = None
     device: str = ""
     batch: int = 64
 
 
-def named_models(task: str, models: Sequence[str]) -> list[Named]:
+def identify_models(task: str, models: Sequence[str]) -> list[NamedModel]:
     """Say what the models are, and refuse those that cannot do the task.
 
     Raises:
         UsageError: naming the tasks that the model can do.
         PairwrightError: a model cannot be read.
     """
-    found = [named_model(name) for name in models]
+    found = [identify_model(name) for name in models]
     for named in found:
         if named.kind not in TASKS[task]:
             able = [name for name, kinds in TASKS.items() if named.kind in kinds]
@@ -86,7 +92,7 @@ def named_models(task: str, models: Sequence[str]) -> list[Named]:
     return found
 
 
-def evaluate_models(request: Request, note: Callable[[str], None]) -> Iterator[Evaluated]:
+def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> Iterator[ModelResult]:
     """Yield what is found of each model, each share of WiSE-FT being one.
 
     Args:
@@ -98,39 +104,41 @@ def evaluate_models(request: Request, note: Callable[[str], None]) -> Iterator[E
     """
     if twice := [name for name, times in Counter(request.models).items() if times > 1]:
         raise UsageError(f"{twice[0]} is named twice.")
-    named = named_models(request.task, request.models)
+    named = identify_models(request.task, request.models)
     if request.mixing is not None:
-        named_model(request.mixing.base)
+        identify_model(request.mixing.base)
     measure = _MEASURES[request.task](request)
-    for subject in subjects(named, request.mixing, request.device):
-        one = Evaluated(subject.named.name, subject.named.kind, subject.share, Findings(()))
+    for subject in open_models(named, request.mixing, request.device):
+        one = ModelResult(subject.named.name, subject.named.kind, subject.share, TaskResult(()))
         note(f"{one.label}: {request.task}")
-        with memory_told(lambda: f"with {request.batch} images or texts at once. Give a smaller --batch-size."):
+        with explain_out_of_memory(
+            lambda: f"with {request.batch} images or texts at once. Give a smaller --batch-size."
+        ):
             found = measure(subject)
-        yield Evaluated(one.model, one.kind, one.share, found)
+        yield ModelResult(one.model, one.kind, one.share, found)
 
 
-def _negatives(request: Request) -> Measure:
-    given = contrasts(request.data, request.images)
+def _negatives(request: EvaluationRequest) -> TaskFunction:
+    given = read_hard_negatives(request.data, request.images)
     sides = image_sizes([row.image for row in given.rows])
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: told_apart(embedder, given))
+    return lambda subject: _embedded(request, subject, sides, lambda embedder: hard_negative_accuracy(embedder, given))
 
 
-def _retrieval(request: Request) -> Measure:
-    given = captioned(request.data, request.images)
+def _retrieval(request: EvaluationRequest) -> TaskFunction:
+    given = read_captioned_images(request.data, request.images)
     sides = image_sizes(given.images)
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: retrieved(embedder, given))
+    return lambda subject: _embedded(request, subject, sides, lambda embedder: retrieval_recall(embedder, given))
 
 
-def _zero_shot(request: Request) -> Measure:
+def _zero_shot(request: EvaluationRequest) -> TaskFunction:
     if len(request.by) != 1:
         raise UsageError("zero-shot: name the label that tells the class by one --by COLUMN.")
-    found = labelled(request.data, request.labels, request.images)
+    found = read_labelled_images(request.data, request.labels, request.images)
     labels = found.texts(request.by[0])
     queries = _class_list(request.classes) if request.classes else []
-    given = classified(found.images, labels, queries, found.where)
+    given = join_classes(found.images, labels, queries, found.where)
     sides = image_sizes(found.images)
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: recognised(embedder, given))
+    return lambda subject: _embedded(request, subject, sides, lambda embedder: zero_shot_accuracy(embedder, given))
 
 
 def _class_list(path: Path) -> list[Query]:
@@ -141,21 +149,24 @@ def _class_list(path: Path) -> list[Query]:
     return read_queries(path)
 
 
-def _conditions(request: Request) -> Measure:
-    found = labelled(request.data, request.labels, request.images)
-    given = conditioned(found, request.by, request.asked)
+def _conditions(request: EvaluationRequest) -> TaskFunction:
+    found = read_labelled_images(request.data, request.labels, request.images)
+    given = select_conditions(found, request.by, request.asked)
     sides = image_sizes(found.images)
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: found_by_condition(embedder, given))
+    return lambda subject: _embedded(request, subject, sides, lambda embedder: conditional_precision(embedder, given))
 
 
-def _rationales(request: Request) -> Measure:
-    given = tasks(request.data, split=request.split, single=request.single)
-    return lambda subject: answered(subject, given, batch=request.batch)
+def _rationales(request: EvaluationRequest) -> TaskFunction:
+    given = read_student_tasks(request.data, split=request.split, single=request.single)
+    return lambda subject: rationale_accuracy(subject, given, batch=request.batch)
 
 
 def _embedded(
-    request: Request, subject: Subject, sides: Mapping[str, int], measure: Callable[[Embedder], Findings]
-) -> Findings:
+    request: EvaluationRequest,
+    subject: OpenedModel,
+    sides: Mapping[str, int],
+    measure: Callable[[Embedder], TaskResult],
+) -> TaskResult:
     """Measure, and count what was lost: the ends of long texts, the sharpness of small images."""
     embedder = Embedder(subject, request.batch)
     found = measure(embedder)
@@ -167,10 +178,10 @@ def _embedded(
         )
     if small:
         counts[f"images have a side below the {embedder.size} pixels that the model takes, and were enlarged"] = small
-    return Findings(found.figures, counts, found.detail)
+    return TaskResult(found.figures, counts, found.detail)
 
 
-_MEASURES: Mapping[str, Callable[[Request], Measure]] = {
+_MEASURES: Mapping[str, Callable[[EvaluationRequest], TaskFunction]] = {
     "negatives": _negatives,
     "retrieval": _retrieval,
     "zero-shot": _zero_shot,

@@ -12,15 +12,15 @@ import numpy.typing as npt
 from pairwright.datasets.errors import InputError
 from pairwright.filters.metrics.confidence_intervals import Z95
 from pairwright.indexes.retrieval.queries import Query
-from pairwright.training.evaluation.embedding import Embedder, Rows
-from pairwright.training.evaluation.figures import Figure, Findings
+from pairwright.training.evaluation.embedding import Embedder, EmbeddingRows
+from pairwright.training.evaluation.results import Metric, TaskResult
 
 TEMPLATE = "a photo of a {}."
 _FIVE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Classified:
+class ClassifiedImages:
     """Images, the class of each, and the texts of each class.
 
     Attributes:
@@ -34,7 +34,9 @@ class Classified:
     texts: Mapping[str, Sequence[str]]
 
 
-def classified(images: Sequence[str], labels: Sequence[str], queries: Sequence[Query], where: str) -> Classified:
+def join_classes(
+    images: Sequence[str], labels: Sequence[str], queries: Sequence[Query], where: str
+) -> ClassifiedImages:
     """Join labelled images with a class list.
 
     Args:
@@ -61,25 +63,25 @@ def classified(images: Sequence[str], labels: Sequence[str], queries: Sequence[Q
         raise InputError(what, where=where, fix="Name it in --classes.")
     if len(texts) < 2:
         raise InputError("one class only", where=where, fix="Give two at least.")
-    return Classified(images, [names[label] for label in labels], texts)
+    return ClassifiedImages(images, [names[label] for label in labels], texts)
 
 
-def recognised(embedder: Embedder, given: Classified) -> Findings:
+def zero_shot_accuracy(embedder: Embedder, given: ClassifiedImages) -> TaskResult:
     """Return the accuracy over all images, in the first five where there are more, and the mean of the classes'."""
     classes = list(given.texts)
-    similar = embedder.images(given.images) @ class_rows(embedder, given.texts).T
+    similar = embedder.images(given.images) @ class_embeddings(embedder, given.texts).T
     truth = np.array([classes.index(name) for name in given.classes])
     own = similar[np.arange(len(truth)), truth]
     # As everywhere: what scores the same ranks before the right one.
     rank = (similar >= own[:, None]).sum(axis=1)
-    figures = [Figure.rate("all", "accuracy", rank == 1, 1 / len(classes))]
+    figures = [Metric.rate("all", "accuracy", rank == 1, 1 / len(classes))]
     if len(classes) > _FIVE:
-        figures.append(Figure.rate("all", "in first 5", rank <= _FIVE, _FIVE / len(classes)))
-    figures.append(_mean_of_classes(rank == 1, truth, 1 / len(classes)))
-    return Findings(tuple(figures), {}, {"classes": len(classes), "texts": sum(map(len, given.texts.values()))})
+        figures.append(Metric.rate("all", "in first 5", rank <= _FIVE, _FIVE / len(classes)))
+    figures.append(_mean_class_accuracy(rank == 1, truth, 1 / len(classes)))
+    return TaskResult(tuple(figures), {}, {"classes": len(classes), "texts": sum(map(len, given.texts.values()))})
 
 
-def _mean_of_classes(right: npt.NDArray[np.bool_], truth: npt.NDArray[np.intp], chance: float) -> Figure:
+def _mean_class_accuracy(right: npt.NDArray[np.bool_], truth: npt.NDArray[np.intp], chance: float) -> Metric:
     """Return the mean of the classes' accuracies; its variance is the mean of theirs over the number of classes."""
     classes, places, counts = np.unique(truth, return_inverse=True, return_counts=True)
     shares = np.array([right[truth == one].mean() for one in classes])
@@ -87,7 +89,7 @@ def _mean_of_classes(right: npt.NDArray[np.bool_], truth: npt.NDArray[np.intp], 
     weights = 1 / (len(classes) * counts[places])
     value = float(shares.mean())
     low, high = max(0.0, value - Z95 * spread), min(1.0, value + Z95 * spread)
-    return Figure(
+    return Metric(
         "all",
         "mean of classes",
         value,
@@ -99,8 +101,8 @@ def _mean_of_classes(right: npt.NDArray[np.bool_], truth: npt.NDArray[np.intp], 
     )
 
 
-def class_rows(embedder: Embedder, texts: Mapping[str, Sequence[str]]) -> Rows:
+def class_embeddings(embedder: Embedder, texts: Mapping[str, Sequence[str]]) -> EmbeddingRows:
     """Return one unit row a class, float32 (c, d)."""
     means = np.stack([embedder.texts(each).mean(axis=0) for each in texts.values()])
-    rows: Rows = means / np.linalg.norm(means, axis=1, keepdims=True)
+    rows: EmbeddingRows = means / np.linalg.norm(means, axis=1, keepdims=True)
     return rows

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from pairwright.datasets.rejects import Reject
 
-IGNORED = -100
+IGNORE_INDEX = -100
 """The label of a token that the next-token loss leaves out (torch's and transformers' own mark)."""
 
 
@@ -79,14 +79,14 @@ class TripletBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class TalkBatch:
+class ConversationBatch:
     """Images with a whole conversation each (LLaVA).
 
     Attributes:
         images: float32 (b, 3, h, w).
         texts: int64 (b, t), token ids; one of each row is the mark that the image's features take the place of.
         text_mask: bool (b, t).
-        labels: int64 (b, t): the token itself in answers and the stop marks behind them, `IGNORED` elsewhere.
+        labels: int64 (b, t): the token itself in answers and the stop marks behind them, `IGNORE_INDEX` elsewhere.
         grids: of images in tiles (AnyRes), rows and columns for each row; ``images`` are then all parts of the first
             row's image, the whole first, then of the second's. Empty without tiles.
         groups: int64 (b,), as in `PairBatch`.
@@ -105,12 +105,12 @@ class TalkBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class StudentBatch:
+class RationaleBatch:
     """Inputs and outputs of an encoder-decoder without images (Distilling step-by-step).
 
     Attributes:
         texts: int64 (b, t), inputs with the prefix of their task; ``text_mask`` is bool (b, t).
-        targets: int64 (b, s), outputs; `IGNORED` behind their end.
+        targets: int64 (b, s), outputs; `IGNORE_INDEX` behind their end.
         rationale: bool (b,), True where the output is the rationale, False where it is (or ends in) the label.
         keys: of the examples' samples, one a row.
         cut: as in `PairBatch`.
@@ -124,11 +124,11 @@ class StudentBatch:
     cut: int
 
 
-B = TypeVar("B", PairBatch, TripletBatch, TalkBatch, StudentBatch)
+B = TypeVar("B", PairBatch, TripletBatch, ConversationBatch, RationaleBatch)
 
 
 @dataclass(frozen=True, slots=True)
-class Packed(Generic[B]):
+class PackedBatch(Generic[B]):
     """A batch on its way out of a worker; its ``images`` (if any) are empty.
 
     Attributes:
@@ -140,16 +140,16 @@ class Packed(Generic[B]):
 
     batch: B
     pixels: Tensor
-    image_of: Tensor
+    image_index: Tensor
     skipped: tuple[Reject, ...] = ()
 
-    def pin_memory(self) -> "Packed[B]":
+    def pin_memory(self) -> "PackedBatch[B]":
         """Return the same in page-locked memory; torch's loader calls this before it hands a batch over."""
-        pixels, image_of = self.pixels.pin_memory(), self.image_of.pin_memory()
-        return Packed(_each(self.batch, Tensor.pin_memory), pixels, image_of, self.skipped)
+        pixels, image_index = self.pixels.pin_memory(), self.image_index.pin_memory()
+        return PackedBatch(_each(self.batch, Tensor.pin_memory), pixels, image_index, self.skipped)
 
 
-def unpack(packed: Packed[B], device: torch.device, mean: tuple[float, ...], std: tuple[float, ...]) -> B:
+def unpack(packed: PackedBatch[B], device: torch.device, mean: tuple[float, ...], std: tuple[float, ...]) -> B:
     """Return the batch on ``device``, its images as float32, less ``mean`` and by ``std`` (of channels in 0-1)."""
 
     def moved(tensor: Tensor) -> Tensor:
@@ -160,8 +160,8 @@ def unpack(packed: Packed[B], device: torch.device, mean: tuple[float, ...], std
         return batch
     middle, spread = (255 * torch.tensor(values, device=device).view(3, 1, 1) for values in (mean, std))
     images = moved(packed.pixels).float().sub_(middle).div_(spread)
-    if len(images) != len(packed.image_of):
-        images = images[moved(packed.image_of)]
+    if len(images) != len(packed.image_index):
+        images = images[moved(packed.image_index)]
     return replace(batch, images=images)  # type: ignore[call-arg]  # a batch with pixels has images
 
 

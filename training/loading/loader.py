@@ -32,15 +32,15 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards.webdataset import find_shards
 from pairwright.training.loading.batches import B, unpack
-from pairwright.training.loading.images import ImageOptions
-from pairwright.training.loading.order import Ends, Order
-from pairwright.training.loading.raw import Body, Judge, OnError, Samples, Selection
-from pairwright.training.loading.reasons import check_usable, data_notes
-from pairwright.training.loading.recipes import Recipe
+from pairwright.training.loading.collation import Collator
+from pairwright.training.loading.data_notes import check_usable, data_notes
+from pairwright.training.loading.image_transforms import ImageOptions
+from pairwright.training.loading.rationale_file import index_rationales, missing_file_message
+from pairwright.training.loading.sample_order import Ends, SampleOrder
+from pairwright.training.loading.samples import OnError, SampleCheck, SampleIndex, SampleJson, SampleSelection
 from pairwright.training.loading.shard_index import index_shards
-from pairwright.training.loading.steps import StepBatches
-from pairwright.training.loading.student_file import index_students, no_rows
-from pairwright.training.loading.texts import TextOptions, load_tokenizer
+from pairwright.training.loading.step_batches import StepBatches
+from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 
 
 class LoaderState(TypedDict):
@@ -114,7 +114,7 @@ class ShardLoader(Generic[B]):
     """
 
     def __init__(
-        self, data: str, recipe: Recipe[B], options: LoadingOptions, texts: TextOptions, images: ImageOptions
+        self, data: str, recipe: Collator[B], options: LoadingOptions, texts: TextOptions, images: ImageOptions
     ) -> None:
         """Look at the shards and find what could not go well, before anything starts.
 
@@ -133,18 +133,18 @@ class ShardLoader(Generic[B]):
         load_tokenizer(texts.tokenizer)
         self.options, self._images, self.unit = options, images, recipe.unit
         self.skipped: dict[str, Reject] = {}
-        counted = _Counting(recipe.lacks)
-        judges: dict[str, Judge | None] = {"each": recipe.lacks, "some": counted, "nothing": None}
-        selection = Selection(judges[recipe.needs], recipe.units, recipe.members, options.on_error)
-        self.index = _indexed(data, selection)
+        counted = _LackCounter(recipe.lacks)
+        judges: dict[str, SampleCheck | None] = {"each": recipe.lacks, "some": counted, "nothing": None}
+        selection = SampleSelection(judges[recipe.needs], recipe.units, recipe.members, options.on_error)
+        self.index = _index(data, selection)
         self.lacking: Mapping[str, int] = dict(counted.found)
         check_usable(self.index, self.lacking, data)
-        self.order = Order(
+        self.order = SampleOrder(
             self.index.counts, options.batch_size, options.ranks, options.seed, options.window, options.ends
         )
         self._places = self.index.places()
         self.epoch = self.step = 0
-        self._sampler = _Steps()
+        self._sampler = _StepSampler()
         self._loader: DataLoader[Any] = DataLoader(
             StepBatches(self.index, self.order, recipe, texts, images, options.seed, options.rank, options.on_error),
             batch_size=None,
@@ -170,7 +170,7 @@ class ShardLoader(Generic[B]):
         """
         epoch = self.epoch
         self._sampler.steps = [(epoch, step) for step in range(self.step, len(self))]
-        for made in _unless_killed(self._loader):
+        for made in _explain_killed_workers(self._loader):
             if isinstance(made, PairwrightError):
                 try:
                     raise made
@@ -215,7 +215,7 @@ class ShardLoader(Generic[B]):
         self.epoch, self.step = state["epoch"], state["step"]
 
 
-def check_there(data: str) -> None:
+def check_data_exists(data: str) -> None:
     """Say that there is no such data, where there is none, without a look at what it holds.
 
     Raises:
@@ -224,29 +224,29 @@ def check_there(data: str) -> None:
     if not data.endswith(".jsonl"):
         find_shards(Path(data))
     elif not Path(data).is_file():
-        raise no_rows(Path(data))
+        raise missing_file_message(Path(data))
 
 
-def _indexed(data: str, selection: Selection) -> Samples:
+def _index(data: str, selection: SampleSelection) -> SampleIndex:
     if data.endswith(".jsonl"):
-        return index_students(Path(data), selection.lacks)
+        return index_rationales(Path(data), selection.lacks)
     return index_shards(data, selection)
 
 
-class _Counting:
+class _LackCounter:
     """Counts what samples lack, and leaves none out."""
 
-    def __init__(self, lacks: Judge) -> None:
+    def __init__(self, lacks: SampleCheck) -> None:
         self._lacks = lacks
         self.found: Counter[str] = Counter()
 
-    def __call__(self, body: Body) -> str:
+    def __call__(self, body: SampleJson) -> str:
         reason = self._lacks(body)
         self.found.update([reason] if reason else [])
         return ""
 
 
-def _unless_killed(made: Iterable[Any]) -> Iterator[Any]:
+def _explain_killed_workers(made: Iterable[Any]) -> Iterator[Any]:
     """Yield what workers made; torch's word for one that was killed becomes a line."""
     try:
         yield from made
@@ -259,7 +259,7 @@ def _unless_killed(made: Iterable[Any]) -> Iterator[Any]:
         ) from None
 
 
-class _Steps(Sampler[tuple[int, int]]):
+class _StepSampler(Sampler[tuple[int, int]]):
     """The steps (epoch, step) that a pass over the loader asks for; workers that live on get them as they come."""
 
     def __init__(self) -> None:

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
-from pairwright.training.loading.batches import Packed, PairBatch
-from pairwright.training.loading.raw import Body, RawSample
-from pairwright.training.loading.recipes import Making, Needs, Picture, group_numbers, shown
-from pairwright.training.loading.texts import encode, fill_of, padded
+from pairwright.training.loading.batches import PackedBatch, PairBatch
+from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, image_groups, stack_images
+from pairwright.training.loading.samples import SampleJson, StoredSample
+from pairwright.training.loading.tokenization import encode, pad_rows, padding_id
 
 _Kinds = Mapping[str, Sequence[str]]
 
@@ -32,7 +32,7 @@ class NegativeMaker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class PairCollator:
     """The recipe of pairs; see the module.
 
     Attributes:
@@ -60,7 +60,7 @@ class Pairs:
         """Return ``some`` when texts of the shards are wanted: a mask stands for what one row lacks."""
         return "some" if self.positives or (self.negatives and not self.online) else "nothing"
 
-    def lacks(self, body: Body) -> str:
+    def lacks(self, body: SampleJson) -> str:
         """Return which of the wanted texts a sample has none of."""
         negatives = self.negatives and not self.online and not body.get("hard_negatives")
         positives = self.positives and not body.get("hard_positives")
@@ -68,22 +68,26 @@ class Pairs:
             return "no_hard_texts"
         return "no_hard_negatives" if negatives else "no_hard_positives" if positives else ""
 
-    def collate(self, samples: Sequence[RawSample], pictures: Sequence[Picture], making: Making) -> Packed[PairBatch]:
+    def collate(
+        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+    ) -> PackedBatch[PairBatch]:
         """Return the batch of these samples."""
-        negatives = [_drawn(self._negatives(sample, making), self.negatives, sample.key, making) for sample in samples]
+        negatives = [
+            _draw_texts(self._negatives(sample, making), self.negatives, sample.key, making) for sample in samples
+        ]
         positives = [
-            _drawn(_by_kind(sample.body.get("hard_positives", ())), self.positives, sample.key, making)
+            _draw_texts(_group_by_type(sample.body.get("hard_positives", ())), self.positives, sample.key, making)
             for sample in samples
         ]
         ids, cut = encode(
             [text for rows in ([[s.caption] for s in samples], negatives, positives) for row in rows for text in row],
             making.texts,
         )
-        every, mask = padded(ids, fill_of(making.texts))
+        every, mask = pad_rows(ids, padding_id(making.texts))
         own, edited = len(samples), sum(map(len, negatives))
-        fill = fill_of(making.texts)
-        wrong = _placed(every[own : own + edited], mask[own : own + edited], negatives, self.negatives, fill)
-        right = _placed(every[own + edited :], mask[own + edited :], positives, self.positives, fill)
+        fill = padding_id(making.texts)
+        wrong = _stack_texts(every[own : own + edited], mask[own : own + edited], negatives, self.negatives, fill)
+        right = _stack_texts(every[own + edited :], mask[own + edited :], positives, self.positives, fill)
         batch = PairBatch(
             images=torch.empty(0),
             texts=every[:own],
@@ -94,28 +98,28 @@ class Pairs:
             positives=right[0],
             positives_mask=right[1],
             positives_text_mask=right[2],
-            groups=torch.tensor(group_numbers(samples)),
+            groups=torch.tensor(image_groups(samples)),
             keys=[sample.key for sample in samples],
             cut=cut,
         )
-        images = shown(pictures)
-        return Packed(batch, images.pixels, images.image_of)
+        images = stack_images(pictures)
+        return PackedBatch(batch, images.pixels, images.image_index)
 
-    def _negatives(self, sample: RawSample, making: Making) -> _Kinds:
+    def _negatives(self, sample: StoredSample, making: CollationContext) -> _Kinds:
         if self.online is None:
-            return _by_kind(sample.body.get("hard_negatives", ()))
+            return _group_by_type(sample.body.get("hard_negatives", ()))
         others = sample.body.get("provenance", {}).get("captions", ())
         return self.online(sample.caption, others, epoch=making.epoch)
 
 
-def _by_kind(rows: Sequence[Mapping[str, Any]]) -> _Kinds:
+def _group_by_type(rows: Sequence[Mapping[str, Any]]) -> _Kinds:
     kinds: dict[str, list[str]] = {}
     for row in rows:
         kinds.setdefault(f"{row['form']}-{row['target']}", []).append(row["text"])
     return kinds
 
 
-def _drawn(kinds: _Kinds, places: int, key: str, making: Making) -> list[str]:
+def _draw_texts(kinds: _Kinds, places: int, key: str, making: CollationContext) -> list[str]:
     """Return up to ``places`` texts: one of each kind, then a second of each, and so on; chance breaks ties."""
     if not places:
         return []
@@ -127,7 +131,7 @@ def _drawn(kinds: _Kinds, places: int, key: str, making: Making) -> list[str]:
     return [text for _, _, text in sorted(ranked)[:places]]
 
 
-def _placed(
+def _stack_texts(
     ids: Tensor, mask: Tensor, rows: Sequence[Sequence[str]], places: int, fill: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return ids (b, k, t), which places are taken (b, k), and the mask of tokens (b, k, t)."""

@@ -32,8 +32,8 @@ from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.rejects import REASONS, Reject, RejectError, make_reject
 from pairwright.datasets.shards.ustar import BLOCK_SIZE, END_MARKER
 from pairwright.datasets.shards.webdataset import find_shards
-from pairwright.training.loading.positions import read_span
-from pairwright.training.loading.raw import RawSample, Selection
+from pairwright.training.loading.samples import SampleSelection, StoredSample
+from pairwright.training.loading.span_reader import read_span
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ShardIndex:
             digest.update(np.ascontiguousarray(spans, dtype="<i8").data)
         return digest.hexdigest()[:16]
 
-    def find(self, number: int) -> RawSample | Reject:
+    def find(self, number: int) -> StoredSample | Reject:
         """Return the sample of a number, or why it cannot be read.
 
         Raises:
@@ -96,7 +96,7 @@ _TEXTS = {
 """Members of a sample's JSON that recipes read: lists of objects, with the strings that each object has to have."""
 
 
-def _sample(path: Path, members: dict[str, Any], unit: int) -> RawSample | Reject:
+def _sample(path: Path, members: dict[str, Any], unit: int) -> StoredSample | Reject:
     key = members.pop("__key__")
     where = f"{path}::{key}"
     try:
@@ -108,7 +108,7 @@ def _sample(path: Path, members: dict[str, Any], unit: int) -> RawSample | Rejec
     except UnicodeDecodeError as error:
         return make_reject(where, "not_utf8", f"the caption: {error}")
     images = select_image_extensions(members)
-    return RawSample(key, where, caption, body, members[images[0]] if images else b"", unit)
+    return StoredSample(key, where, caption, body, members[images[0]] if images else b"", unit)
 
 
 def _object(data: bytes) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _check_items(items: Any, name: str, texts: Sequence[str]) -> None:
                 raise RejectError("broken_json", f"{name}[{number}] has no string `{text}`")
 
 
-def index_shards(data: str | Path, selection: Selection | None = None) -> ShardIndex:
+def index_shards(data: str | Path, selection: SampleSelection | None = None) -> ShardIndex:
     """Return where the samples of a folder, a tar or a brace pattern lie.
 
     Args:
@@ -155,7 +155,7 @@ def index_shards(data: str | Path, selection: Selection | None = None) -> ShardI
         StorageError: a shard that is torn or no tar.
     """
     paths = tuple(find_shards(Path(data)))
-    sieve = _Sieve(selection or Selection())
+    sieve = _SampleFilter(selection or SampleSelection())
     found = [_spans(path, sieve) for path in paths]
     if not sum(len(spans) for spans, _ in found) and not sieve.left_out:
         raise InputError("no sample in it", where=str(data), fix="Build shards that hold samples.")
@@ -164,16 +164,16 @@ def index_shards(data: str | Path, selection: Selection | None = None) -> ShardI
     return ShardIndex(paths, tuple(spans for spans, _ in found), units, dict(sieve.left_out))
 
 
-class _Sieve:
+class _SampleFilter:
     """Decides of each sample how many units it is, and counts those that are none."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: SampleSelection) -> None:
         self.selection = selection
         self.left_out: Counter[str] = Counter()
         self._flawed: dict[str, str] = {}  # reason: the first sample with that flaw
         self._samples = 0
 
-    def units(self, found: "_Found", path: Path) -> int:
+    def units(self, found: "_FoundSample", path: Path) -> int:
         """Return how many units a sample is; 0: it is not used."""
         self._samples += 1
         try:
@@ -198,7 +198,7 @@ class _Sieve:
                 fix=f"{REASONS[reason]} To leave such samples out: --on-error skip.",
             )
 
-    def _body(self, found: "_Found") -> dict[str, Any]:
+    def _body(self, found: "_FoundSample") -> dict[str, Any]:
         images = select_image_extensions(found.extensions)
         if len(images) > 1 or found.twice:
             raise RejectError("duplicate_member", "two members of one kind")
@@ -211,7 +211,7 @@ class _Sieve:
         return _object(found.body)
 
 
-def _spans(path: Path, sieve: _Sieve) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+def _spans(path: Path, sieve: _SampleFilter) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Return the byte range of each unit's sample in one shard, and which unit of the sample it is."""
     rows, units = list[tuple[int, int]](), list[int]()
     with path.open("rb") as handle:
@@ -230,7 +230,7 @@ _Member = tuple[str, int, int, int]  # name, first byte of its header(s), first 
 
 
 @dataclass(slots=True)
-class _Found:
+class _FoundSample:
     """A sample on its way through the headers: its members' extensions, in lower case, and where it lies."""
 
     stem: str
@@ -241,9 +241,9 @@ class _Found:
     twice: bool = False
 
 
-def _samples(members: Iterator[_Member], view: mmap.mmap) -> Iterator[_Found]:
+def _samples(members: Iterator[_Member], view: mmap.mmap) -> Iterator[_FoundSample]:
     """Yield the samples: members of one stem, side by side."""
-    found: _Found | None = None
+    found: _FoundSample | None = None
     for name, at, data, size in members:
         folder, slash, file = name.rpartition("/")
         base, dot, ext = file.partition(".")
@@ -253,7 +253,7 @@ def _samples(members: Iterator[_Member], view: mmap.mmap) -> Iterator[_Found]:
         if found is None or stem != found.stem:
             if found is not None:
                 yield found
-            found = _Found(stem, at)
+            found = _FoundSample(stem, at)
         found.end = data + size + -size % BLOCK_SIZE
         found.twice |= ext in found.extensions
         found.extensions.add(ext)
@@ -267,21 +267,21 @@ def _members(view: mmap.mmap, path: Path, size: int) -> Iterator[_Member]:
     at = 0
     while header := view[at : at + BLOCK_SIZE].rstrip(b"\0"):
         if header[156:157] != b"0" or header[257:262] != b"ustar" or header[345:]:
-            yield from _foreign(path, at)
+            yield from _foreign_members(path, at)
             return
         try:
             name, length = header[:100].rstrip(b"\0").decode(), int(header[124:135], 8)
         except ValueError:
-            raise _torn(path, at) from None
+            raise _truncated(path, at) from None
         if at + BLOCK_SIZE + length > size:
-            raise _torn(path, at)
+            raise _truncated(path, at)
         yield name, at, at + BLOCK_SIZE, length
         at += BLOCK_SIZE + length + -length % BLOCK_SIZE
     if at >= size:
-        raise _torn(path, at)
+        raise _truncated(path, at)
 
 
-def _foreign(path: Path, after: int) -> Iterator[_Member]:
+def _foreign_members(path: Path, after: int) -> Iterator[_Member]:
     """Yield the members from byte ``after`` on of a tar that holds other headers than ours."""
     try:
         with tarfile.open(path, "r:") as archive:
@@ -289,8 +289,8 @@ def _foreign(path: Path, after: int) -> Iterator[_Member]:
                 if member.isreg() and member.offset >= after:
                     yield member.name, member.offset, member.offset_data, member.size
     except tarfile.TarError:
-        raise _torn(path, after) from None
+        raise _truncated(path, after) from None
 
 
-def _torn(path: Path, at: int) -> StorageError:
+def _truncated(path: Path, at: int) -> StorageError:
     return StorageError(f"{path}: torn, or no tar without compression (at byte {at}). Write the shard again.")

@@ -17,14 +17,14 @@ import torch
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
-from pairwright.training.loading.batches import Packed, TripletBatch
-from pairwright.training.loading.raw import Body, RawSample
-from pairwright.training.loading.recipes import Making, Needs, Picture, group_numbers, shown
-from pairwright.training.loading.texts import TextOptions, encode, fill_of, load_tokenizer, padded
+from pairwright.training.loading.batches import PackedBatch, TripletBatch
+from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, image_groups, stack_images
+from pairwright.training.loading.samples import SampleJson, StoredSample
+from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id
 
 
 @dataclass(frozen=True, slots=True)
-class Triplets:
+class TripletCollator:
     """The recipe of triplets; see the module.
 
     Attributes:
@@ -49,22 +49,22 @@ class Triplets:
         if self.turns < 0:
             raise UsageError("triplets: turns is at least 0 (0: all).")
 
-    def lacks(self, body: Body) -> str:
+    def lacks(self, body: SampleJson) -> str:
         """Return whether a sample has no exchange."""
         return "" if exchanges(body, self.types) else "no_triplets"
 
     def collate(
-        self, samples: Sequence[RawSample], pictures: Sequence[Picture], making: Making
-    ) -> Packed[TripletBatch]:
+        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+    ) -> PackedBatch[TripletBatch]:
         """Return the batch of these samples."""
         drawn = [self._drawn(sample, making) for sample in samples]
         rows = [(place, *exchange) for place, found in enumerate(drawn) for exchange in found]
         asked, cut_asked = self._asked([instruction for _, instruction, _ in rows], making.texts)
         said, cut_said = encode([answer for _, _, answer in rows], making.texts)
-        instructions, instruction_mask = padded(asked, fill_of(self.instructions or making.texts))
-        texts, text_mask = padded(said, fill_of(making.texts))
-        groups = group_numbers(samples)
-        images = shown([pictures[place] for place, _, _ in rows])
+        instructions, instruction_mask = pad_rows(asked, padding_id(self.instructions or making.texts))
+        texts, text_mask = pad_rows(said, padding_id(making.texts))
+        groups = image_groups(samples)
+        images = stack_images([pictures[place] for place, _, _ in rows])
         batch = TripletBatch(
             images=torch.empty(0),
             grids=images.grids,
@@ -76,7 +76,7 @@ class Triplets:
             keys=[samples[place].key for place, _, _ in rows],
             cut=cut_asked + cut_said,
         )
-        return Packed(batch, images.pixels, images.image_of)
+        return PackedBatch(batch, images.pixels, images.image_index)
 
     def _asked(self, texts: Sequence[str], answers: TextOptions) -> tuple[list[list[int]], int]:
         if self.instructions is None:
@@ -85,17 +85,17 @@ class Triplets:
         end = load_tokenizer(self.instructions.tokenizer).eos_token_id
         return [row[:-1] if row and row[-1] == end else row for row in rows], cut
 
-    def _drawn(self, sample: RawSample, making: Making) -> list[tuple[str, str]]:
+    def _drawn(self, sample: StoredSample, making: CollationContext) -> list[tuple[str, str]]:
         found = exchanges(sample.body, self.types)
         if not self.turns or len(found) <= self.turns:
             return found
         return make_rng(making.seed, making.epoch, "turns", sample.key).sample(found, self.turns)
 
 
-def exchanges(body: Body, types: Sequence[str] = ()) -> list[tuple[str, str]]:
+def exchanges(body: SampleJson, types: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Return what was asked and answered in a sample's conversations, each exchange once, in order."""
     found: dict[tuple[str, str], None] = {}
-    for conversation in chosen(body, types):
+    for conversation in select_conversations(body, types):
         asked = ""
         for turn in conversation["turns"]:
             if turn["role"] == "assistant" and asked:
@@ -104,6 +104,6 @@ def exchanges(body: Body, types: Sequence[str] = ()) -> list[tuple[str, str]]:
     return list(found)
 
 
-def chosen(body: Body, types: Sequence[str]) -> list[Any]:
+def select_conversations(body: SampleJson, types: Sequence[str]) -> list[Any]:
     """Return a sample's conversations of these types (all when none is named), in order."""
     return [row for row in body.get("conversations", ()) if not types or row["type"] in types]

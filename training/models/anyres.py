@@ -52,21 +52,21 @@ def choose_grid(width: int, height: int, size: int, grids: Sequence[Grid] = GRID
         raise UsageError(f"no grid for an image of {width}x{height} in tiles of {size} pixels")
 
     def worth(grid: Grid) -> tuple[int, int, int]:
-        shown_width, shown_height = fitted(width, height, grid.columns * size, grid.rows * size)
+        shown_width, shown_height = fit_size(width, height, grid.columns * size, grid.rows * size)
         covered = shown_width * shown_height
         return min(covered, width * height), -grid.tiles, covered  # making it larger shows nothing more
 
     return max(grids, key=worth)
 
 
-def fitted(width: int, height: int, most_width: int, most_height: int) -> tuple[int, int]:
+def fit_size(width: int, height: int, most_width: int, most_height: int) -> tuple[int, int]:
     """Return the width and height in pixels of an image made as large as fits, in its proportions."""
     if most_width * height <= most_height * width:
         return most_width, max(1, min(most_height, round(height * most_width / width)))
     return max(1, min(most_width, round(width * most_height / height))), most_height
 
 
-def split(image: Tensor, size: int, grid: Grid | None = None) -> Tensor:
+def split_image(image: Tensor, size: int, grid: Grid | None = None) -> Tensor:
     """Cut an image into the whole and its tiles.
 
     Args:
@@ -83,7 +83,7 @@ def split(image: Tensor, size: int, grid: Grid | None = None) -> Tensor:
     return torch.cat([_fit(image, size, size)[None], tiles])
 
 
-def merge(features: Tensor, grid: Grid) -> Tensor:
+def merge_features(features: Tensor, grid: Grid) -> Tensor:
     """Put the features of `split`'s parts in the order in which they are read.
 
     Args:
@@ -111,7 +111,7 @@ def token_count(width: int, height: int, size: int, patches: int, grids: Sequenc
 
 def _fit(image: Tensor, height: int, width: int) -> Tensor:
     """Resize in proportion to fit, and pad to (3, height, width), the image in the middle."""
-    shown_width, shown_height = fitted(image.shape[2], image.shape[1], width, height)
+    shown_width, shown_height = fit_size(image.shape[2], image.shape[1], width, height)
     small = functional.interpolate(image[None], (shown_height, shown_width), mode="bicubic", antialias=True)[0]
     left, top = (width - shown_width) // 2, (height - shown_height) // 2
     return functional.pad(small, (left, width - shown_width - left, top, height - shown_height - top))

@@ -22,12 +22,12 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedT
 from pairwright.datasets.atomic_files import replace_atomically, write_text
 from pairwright.datasets.errors import InputError, MissingResourceError, StorageError, UsageError
 
-ADDED = "added.safetensors"
-DESCRIPTION = "pairwright.json"
+ADDED_FILE = "added.safetensors"
+DESCRIPTION_FILE = "pairwright.json"
 VERSION = 1
 
 
-def pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
+def load_pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.float32) -> PreTrainedModel:
     """Load the checkpoint ``name`` as ``kind``, a class of transformers.
 
     Args:
@@ -44,7 +44,7 @@ def pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.float32
     try:
         model, report = kind.from_pretrained(name, dtype=dtype, output_loading_info=True)
     except (OSError, ValueError, KeyError, SafetensorError, RuntimeError) as error:
-        raise unreadable(name, error) from error
+        raise explain_unreadable(name, error) from error
     if report["missing_keys"]:
         raise InputError(
             f"no weights for {min(report['missing_keys'])} and {len(report['missing_keys']) - 1} others",
@@ -70,7 +70,7 @@ def read_config(name: str) -> Any:
     try:
         return AutoConfig.from_pretrained(name)
     except (OSError, ValueError, KeyError) as error:
-        raise unreadable(name, error) from error
+        raise explain_unreadable(name, error) from error
 
 
 def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
@@ -82,7 +82,7 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, KeyError) as error:
-        raise unreadable(name, error) from error
+        raise explain_unreadable(name, error) from error
     assert isinstance(tokenizer, PreTrainedTokenizerBase)
     return tokenizer
 
@@ -97,7 +97,7 @@ def _is_path(name: str) -> bool:
     return Path(name).is_absolute() or name.startswith((".", "~")) or name.count("/") > 1
 
 
-def unreadable(name: str, error: Exception) -> InputError | MissingResourceError:
+def explain_unreadable(name: str, error: Exception) -> InputError | MissingResourceError:
     """Say in one line why the checkpoint ``name`` cannot be read."""
     first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
     if Path(name).is_dir():
@@ -110,13 +110,13 @@ def unreadable(name: str, error: Exception) -> InputError | MissingResourceError
     )
 
 
-def begin_saving(folder: Path) -> None:
+def start_saving(folder: Path) -> None:
     """Make ``folder``, and take its description away, if it has one, until the new model is whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / DESCRIPTION).unlink(missing_ok=True)
+    (folder / DESCRIPTION_FILE).unlink(missing_ok=True)
 
 
-def save_added(folder: Path, weights: Mapping[str, Tensor], description: Mapping[str, object]) -> None:
+def save_added_weights(folder: Path, weights: Mapping[str, Tensor], description: Mapping[str, object]) -> None:
     """Write what a model adds to a checkpoint: its weights, then its description.
 
     Args:
@@ -125,18 +125,18 @@ def save_added(folder: Path, weights: Mapping[str, Tensor], description: Mapping
         description: JSON; ``version`` is added.
     """
     if weights:
-        with replace_atomically(folder / ADDED) as temporary:
+        with replace_atomically(folder / ADDED_FILE) as temporary:
             save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, temporary)
-    write_text(folder / DESCRIPTION, json.dumps({"version": VERSION, **description}, indent=2) + "\n")
+    write_text(folder / DESCRIPTION_FILE, json.dumps({"version": VERSION, **description}, indent=2) + "\n")
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """Return what `save_added` described in ``folder``; empty for a checkpoint of transformers.
+    """Return what `save_added_weights` described in ``folder``; empty for a checkpoint of transformers.
 
     Raises:
         StorageError: when it is torn or of another version.
     """
-    path = folder / DESCRIPTION
+    path = folder / DESCRIPTION_FILE
     if not path.is_file():
         return {}
     try:
@@ -148,13 +148,13 @@ def read_description(folder: Path) -> dict[str, Any]:
     return found
 
 
-def read_added(folder: Path) -> dict[str, Tensor]:
-    """Return the weights that `save_added` wrote.
+def read_added_weights(folder: Path) -> dict[str, Tensor]:
+    """Return the weights that `save_added_weights` wrote.
 
     Raises:
         StorageError: when the file is missing or torn.
     """
-    return read_weights(folder / ADDED)
+    return read_weights(folder / ADDED_FILE)
 
 
 def read_weights(path: Path) -> dict[str, Tensor]:
@@ -191,10 +191,10 @@ def load_trained(model: nn.Module, path: Path) -> None:
         StorageError: when the file is missing or torn.
         UsageError: when the names or shapes are not those that ``model`` trains.
     """
-    fill({name: one for name, one in model.named_parameters() if one.requires_grad}, read_weights(path), path)
+    copy_weights({name: one for name, one in model.named_parameters() if one.requires_grad}, read_weights(path), path)
 
 
-def fill(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor], path: Path) -> None:
+def copy_weights(parameters: Mapping[str, Tensor], weights: Mapping[str, Tensor], path: Path) -> None:
     """Copy ``weights`` into ``parameters``, name by name.
 
     Raises:

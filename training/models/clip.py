@@ -20,15 +20,21 @@ from transformers import CLIPModel, PreTrainedTokenizerBase
 from transformers.utils.hub import cached_file
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.models.checkpoints import begin_saving, pretrained, read_tokenizer, save_added, unreadable
-from pairwright.training.models.tower import patch_count, side, vision_states
+from pairwright.training.models.checkpoints import (
+    explain_unreadable,
+    load_pretrained,
+    read_tokenizer,
+    save_added_weights,
+    start_saving,
+)
+from pairwright.training.models.vision_tower import image_size, patch_count, vision_states
 
-MOST_SCALE = 100.0  # CLIP, section 2.5: the logits are never scaled by more
+MAX_SCALE = 100.0  # CLIP, section 2.5: the logits are never scaled by more
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
 
 @dataclass(frozen=True, slots=True)
-class Pixels:
+class PixelSettings:
     """How an image becomes the tower's input: its side in pixels, and the mean and deviation of each channel."""
 
     size: int
@@ -74,12 +80,12 @@ class Clip(nn.Module):
     kind = "clip"
 
     def __init__(
-        self, network: CLIPModel, tokenizer: PreTrainedTokenizerBase | None = None, pixels: Pixels | None = None
+        self, network: CLIPModel, tokenizer: PreTrainedTokenizerBase | None = None, pixels: PixelSettings | None = None
     ) -> None:
         super().__init__()
         self.network = network
         self.tokenizer = tokenizer
-        self.pixels = pixels or Pixels(side(network.vision_model))
+        self.pixels = pixels or PixelSettings(image_size(network.vision_model))
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
@@ -89,9 +95,9 @@ class Clip(nn.Module):
             MissingResource: when there is no such checkpoint.
             InputError: when it is damaged or not a CLIP.
         """
-        network = pretrained(CLIPModel, name, dtype=dtype)
+        network = load_pretrained(CLIPModel, name, dtype=dtype)
         assert isinstance(network, CLIPModel)
-        return cls(network, read_tokenizer(name), read_pixels(name, side(network.vision_model)))
+        return cls(network, read_tokenizer(name), read_pixel_settings(name, image_size(network.vision_model)))
 
     @property
     def dim(self) -> int:
@@ -110,8 +116,8 @@ class Clip(nn.Module):
         return scale
 
     def limit_scale(self) -> None:
-        """Hold the scale between 1 and `MOST_SCALE`; to be called after each step that trains it (CLIP, section 2.5)."""
-        hold_scale(self.network.logit_scale)
+        """Hold the scale between 1 and `MAX_SCALE`; to be called after each step that trains it (CLIP, section 2.5)."""
+        clamp_scale(self.network.logit_scale)
 
     def encode_images(self, images: Tensor) -> Tensor:
         """Return one unit row an image, float32 (b, d), of images (b, 3, h, w) as `pixels` says.
@@ -128,7 +134,7 @@ class Clip(nn.Module):
             UsageError: when they are longer than the model reads.
         """
         pooled = self._text_states(texts)[1]
-        return _unit(self.network.text_projection(pooled))
+        return _normalize(self.network.text_projection(pooled))
 
     def image_states(self, images: Tensor) -> Tensor:
         """Return the tower's last states (b, 1 + p, width), before the last norm; other models build on this."""
@@ -153,7 +159,7 @@ class Clip(nn.Module):
     def embedded(self, states: Tensor, texts: Tensor, text_mask: Tensor | None, *, local: bool) -> ClipOutput:
         """Finish a forward pass whose image states are there; arguments as for `forward`."""
         words, pooled = self._text_states(texts)
-        images, rows = self.pool(states), _unit(self.network.text_projection(pooled))
+        images, rows = self.pool(states), _normalize(self.network.text_projection(pooled))
         if not local:
             return ClipOutput(images, rows, self.scale)
         tokens = self.network.text_projection(words).float()
@@ -184,12 +190,12 @@ class Clip(nn.Module):
             raise UsageError(
                 "a CLIP with LoRA is not saved whole: merge_lora(model) first, or save_trained(model, path)"
             )
-        begin_saving(folder)
+        start_saving(folder)
         self.network.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
         (folder / "preprocessor_config.json").write_text(json.dumps(_preprocessor(self.pixels), indent=2) + "\n")
-        save_added(folder, self.added(), {"kind": self.kind, **self.description()})
+        save_added_weights(folder, self.added(), {"kind": self.kind, **self.description()})
 
     def added(self) -> dict[str, Tensor]:
         """Return the weights that a plain checkpoint has no place for; none here."""
@@ -201,7 +207,7 @@ class Clip(nn.Module):
 
     def pool(self, states: Tensor) -> Tensor:
         """Return the unit rows, float32 (b, d), of the tower's last states."""
-        return _unit(self.network.visual_projection(self.network.vision_model.post_layernorm(states[:, 0])))
+        return _normalize(self.network.visual_projection(self.network.vision_model.post_layernorm(states[:, 0])))
 
     def _patches(self, states: Tensor) -> Tensor:
         last = 1 + patch_count(self.network.vision_model)
@@ -222,19 +228,19 @@ class Clip(nn.Module):
         return ends.argmax(dim=1)
 
 
-def hold_scale(logarithm: nn.Parameter) -> None:
-    """Hold the logarithm of a scale that is trained between those of 1 and `MOST_SCALE`; a frozen one stays."""
+def clamp_scale(logarithm: nn.Parameter) -> None:
+    """Hold the logarithm of a scale that is trained between those of 1 and `MAX_SCALE`; a frozen one stays."""
     if logarithm.requires_grad:
         with torch.no_grad():
             # Clamped in place, not where it is read: there the gradient would vanish at the limit for good.
-            logarithm.clamp_(0.0, torch.tensor(MOST_SCALE).log().item())
+            logarithm.clamp_(0.0, torch.tensor(MAX_SCALE).log().item())
 
 
-def _unit(rows: Tensor) -> Tensor:
+def _normalize(rows: Tensor) -> Tensor:
     return functional.normalize(rows.float(), dim=-1)
 
 
-def read_pixels(name: str, size: int) -> Pixels:
+def read_pixel_settings(name: str, size: int) -> PixelSettings:
     """Return what the images of a checkpoint must look like, as its image processor tells; CLIP's where it does not.
 
     Raises:
@@ -246,12 +252,12 @@ def read_pixels(name: str, size: int) -> Pixels:
             path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
             read = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}
         except (OSError, ValueError) as error:
-            raise unreadable(name, error) from error
+            raise explain_unreadable(name, error) from error
         found = found or read.get("image_processor", read)
-    return Pixels(size, tuple(found.get("image_mean", _MEAN)), tuple(found.get("image_std", _DEVIATION)))
+    return PixelSettings(size, tuple(found.get("image_mean", _MEAN)), tuple(found.get("image_std", _DEVIATION)))
 
 
-def _preprocessor(pixels: Pixels) -> dict[str, object]:
+def _preprocessor(pixels: PixelSettings) -> dict[str, object]:
     return {
         "image_processor_type": "CLIPImageProcessor",
         "do_resize": True,

@@ -4,7 +4,7 @@ The patches' features are projected into the space of word embeddings (eq. 3.1) 
 in the text. LLaVA's projection is one matrix, LLaVA-1.5's two layers with GELU between; the features are those before
 the last layer, as in the authors' code, or after it. The class token is left out.
 
-A mark is `IMAGE`, a number below 0 that no vocabulary has, so the language model's embeddings stay as they are;
+A mark is `IMAGE_TOKEN`, a number below 0 that no vocabulary has, so the language model's embeddings stay as they are;
 `mark_images` puts it where a text says `<image>`. A text may have several, or none. An image is one picture, or the
 parts of an AnyRes image with their grid.
 """
@@ -25,27 +25,27 @@ from transformers import (
 )
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.models.anyres import Grid, merge
+from pairwright.training.models.anyres import Grid, merge_features
 from pairwright.training.models.checkpoints import (
-    begin_saving,
-    fill,
-    pretrained,
-    read_added,
+    copy_weights,
+    load_pretrained,
+    read_added_weights,
     read_description,
     read_tokenizer,
-    save_added,
+    save_added_weights,
+    start_saving,
 )
-from pairwright.training.models.clip import Clip, Pixels, read_pixels
+from pairwright.training.models.clip import Clip, PixelSettings, read_pixel_settings
 from pairwright.training.models.llava_checkpoint import is_llava_checkpoint, read_parts
-from pairwright.training.models.tower import layers_until, patch_count, side, vision_states
+from pairwright.training.models.vision_tower import image_size, layers_to_run, patch_count, vision_states
 
 IMAGE_MARK = "<image>"
-IMAGE = -200
-IGNORED = -100
+IMAGE_TOKEN = -200
+IGNORE_INDEX = -100
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ProjectionSettings:
     """How images enter the language model.
 
     Attributes:
@@ -60,13 +60,13 @@ class Connection:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinedInputs:
     """Texts with their images put in.
 
     Attributes:
         states: float (b, n, width), what the language model reads in place of tokens.
         mask: bool (b, n), False for padding.
-        targets: int64 (b, n): the token at each place, or `IGNORED` where nothing is learnt: images, padding, and where
+        targets: int64 (b, n): the token at each place, or `IGNORE_INDEX` where nothing is learnt: images, padding, and where
             the given targets said so.
     """
 
@@ -76,7 +76,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
+class LlavaOutput:
     """Logits, float (b, n, vocabulary), and the targets they are aligned with as in `Joined`: row n predicts n + 1."""
 
     logits: Tensor
@@ -100,10 +100,10 @@ class Llava(nn.Module):
         self,
         vision: CLIPVisionModel,
         language: PreTrainedModel,
-        connection: Connection | None = None,
+        connection: ProjectionSettings | None = None,
         *,
         tokenizer: PreTrainedTokenizerBase | None = None,
-        pixels: Pixels | None = None,
+        pixels: PixelSettings | None = None,
     ) -> None:
         """Join the two; the projection is drawn from torch's generator: seed it before.
 
@@ -111,22 +111,22 @@ class Llava(nn.Module):
             UsageError: when the vision tower has no such layer.
         """
         super().__init__()
-        self.connection = connection or Connection()
-        layers_until(vision.config.num_hidden_layers, self.connection.layer)
+        self.connection = connection or ProjectionSettings()
+        layers_to_run(vision.config.num_hidden_layers, self.connection.layer)
         self.vision = vision
         self.projection = _projection(self.connection.projection, vision.config.hidden_size, _words(language)).to(
             _words(language).weight
         )
         self.language = language
         self.tokenizer = tokenizer
-        self.pixels = pixels or Pixels(side(vision))
+        self.pixels = pixels or PixelSettings(image_size(vision))
 
     @classmethod
     def begin(
         cls,
         vision: str,
         language: str,
-        connection: Connection | None = None,
+        connection: ProjectionSettings | None = None,
         *,
         dtype: torch.dtype = torch.float32,
     ) -> Self:
@@ -137,7 +137,7 @@ class Llava(nn.Module):
             InputError: when one is damaged or of another kind.
         """
         seeing = Clip.load(vision, dtype=dtype)
-        speaking = pretrained(AutoModelForCausalLM, language, dtype=dtype)
+        speaking = load_pretrained(AutoModelForCausalLM, language, dtype=dtype)
         tokenizer = read_tokenizer(language)
         return cls(seeing.network.vision_model, speaking, connection, tokenizer=tokenizer, pixels=seeing.pixels)
 
@@ -158,21 +158,23 @@ class Llava(nn.Module):
         if described.get("kind") != cls.kind:
             raise UsageError(f"{name} is not a {cls.kind} that was saved: Llava.begin(vision, language) makes one")
         model = cls(
-            cast("CLIPVisionModel", pretrained(CLIPVisionModel, str(folder / "vision"), dtype=dtype)),
-            pretrained(AutoModelForCausalLM, str(folder / "language"), dtype=dtype),
-            Connection(**described["connection"]),
+            cast("CLIPVisionModel", load_pretrained(CLIPVisionModel, str(folder / "vision"), dtype=dtype)),
+            load_pretrained(AutoModelForCausalLM, str(folder / "language"), dtype=dtype),
+            ProjectionSettings(**described["connection"]),
             tokenizer=read_tokenizer(str(folder / "language")) if described["tokenizer"] else None,
-            pixels=Pixels.read(described["pixels"]),
+            pixels=PixelSettings.read(described["pixels"]),
         )
-        fill(model.added(), read_added(folder), folder)
+        copy_weights(model.added(), read_added_weights(folder), folder)
         return model
 
     @classmethod
     def _of_checkpoint(cls, name: str, dtype: torch.dtype) -> Self:
         parts = read_parts(name, dtype=dtype)
-        pixels = read_pixels(name, side(parts.vision))
+        pixels = read_pixel_settings(name, image_size(parts.vision))
         words = read_tokenizer(name)
-        model = cls(parts.vision, parts.language, Connection("mlp", parts.layer), tokenizer=words, pixels=pixels)
+        model = cls(
+            parts.vision, parts.language, ProjectionSettings("mlp", parts.layer), tokenizer=words, pixels=pixels
+        )
         model.projection.load_state_dict(parts.projection)
         return model
 
@@ -211,15 +213,15 @@ class Llava(nn.Module):
         *,
         targets: Tensor | None = None,
         grids: Sequence[Grid] | None = None,
-    ) -> Joined:
+    ) -> JoinedInputs:
         """Put the images in the places of their marks, and pad on the right.
 
         Args:
-            texts: token ids, int64 (b, t), `IMAGE` at each mark.
+            texts: token ids, int64 (b, t), `IMAGE_TOKEN` at each mark.
             text_mask: bool (b, t), False for padding.
             images: float (n, 3, h, w), one a mark, in the order of the marks; with ``grids``, all parts of them
                 (`anyres.split`) one after the other.
-            targets: int64 (b, t), `IGNORED` where nothing is learnt; by default the texts themselves.
+            targets: int64 (b, t), `IGNORE_INDEX` where nothing is learnt; by default the texts themselves.
             grids: one an image, when images are in parts.
 
         Raises:
@@ -236,11 +238,11 @@ class Llava(nn.Module):
         targets: Tensor | None = None,
         *,
         grids: Sequence[Grid] | None = None,
-    ) -> Predicted:
+    ) -> LlavaOutput:
         """Predict each token from those before it; arguments as for `join`."""
         joined = self.join(texts, text_mask, images, targets=targets, grids=grids)
         found = self.language(inputs_embeds=joined.states, attention_mask=joined.mask.long(), use_cache=False)
-        return Predicted(found.logits, joined.targets)
+        return LlavaOutput(found.logits, joined.targets)
 
     def last_states(
         self, texts: Tensor, text_mask: Tensor, images: Tensor, *, grids: Sequence[Grid] | None = None
@@ -281,7 +283,7 @@ class Llava(nn.Module):
 
     def save(self, folder: Path) -> None:
         """Write both checkpoints as transformers does (``vision``, ``language``), and the projection beside them."""
-        begin_saving(folder)
+        start_saving(folder)
         self.vision.save_pretrained(folder / "vision")
         self.language.save_pretrained(folder / "language")
         if self.tokenizer is not None:
@@ -292,18 +294,18 @@ class Llava(nn.Module):
             "pixels": asdict(self.pixels),
             "tokenizer": self.tokenizer is not None,
         }
-        save_added(folder, self.added(), described)
+        save_added_weights(folder, self.added(), described)
 
     def _rows(
         self, texts: Tensor, text_mask: Tensor, targets: Tensor, shown: Sequence[Tensor]
     ) -> list[tuple[Tensor, Tensor]]:
-        marks = int(((texts == IMAGE) & text_mask).sum())
+        marks = int(((texts == IMAGE_TOKEN) & text_mask).sum())
         if marks != len(shown):
             raise UsageError(f"{len(shown)} images for {marks} marks in the texts: one image a mark")
         words = _words(self.language)(texts.clamp(min=0))
         waiting = iter(shown)
         return [
-            _weave(texts[row][said], words[row][said], targets[row][said], waiting)
+            _insert_images(texts[row][said], words[row][said], targets[row][said], waiting)
             for row, said in enumerate(text_mask.bool())
         ]
 
@@ -314,49 +316,49 @@ class Llava(nn.Module):
         sizes = [1 + grid.tiles for grid in grids]
         if sum(sizes) != len(tokens):
             raise UsageError(f"{len(tokens)} parts of images for grids that need {sum(sizes)}")
-        return [merge(parts, grid) for parts, grid in zip(torch.split(tokens, sizes), grids, strict=True)]
+        return [merge_features(parts, grid) for parts, grid in zip(torch.split(tokens, sizes), grids, strict=True)]
 
 
-def grids_of(rows_and_columns: Sequence[tuple[int, int]]) -> list[Grid] | None:
+def batch_grids(rows_and_columns: Sequence[tuple[int, int]]) -> list[Grid] | None:
     """Return the grids of a batch's images; None where they are not in tiles."""
     return [Grid(*one) for one in rows_and_columns] or None
 
 
-def tokenizer_of(name: str) -> str:
+def tokenizer_path(name: str) -> str:
     """Return where the tokenizer of a LLaVA lies, a folder or a name: beside its language model, or the checkpoint."""
     return str(Path(name) / "language") if read_description(Path(name)) else name
 
 
 def mark_images(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
-    """Return the tokens of a text, with `IMAGE` where it says ``<image>``; no marks of beginning or end are added."""
+    """Return the tokens of a text, with `IMAGE_TOKEN` where it says ``<image>``; no marks of beginning or end are added."""
     ids: list[int] = []
     for number, part in enumerate(text.split(IMAGE_MARK)):
-        ids += [IMAGE] if number else []
+        ids += [IMAGE_TOKEN] if number else []
         ids += tokenizer.encode(part, add_special_tokens=False)
     return ids
 
 
-def _weave(ids: Tensor, words: Tensor, targets: Tensor, images: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
+def _insert_images(ids: Tensor, words: Tensor, targets: Tensor, images: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
     """Return one text's states and targets, each mark replaced by the next image."""
     states, aims, start = [], [], 0
-    for place in (ids == IMAGE).nonzero().flatten().tolist():
+    for place in (ids == IMAGE_TOKEN).nonzero().flatten().tolist():
         image = next(images).to(words.dtype)
         states += [words[start:place], image]
-        aims += [targets[start:place], targets.new_full((len(image),), IGNORED)]
+        aims += [targets[start:place], targets.new_full((len(image),), IGNORE_INDEX)]
         start = place + 1
     return torch.cat([*states, words[start:]]), torch.cat([*aims, targets[start:]])
 
 
-def _padded(rows: Sequence[tuple[Tensor, Tensor]], *, left: bool) -> Joined:
+def _padded(rows: Sequence[tuple[Tensor, Tensor]], *, left: bool) -> JoinedInputs:
     longest = max(len(states) for states, _ in rows)
     states, targets, masks = [], [], []
     for own, aims in rows:
         missing = longest - len(own)
         edges = (missing, 0) if left else (0, missing)
         states.append(functional.pad(own, (0, 0, *edges)))
-        targets.append(functional.pad(aims, edges, value=IGNORED))
+        targets.append(functional.pad(aims, edges, value=IGNORE_INDEX))
         masks.append(functional.pad(torch.ones_like(aims, dtype=torch.bool), edges, value=False))
-    return Joined(torch.stack(states), torch.stack(masks), torch.stack(targets))
+    return JoinedInputs(torch.stack(states), torch.stack(masks), torch.stack(targets))
 
 
 def _words(language: PreTrainedModel) -> nn.Embedding:

@@ -17,13 +17,13 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, CLIPVisionModel, LlavaForConditionalGeneration, PreTrainedModel
 
 from pairwright.datasets.errors import InputError
-from pairwright.training.models.checkpoints import pretrained, read_config
+from pairwright.training.models.checkpoints import load_pretrained, read_config
 
 MODEL_TYPE = "llava"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class LlavaParts:
     """A checkpoint taken apart.
 
     Attributes:
@@ -49,7 +49,7 @@ def is_llava_checkpoint(name: str) -> bool:
     return bool(read_config(name).model_type == MODEL_TYPE)
 
 
-def read_parts(name: str, *, dtype: torch.dtype = torch.float32) -> Parts:
+def read_parts(name: str, *, dtype: torch.dtype = torch.float32) -> LlavaParts:
     """Load a checkpoint and take it apart.
 
     Raises:
@@ -57,14 +57,14 @@ def read_parts(name: str, *, dtype: torch.dtype = torch.float32) -> Parts:
         InputError: when it is damaged, or built otherwise than `llava.Llava` is.
     """
     _check(name, read_config(name))
-    found = cast("Any", pretrained(LlavaForConditionalGeneration, name, dtype=dtype))
+    found = cast("Any", load_pretrained(LlavaForConditionalGeneration, name, dtype=dtype))
     joint = found.model.multi_modal_projector
     weights = {
         f"{place}.{which}": getattr(layer, which).detach()
         for place, layer in ((0, joint.linear_1), (2, joint.linear_2))
         for which in ("weight", "bias")
     }
-    return Parts(found.model.vision_tower, _language(found), weights, found.config.vision_feature_layer)
+    return LlavaParts(found.model.vision_tower, _language(found), weights, found.config.vision_feature_layer)
 
 
 def _check(name: str, config: Any) -> None:

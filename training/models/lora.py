@@ -14,10 +14,10 @@ from pairwright.datasets.errors import UsageError
 from pairwright.training.models.clip import Clip
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2", "patch_embedding")
-USUAL_RANK = 4
+DEFAULT_RANK = 4
 
 
-def add_lora(model: Clip, rank: int = USUAL_RANK, *, alpha: float = 1.0, targets: tuple[str, ...] = TARGETS) -> None:
+def add_lora(model: Clip, rank: int = DEFAULT_RANK, *, alpha: float = 1.0, targets: tuple[str, ...] = TARGETS) -> None:
     """Put low-rank matrices into ``model``, and freeze everything else.
 
     Args:
@@ -31,7 +31,7 @@ def add_lora(model: Clip, rank: int = USUAL_RANK, *, alpha: float = 1.0, targets
     """
     if rank < 1:
         raise UsageError(f"LoRA of rank {rank}: at least 1")
-    if _adapted(model.network):
+    if _adapted_modules(model.network):
         raise UsageError("LoRA is in this model already")
     config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=list(targets))
     try:
@@ -48,7 +48,7 @@ def merge_lora(model: Clip) -> None:
     Raises:
         UsageError: when there are none.
     """
-    adapted = _adapted(model.network)
+    adapted = _adapted_modules(model.network)
     if not adapted:
         raise UsageError("there is no LoRA in this model to merge")
     for name, layer in adapted.items():
@@ -56,5 +56,5 @@ def merge_lora(model: Clip) -> None:
         model.network.set_submodule(name, layer.get_base_layer())
 
 
-def _adapted(network: nn.Module) -> dict[str, BaseTunerLayer]:
+def _adapted_modules(network: nn.Module) -> dict[str, BaseTunerLayer]:
     return {name: module for name, module in network.named_modules() if isinstance(module, BaseTunerLayer)}

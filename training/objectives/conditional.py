@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.scores import lowest, scores
+from pairwright.training.objectives.similarities import mask_value, scaled_similarities
 
 
 def conditional_loss(
@@ -34,10 +34,10 @@ def conditional_loss(
     """
     # The paper: "scaled Softmax to the rows", and "the contrastive loss following CLIP", which has rows and columns.
     # Rows are what it names; CLIP's other half is `both_ways`.
-    logits = scores(conditioned, outputs, scale)
+    logits = scaled_similarities(conditioned, outputs, scale)
     own = torch.arange(len(logits), device=logits.device)
     if same is not None:
         twins = (same.unsqueeze(1) == same) & (own.unsqueeze(1) != own)
-        logits = logits.masked_fill(twins, lowest(logits))
+        logits = logits.masked_fill(twins, mask_value(logits))
     to_output = functional.cross_entropy(logits, own)
     return (to_output + functional.cross_entropy(logits.T, own)) / 2 if both_ways else to_output

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.scores import scores
+from pairwright.training.objectives.similarities import scaled_similarities
 
 
 def clip_loss(images: Tensor, texts: Tensor, scale: Tensor | float) -> Tensor:
@@ -18,6 +18,6 @@ def clip_loss(images: Tensor, texts: Tensor, scale: Tensor | float) -> Tensor:
     Returns:
         A 0-d tensor: the mean of both directions, in nats.
     """
-    logits = scores(images, texts, scale)
+    logits = scaled_similarities(images, texts, scale)
     own = torch.arange(len(logits), device=logits.device)
     return (functional.cross_entropy(logits, own) + functional.cross_entropy(logits.T, own)) / 2

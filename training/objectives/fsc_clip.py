@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from pairwright.training.objectives.batch_embeddings import BatchEmbeddings, WeightedLoss
 from pairwright.training.objectives.contrastive import clip_loss
-from pairwright.training.objectives.embedded import Embedded, Total
 from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores
-from pairwright.training.objectives.scores import cleared, lowest, scores, wide
+from pairwright.training.objectives.similarities import mask_value, scaled_similarities, to_full_precision, zero_masked
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalFeatures:
     """Patches and tokens of a batch in the shared space, of any length.
 
     Attributes:
@@ -50,7 +50,7 @@ class FscWeights:
     smoothing: float = 0.02
 
 
-PAPER = FscWeights()
+PAPER_WEIGHTS = FscWeights()
 
 
 def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:
         float (b, n, w, p), 0 to 1, a token's weights sum to 1: eq. 6 with the divisor of eq. 7. Where all patches are
         alike to a token, eq. 6 is 0 / 0; they weigh the same here.
     """
-    alike = scores(tokens, patches.unsqueeze(1), 1.0)
+    alike = scaled_similarities(tokens, patches.unsqueeze(1), 1.0)
     least, most = alike.aminmax(dim=-1, keepdim=True)
     spread = most - least
     flat = spread <= 0
@@ -72,7 +72,7 @@ def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:
     return raised / raised.sum(dim=-1, keepdim=True)
 
 
-def local_scores(local: Local, weights: Tensor, scale: Tensor | float) -> Tensor:
+def local_scores(local: LocalFeatures, weights: Tensor, scale: Tensor | float) -> Tensor:
     """Return log S_l, the score of each text by its tokens (FSC-CLIP, section 3.2, eq. 7-8).
 
     Args:
@@ -84,15 +84,17 @@ def local_scores(local: Local, weights: Tensor, scale: Tensor | float) -> Tensor
         float (b, 1 + k), the log of the sum over tokens, as a sum of exp(100) does not fit half precision. Eq. 8
         sums, so a longer text scores higher; a text without tokens has the lowest score.
     """
-    tokens = wide(cleared(local.tokens, local.tokens_mask))
+    tokens = to_full_precision(zero_masked(local.tokens, local.tokens_mask))
     with torch.autocast(device_type=tokens.device.type, enabled=False):
-        seen = weights @ wide(local.patches).unsqueeze(1)
+        seen = weights @ to_full_precision(local.patches).unsqueeze(1)
         cosines = functional.cosine_similarity(seen, tokens, dim=-1)
     each = scale * cosines
-    return each.masked_fill(~local.tokens_mask, lowest(each)).logsumexp(dim=-1)
+    return each.masked_fill(~local.tokens_mask, mask_value(each)).logsumexp(dim=-1)
 
 
-def fsc_clip_loss(batch: Embedded, local: Local, scale: Tensor | float, weights: FscWeights = PAPER) -> Total:
+def fsc_clip_loss(
+    batch: BatchEmbeddings, local: LocalFeatures, scale: Tensor | float, weights: FscWeights = PAPER_WEIGHTS
+) -> WeightedLoss:
     """Return CLIP's loss with global and local hard-negative losses, regularised (FSC-CLIP, section 3.4, eq. 11).
 
     Args:
@@ -108,10 +110,10 @@ def fsc_clip_loss(batch: Embedded, local: Local, scale: Tensor | float, weights:
     # a token does not learn to choose its patches. A text that is masked out has only zeros for tokens: no NaN.
     given = torch.cat([batch.negatives_mask.new_ones(len(batch.images), 1), batch.negatives_mask], dim=1)
     counted = local.tokens_mask & given.unsqueeze(-1)
-    tokens = cleared(local.tokens, counted)
+    tokens = zero_masked(local.tokens, counted)
     near = patch_weights(local.patches.detach(), tokens.detach())
     by_text = choice_scores(batch.images, batch.texts, batch.negatives, batch.negatives_mask, scale)
-    by_token = local_scores(Local(local.patches, tokens, counted), near, scale)
+    by_token = local_scores(LocalFeatures(local.patches, tokens, counted), near, scale)
     softened = {"focal": weights.focal, "smoothing": weights.smoothing}
     parts = {
         # Eq. 11 speaks of L_clip "with additional hard negative texts": those of the two other terms. Plain CLIP here.
@@ -120,4 +122,4 @@ def fsc_clip_loss(batch: Embedded, local: Local, scale: Tensor | float, weights:
         "local": choice_loss(by_token, batch.negatives_mask, **softened),
     }
     loss = parts["contrastive"] + weights.whole * parts["whole"] + weights.local * parts["local"]
-    return Total(loss, parts)
+    return WeightedLoss(loss, parts)

@@ -7,7 +7,13 @@ FSC-CLIP states it for scores of whole texts (eq. 3-4) and of tokens (eq. 5), an
 import torch
 from torch import Tensor
 
-from pairwright.training.objectives.scores import cleared, lowest, mean_where, scores, wide
+from pairwright.training.objectives.similarities import (
+    mask_value,
+    masked_mean,
+    scaled_similarities,
+    to_full_precision,
+    zero_masked,
+)
 
 
 def hard_negative_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
@@ -28,8 +34,8 @@ def hard_negative_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: T
 
 def choice_scores(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
     """Return log S_g (eq. 1): float (b, 1 + k), the caption's first. Arguments as of ``hard_negative_loss``."""
-    listed = torch.cat([wide(texts).unsqueeze(1), wide(cleared(negatives, mask))], dim=1)
-    return scores(images.unsqueeze(1), listed, scale).squeeze(1)
+    listed = torch.cat([to_full_precision(texts).unsqueeze(1), to_full_precision(zero_masked(negatives, mask))], dim=1)
+    return scaled_similarities(images.unsqueeze(1), listed, scale).squeeze(1)
 
 
 def choice_loss(choices: Tensor, mask: Tensor, *, focal: float = 0.0, smoothing: float = 0.0) -> Tensor:
@@ -49,7 +55,7 @@ def choice_loss(choices: Tensor, mask: Tensor, *, focal: float = 0.0, smoothing:
     # Eq. 4 divides by B, while appendix A.1 leaves rows without negatives out: the mean is over rows that have one.
     # Eq. 10 spreads beta over 1 + K; a row with fewer negatives spreads it over those it has, so that labels sum to 1.
     listed = torch.cat([mask.new_ones(len(mask), 1), mask], dim=1)
-    shares = choices.masked_fill(~listed, lowest(choices)).log_softmax(dim=1)
+    shares = choices.masked_fill(~listed, mask_value(choices)).log_softmax(dim=1)
     # In the scores' precision: a number times a mask would be float32.
     even = listed.to(shares.dtype) / listed.sum(dim=1, keepdim=True)
     first = (torch.arange(listed.shape[1], device=mask.device) == 0).to(shares.dtype)
@@ -57,4 +63,4 @@ def choice_loss(choices: Tensor, mask: Tensor, *, focal: float = 0.0, smoothing:
     doubt = -torch.expm1(shares)
     # A share of exactly 1 costs nothing whatever its weight; 0 ** gamma has no gradient there when gamma < 1.
     weights = doubt.where(doubt > 0, 1.0) ** focal
-    return mean_where(-(labels * weights * shares).sum(dim=1), mask.any(dim=1))
+    return masked_mean(-(labels * weights * shares).sum(dim=1), mask.any(dim=1))

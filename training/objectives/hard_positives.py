@@ -9,10 +9,10 @@ the batch, at the same temperature, and the two are averaged. So it is here.
 import torch
 from torch import Tensor
 
+from pairwright.training.objectives.batch_embeddings import BatchEmbeddings, WeightedLoss
 from pairwright.training.objectives.contrastive import clip_loss
-from pairwright.training.objectives.embedded import Embedded, Total
 from pairwright.training.objectives.hard_negatives import hard_negative_loss
-from pairwright.training.objectives.scores import cleared, lowest, mean_where, scores
+from pairwright.training.objectives.similarities import mask_value, masked_mean, scaled_similarities, zero_masked
 
 
 def analogy_loss(images: Tensor, texts: Tensor, positives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
@@ -32,23 +32,25 @@ def analogy_loss(images: Tensor, texts: Tensor, positives: Tensor, mask: Tensor,
         A 0-d tensor: half the image's and half the caption's cross entropy, mean over positives, in nats; 0 where no
         row has one, and where only one row has some, for then nothing else is to be told apart.
     """
-    candidates = cleared(positives, mask)
-    from_images, from_texts = (_search(anchors, candidates, mask, scale) for anchors in (images, texts))
-    return mean_where((from_images + from_texts) / 2, mask)
+    candidates = zero_masked(positives, mask)
+    from_images, from_texts = (_retrieval_loss(anchors, candidates, mask, scale) for anchors in (images, texts))
+    return masked_mean((from_images + from_texts) / 2, mask)
 
 
-def _search(anchors: Tensor, candidates: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
+def _retrieval_loss(anchors: Tensor, candidates: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
     """Return float (b, p): minus the log share of each own candidate against those of other rows."""
     rows, each = mask.shape
-    found = scores(anchors, candidates.flatten(0, 1), scale).view(rows, rows, each)
-    low = lowest(found)
+    found = scaled_similarities(anchors, candidates.flatten(0, 1), scale).view(rows, rows, each)
+    low = mask_value(found)
     own = found.diagonal(dim1=0, dim2=1).mT
     same = torch.eye(rows, dtype=torch.bool, device=mask.device).unsqueeze(-1)
     others = found.masked_fill(same | ~mask, low).flatten(1).logsumexp(dim=1, keepdim=True)
     return torch.logaddexp(own, others) - own
 
 
-def hp_hn_loss(batch: Embedded, scale: Tensor | float, *, negatives: float = 1.0, positives: float = 1.0) -> Total:
+def hp_hn_loss(
+    batch: BatchEmbeddings, scale: Tensor | float, *, negatives: float = 1.0, positives: float = 1.0
+) -> WeightedLoss:
     """Return CLIP's loss with hard negatives and hard positives (The Hard Positive Truth, section 5.1, appendix D.1).
 
     The paper says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the
@@ -74,4 +76,4 @@ def hp_hn_loss(batch: Embedded, scale: Tensor | float, *, negatives: float = 1.0
         "positives": analogy_loss(batch.images, batch.texts, batch.positives, batch.positives_mask, scale),
     }
     loss = parts["contrastive"] + negatives * parts["negatives"] + positives * parts["positives"]
-    return Total(loss, parts)
+    return WeightedLoss(loss, parts)

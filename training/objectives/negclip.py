@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.scores import cleared, lowest, scores
+from pairwright.training.objectives.similarities import mask_value, scaled_similarities, zero_masked
 
 
 def negclip_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
@@ -26,9 +26,9 @@ def negclip_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor,
     Returns:
         A 0-d tensor: the mean of both directions, in nats; ``clip_loss`` where no row has a negative.
     """
-    logits = scores(images, texts, scale)
-    extra = scores(images, cleared(negatives, mask).flatten(0, 1), scale)
-    extra = extra.masked_fill(~mask.flatten(), lowest(extra))
+    logits = scaled_similarities(images, texts, scale)
+    extra = scaled_similarities(images, zero_masked(negatives, mask).flatten(0, 1), scale)
+    extra = extra.masked_fill(~mask.flatten(), mask_value(extra))
     own = torch.arange(len(logits), device=logits.device)
     to_text = functional.cross_entropy(torch.cat([logits, extra], dim=1), own)
     return (to_text + functional.cross_entropy(logits.T, own)) / 2

@@ -6,9 +6,9 @@ Equations as in chapter 3 of Liu's dissertation, which is LLaVA.
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.scores import wide
+from pairwright.training.objectives.similarities import to_full_precision
 
-_LEFT_OUT = -100
+_IGNORE_INDEX = -100
 
 
 def next_token_loss(logits: Tensor, tokens: Tensor, counted: Tensor, total: Tensor | float | None = None) -> Tensor:
@@ -44,5 +44,5 @@ def token_losses(logits: Tensor, tokens: Tensor, counted: Tensor) -> Tensor:
     Returns:
         float (b, t), float32 at least.
     """
-    wanted = tokens.masked_fill(~counted, _LEFT_OUT)
-    return functional.cross_entropy(wide(logits).mT, wanted, ignore_index=_LEFT_OUT, reduction="none")
+    wanted = tokens.masked_fill(~counted, _IGNORE_INDEX)
+    return functional.cross_entropy(to_full_precision(logits).mT, wanted, ignore_index=_IGNORE_INDEX, reduction="none")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.scores import mean_where, scores, wide
+from pairwright.training.objectives.similarities import masked_mean, scaled_similarities, to_full_precision
 
 
 def react_loss(images: Tensor, texts: Tensor, scale: Tensor | float, threshold: float = 0.9) -> Tensor:
@@ -25,7 +25,7 @@ def react_loss(images: Tensor, texts: Tensor, scale: Tensor | float, threshold: 
     Returns:
         A 0-d tensor, as ``soft_positive_loss``.
     """
-    return soft_positive_loss(images, texts, alike_texts(texts, threshold), scale)
+    return soft_positive_loss(images, texts, similar_texts(texts, threshold), scale)
 
 
 def soft_positive_loss(images: Tensor, texts: Tensor, positives: Tensor, scale: Tensor | float) -> Tensor:
@@ -43,10 +43,10 @@ def soft_positive_loss(images: Tensor, texts: Tensor, positives: Tensor, scale: 
     """
     # Eq. 2.4-2.6 sum over the batch and over both directions. The mean of both is 1 / 2b times that: it does not grow
     # with the batch, and is CLIP's loss exactly when each pair is alone.
-    logits = scores(images, texts, scale)
+    logits = scaled_similarities(images, texts, scale)
     to_text, to_image = (
-        mean_where(
-            -(_even(positives.to(logits.dtype), side) * logits.log_softmax(dim=side)).sum(dim=side),
+        masked_mean(
+            -(_even_shares(positives.to(logits.dtype), side) * logits.log_softmax(dim=side)).sum(dim=side),
             positives.any(dim=side),
         )
         for side in (1, 0)
@@ -54,7 +54,7 @@ def soft_positive_loss(images: Tensor, texts: Tensor, positives: Tensor, scale: 
     return (to_text + to_image) / 2
 
 
-def alike_texts(texts: Tensor, threshold: float = 0.9) -> Tensor:
+def similar_texts(texts: Tensor, threshold: float = 0.9) -> Tensor:
     """Return which texts are at least ``threshold`` alike by cosine: P(i) and Q(j) of REACT, section 2.3.
 
     Args:
@@ -64,12 +64,12 @@ def alike_texts(texts: Tensor, threshold: float = 0.9) -> Tensor:
     Returns:
         bool (b, b), symmetric up to rounding; a text is always alike to itself.
     """
-    unit = functional.normalize(wide(texts.detach()), dim=1)
+    unit = functional.normalize(to_full_precision(texts.detach()), dim=1)
     rounding = 16 * torch.finfo(unit.dtype).eps
     itself = torch.eye(len(unit), dtype=torch.bool, device=unit.device)
-    return (scores(unit, unit, 1.0) >= threshold - rounding) | itself
+    return (scaled_similarities(unit, unit, 1.0) >= threshold - rounding) | itself
 
 
-def _even(positives: Tensor, side: int) -> Tensor:
+def _even_shares(positives: Tensor, side: int) -> Tensor:
     """Return each positive's share among those of its line, 1 / |P(i)|: float (b, b) from 0 and 1."""
     return positives / positives.sum(dim=side, keepdim=True).clamp(min=1)

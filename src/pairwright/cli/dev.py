@@ -154,10 +154,10 @@ def tiny_clip(
     from pairwright.cli.evaluated import need_torch
 
     need_torch([])
-    from pairwright.training.tiny_clip import check_new
-    from pairwright.training.tiny_clip import tiny_clip as make
+    from pairwright.training.tiny_clip import check_new_folder
+    from pairwright.training.tiny_clip import write_tiny_clip as make
 
-    check_new(out)
+    check_new_folder(out)
     tell_replaced(out)
     print(json.dumps(asdict(make(data, out, seed=seed))))  # noqa: T201 - stdout is where results go
 

@@ -16,8 +16,8 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.suggestions import require_known
 
 if TYPE_CHECKING:
-    from pairwright.training.evaluation.figures import Findings
-    from pairwright.training.evaluation.multi_document import Way
+    from pairwright.training.evaluation.multi_document import Treatment
+    from pairwright.training.evaluation.results import TaskResult
 
 
 @shows_progress
@@ -57,42 +57,42 @@ def multi_document(
     need_torch(models)
     from pairwright.indexes.encoders.pretrained_models import choose_device
     from pairwright.training.attention.calibration import Calibration
-    from pairwright.training.attention.questions import read_questions
-    from pairwright.training.attention.ranking import open_reader
-    from pairwright.training.evaluation.figures import Evaluated
-    from pairwright.training.evaluation.multi_document import Plan, read_documents
+    from pairwright.training.attention.question_files import read_questions
+    from pairwright.training.attention.ranking import open_decoder
+    from pairwright.training.evaluation.multi_document import MultiDocumentPlan, evaluate_multi_document
+    from pairwright.training.evaluation.results import ModelResult
 
     started = time.perf_counter()
     counts = tuple(dict.fromkeys(documents or ())) or (10,)
     how, chosen = Calibration(form, temperature or None), _ways(ways)
-    plans = [Plan(count, _places(gold, count), chosen, calibration=how) for count in counts]
+    plans = [MultiDocumentPlan(count, _places(gold, count), chosen, calibration=how) for count in counts]
     asked = [read_questions(data, count, limit=questions) for count in counts]
     found, on = [], str(choose_device(device))
     for name in models:
-        reader = open_reader(name, on, batch_size, fix="Ask for fewer --documents.")
+        reader = open_decoder(name, on, batch_size, fix="Ask for fewer --documents.")
         note(f"{name}: multi-document")
-        parts = [read_documents(reader, given, plan) for (given, _), plan in zip(asked, plans, strict=True)]
+        parts = [evaluate_multi_document(reader, given, plan) for (given, _), plan in zip(asked, plans, strict=True)]
         short = {count: missing for count, (_, missing) in zip(counts, asked, strict=True) if missing}
-        found.append(Evaluated(name, reader.model.config.model_type, None, _together(parts, short)))
+        found.append(ModelResult(name, reader.model.config.model_type, None, _together(parts, short)))
     show("multi-document", [str(data)], found, html, started, lines=document_lines(found), as_json=as_json)
 
 
-def _together(parts: "Sequence[Findings]", short: Mapping[int, int]) -> "Findings":
-    from pairwright.training.evaluation.figures import Findings
+def _together(parts: "Sequence[TaskResult]", short: Mapping[int, int]) -> "TaskResult":
+    from pairwright.training.evaluation.results import TaskResult
 
-    return Findings(
+    return TaskResult(
         tuple(figure for part in parts for figure in part.figures),
         {f"questions have fewer than {count} documents": missing for count, missing in short.items()},
         {key: value for part in parts for key, value in part.detail.items()},
     )
 
 
-def _ways(written: str) -> "tuple[Way, ...]":
-    from pairwright.training.evaluation.multi_document import USUAL, WAYS
+def _ways(written: str) -> "tuple[Treatment, ...]":
+    from pairwright.training.evaluation.multi_document import DEFAULT_TREATMENTS, TREATMENTS
 
     wanted = tuple(one.strip() for one in written.split(",")) if written not in ("", "all") else ()
-    require_known("--ways: no such way:", wanted, WAYS)
-    return WAYS if written == "all" else tuple(way for way in WAYS if way in wanted) or USUAL
+    require_known("--ways: no such way:", wanted, TREATMENTS)
+    return TREATMENTS if written == "all" else tuple(way for way in TREATMENTS if way in wanted) or DEFAULT_TREATMENTS
 
 
 def _places(written: str, documents: int) -> tuple[int, ...]:

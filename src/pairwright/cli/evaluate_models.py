@@ -15,7 +15,7 @@ from pairwright.cli.reading import JsonOption
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
-    from pairwright.training.evaluation.subjects import Mixing
+    from pairwright.training.evaluation.evaluated_models import WiseFtSettings
 
 ModelsArgument = Annotated[list[str], typer.Argument(metavar="MODEL...", help="Folders (of a run too) or hub names.")]
 DataOption = Annotated[
@@ -245,22 +245,22 @@ def _run(
 ) -> None:
     """Measure models by a task of `training.evaluation.tasks` and show what is found."""
     need_torch(models)
-    from pairwright.training.evaluation.tasks import Request, evaluate_models
+    from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models
 
     started = time.perf_counter()
-    request = Request(task, tuple(models), tuple(data), mixing=_mixing(*mixing), **more)
+    request = EvaluationRequest(task, tuple(models), tuple(data), mixing=_mixing(*mixing), **more)
     found = list(evaluate_models(request, note))
     show(task, data, found, html, started, as_json=as_json)
 
 
-def _mixing(wise_ft: str, base: str) -> "Mixing | None":
+def _mixing(wise_ft: str, base: str) -> "WiseFtSettings | None":
     if not wise_ft:
         if base:
             raise UsageError("--base is for --wise-ft. Give the shares: --wise-ft 0,0.5,1.")
         return None
     if not base:
         raise UsageError("--wise-ft needs --base: the model that training started from.")
-    from pairwright.training.evaluation.subjects import Mixing
+    from pairwright.training.evaluation.evaluated_models import WiseFtSettings
 
     try:
         shares = tuple(dict.fromkeys(float(share) for share in wise_ft.split(",")))
@@ -268,7 +268,7 @@ def _mixing(wise_ft: str, base: str) -> "Mixing | None":
         shares = ()
     if not shares or not all(0 <= share <= 1 for share in shares):
         raise UsageError(f"--wise-ft {wise_ft}: give shares from 0 to 1, as 0,0.25,0.5,0.75,1.")
-    return Mixing(base, shares)
+    return WiseFtSettings(base, shares)
 
 
 def _instructions(written: Sequence[str]) -> dict[str, str]:

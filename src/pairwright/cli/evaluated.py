@@ -13,8 +13,8 @@ from pairwright.cli.hub import told_of_hub
 from pairwright.datasets.errors import MissingResourceError, UsageError
 
 if TYPE_CHECKING:
-    from pairwright.training.evaluation.differences import Difference
-    from pairwright.training.evaluation.figures import Evaluated, Figure
+    from pairwright.training.evaluation.paired_differences import PairedDifference
+    from pairwright.training.evaluation.results import Metric, ModelResult
 
 _NEEDED = ("torch", "transformers", "safetensors")
 
@@ -47,7 +47,7 @@ def told_once(models: Sequence[str]) -> None:
 def show(
     task: str,
     data: Sequence[str],
-    found: "Sequence[Evaluated]",
+    found: "Sequence[ModelResult]",
     html: Path | None,
     started: float,
     *,
@@ -67,10 +67,10 @@ def show(
         lines: in place of the usual table.
         bill: what a language model was asked.
     """
-    from pairwright.training.evaluation.differences import differences
-    from pairwright.training.evaluation.figures import told_counts
+    from pairwright.training.evaluation.paired_differences import paired_differences
+    from pairwright.training.evaluation.results import describe_counts
 
-    apart = differences(found)
+    apart = paired_differences(found)
     result = {
         "task": task,
         "data": list(data),
@@ -79,14 +79,14 @@ def show(
         **({} if bill is None else {"llm": bill}),
         "seconds": round(time.perf_counter() - started, 2),
     }
-    for told in told_counts(found):
+    for told in describe_counts(found):
         note(told)
     shown = list(lines) or table_lines(found)
     shown += ["", *difference_lines(apart)] if apart else []
     shown += [] if bill is None else ["", *bill_lines({"llm": bill})]
     if html is not None:
         from pairwright.datasets.atomic_files import write_text
-        from pairwright.training.evaluation.page import evaluation_page
+        from pairwright.training.evaluation.report import evaluation_page
 
         write_text(html, evaluation_page(task, data, found))
         result["html"] = str(html)
@@ -94,14 +94,14 @@ def show(
     emit(result, shown, as_json=as_json)
 
 
-def difference_lines(apart: "Sequence[Difference]") -> list[str]:
+def difference_lines(apart: "Sequence[PairedDifference]") -> list[str]:
     """Return how far models are from the first, as a table."""
     head: list[object] = ["of", "measure", "model", f"less {apart[0].against}", "95%", "n"]
     rows = [[one.part, one.measure, one.model, one.written, one.written_interval, one.n] for one in apart]
     return columns([head, *rows], indent="")
 
 
-def document_lines(models: "Sequence[Evaluated]") -> list[str]:
+def document_lines(models: "Sequence[ModelResult]") -> list[str]:
     """Return what was read of several documents in the shape of tables B.2, 3.3, and 3.2 with B.1."""
     from pairwright.training.evaluation.multi_document import tables
 
@@ -113,14 +113,14 @@ def document_lines(models: "Sequence[Evaluated]") -> list[str]:
     return lines[:-1]
 
 
-def table_lines(models: "Sequence[Evaluated]") -> list[str]:
+def table_lines(models: "Sequence[ModelResult]") -> list[str]:
     """Return all figures as one table: models side by side, or below each other where there are many."""
-    from pairwright.training.evaluation.figures import SIDE_BY_SIDE, figure_of, rows_of
+    from pairwright.training.evaluation.results import MAX_COLUMNS, find_metric, metric_rows
 
-    many = len(models) > SIDE_BY_SIDE
+    many = len(models) > MAX_COLUMNS
     table: list[list[object]] = [_head(models, many=many)]
-    for row in rows_of(models):
-        figures = [figure_of(model, row) for model in models]
+    for row in metric_rows(models):
+        figures = [find_metric(model, row) for model in models]
         if many:
             table += [
                 [*(row if not place else ("", "")), model.label, *_cells(figure), *_ground([figure])]
@@ -131,17 +131,17 @@ def table_lines(models: "Sequence[Evaluated]") -> list[str]:
     return columns(table, indent="")
 
 
-def _head(models: "Sequence[Evaluated]", *, many: bool) -> list[object]:
+def _head(models: "Sequence[ModelResult]", *, many: bool) -> list[object]:
     if many:
         return ["of", "measure", "model", "value", "95%", "n", "chance"]
     names = ["value"] if len(models) == 1 else [model.label for model in models]
     return ["of", "measure", *(cell for name in names for cell in (name, "95%")), "n", "chance"]
 
 
-def _cells(figure: "Figure | None") -> list[object]:
+def _cells(figure: "Metric | None") -> list[object]:
     return ["-", ""] if figure is None else [figure.written, figure.written_interval]
 
 
-def _ground(figures: "Sequence[Figure | None]") -> list[object]:
+def _ground(figures: "Sequence[Metric | None]") -> list[object]:
     known = [figure for figure in figures if figure is not None]
     return [known[0].n, known[0].written_chance] if known else ["", ""]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pairwright.indexes.retrieval.batched_search import Mode
     from pairwright.indexes.retrieval.exclusion import ExclusionFilter
     from pairwright.indexes.retrieval.retrieve import Retrieval
+    from pairwright.training.attention.decoder import DocumentDecoder
     from pairwright.training.attention.ranking import Ranking
-    from pairwright.training.attention.reading import Reader
 
 _SHOWN = 20  # uncovered concepts that are named on a terminal
 
@@ -175,7 +175,7 @@ def _check_endings(out: Path, pairs: Path | None, report: Path | None) -> None:
         raise UsageError(f"{out}: named by --out and by --pairs; the pairs would replace the hits. Name another file.")
 
 
-def _reader(rerank: str | None, model: str, opened: "IndexWithEncoder", device: str) -> "Reader | None":
+def _reader(rerank: str | None, model: str, opened: "IndexWithEncoder", device: str) -> "DocumentDecoder | None":
     """Open the decoder that reranks, before anything is searched; None without --rerank."""
     if not rerank:
         if model:
@@ -196,24 +196,24 @@ def _reader(rerank: str | None, model: str, opened: "IndexWithEncoder", device: 
         raise MissingResourceError(f"--rerank needs {', '.join(missing)}: pip install 'pairwright[train]'")
     from pairwright.indexes.encoders.pretrained_models import choose_device
     from pairwright.indexes.encoders.transformers_logging import quiet_transformers
-    from pairwright.training.attention.ranking import open_reader
+    from pairwright.training.attention.ranking import open_decoder
 
     with quiet_transformers():
-        return open_reader(model, str(choose_device(device)), fix="Read fewer captions together: lower --rerank-top.")
+        return open_decoder(model, str(choose_device(device)), fix="Read fewer captions together: lower --rerank-top.")
 
 
 def _reranked(
-    found: "Retrieval", opened: "IndexWithEncoder", reader: "Reader", rerank: "Ranking", top: int
+    found: "Retrieval", opened: "IndexWithEncoder", reader: "DocumentDecoder", rerank: "Ranking", top: int
 ) -> "pl.DataFrame":
     from pairwright.indexes.building.pair_files import map_captions_by_index
     from pairwright.indexes.retrieval.reranking import rerank_hits
-    from pairwright.training.attention.ranking import scores
+    from pairwright.training.attention.ranking import relevance_scores
 
     hits = found.hits
     stored = opened.pairs(hits["key"].unique().to_list())
     assert stored is not None  # it keeps pairs, as _reader saw
     captions = map_captions_by_index(stored)
-    return rerank_hits(hits, captions, lambda query, texts: scores(reader, rerank, query, texts), top)
+    return rerank_hits(hits, captions, lambda query, texts: relevance_scores(reader, rerank, query, texts), top)
 
 
 def _write(  # noqa: PLR0917 - what there is to write, and where to

@@ -17,8 +17,8 @@ from pairwright.datasets.errors import MissingResourceError
 from pairwright.datasets.progress import open_step
 
 if TYPE_CHECKING:
-    from pairwright.training.log import Row
-    from pairwright.training.loop import Report
+    from pairwright.training.metrics_log import LogRow
+    from pairwright.training.trainer import TrainingReport
 
 _NEEDED = ("torch", "transformers", "accelerate", "peft", "safetensors")
 
@@ -64,7 +64,7 @@ def train(
       pairwright train fsc-clip --data shards --model clip --out run --set precision=bf16 --set optimizer.lr=1e-5
       pairwright train fsc-clip --data shards --model clip --out run --set precision=bf16 --set optimizer.lr=1e-5 --resume
     """
-    from pairwright.training.recipe_reading import read_recipe
+    from pairwright.training.recipes.reading import read_recipe
 
     settings = read_recipe(recipe, changes or [])  # before torch, which takes seconds to come
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
@@ -73,13 +73,13 @@ def train(
     with open_step("loading PyTorch", unit=""):
         from transformers.utils import logging
 
-        from pairwright.training.loop import Run
-        from pairwright.training.loop import train as run
+        from pairwright.training.trainer import TrainingRun
+        from pairwright.training.trainer import train as run
 
     told_of_hub([model])
     logging.disable_progress_bar()  # of loading weights, which takes a moment
     goes_on_later("--resume goes on from the newest checkpoint")
-    asked = Run(
+    asked = TrainingRun(
         settings,
         data,
         model,
@@ -98,7 +98,7 @@ def train(
         emit(_told(report), _lines(report), as_json=as_json)
 
 
-def _said(row: "Row") -> str:
+def _said(row: "LogRow") -> str:
     parts = "".join(f"  {name} {value:.4f}" for name, value in row.parts.items())
     looked = "" if row.validation is None else f"  validation {row.validation:.4f}"
     return (
@@ -107,7 +107,7 @@ def _said(row: "Row") -> str:
     )
 
 
-def _told(report: "Report") -> dict[str, object]:
+def _told(report: "TrainingReport") -> dict[str, object]:
     from dataclasses import asdict
 
     return {name: value for name, value in asdict(report).items() if name != "main"}
@@ -117,7 +117,7 @@ def _sample_counts(what: str, reasons: Mapping[str, int]) -> list[str]:
     return [f"  {what:<11}  {counted(count, 'sample')}: {_words(reason)}" for reason, count in sorted(reasons.items())]
 
 
-def _lines(report: "Report") -> list[str]:
+def _lines(report: "TrainingReport") -> list[str]:
     best = [] if report.best is None else [f"  best         {report.best:.4f} on validation data; its weights are kept"]
     return [
         f"{report.model}",

@@ -1,0 +1,81 @@
+"""Pixels as CLIP prepares them."""
+
+import io
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from pairwright.datasets.errors import UsageError
+from pairwright.training.loading.image_transforms import ImageOptions, load_pixels
+
+
+def gradient(width: int, height: int, image_format: str = "PNG") -> bytes:
+    """A picture whose red grows to the right and whose green grows downwards."""
+    red = np.linspace(0, 255, width).astype(np.uint8)[None, :].repeat(height, 0)
+    green = np.linspace(0, 255, height).astype(np.uint8)[:, None].repeat(width, 1)
+    out = io.BytesIO()
+    Image.fromarray(np.stack([red, green, np.full_like(red, 7)], axis=2)).save(out, image_format)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(("width", "height"), [(64, 48), (33, 90), (32, 32), (20, 10), (101, 67)])
+def test_without_chance_it_is_what_transformers_makes_for_clip(width: int, height: int) -> None:
+    transformers = pytest.importorskip("transformers", reason="its preprocessing is what ours is compared with")
+    data = gradient(width, height)
+    processor = getattr(transformers, "CLIPImageProcessorPil", transformers.CLIPImageProcessor)  # the second before 5
+    theirs = processor(
+        size={"shortest_edge": 32}, crop_size={"height": 32, "width": 32}, do_normalize=False, do_rescale=False
+    )(Image.open(io.BytesIO(data)))["pixel_values"][0]
+    ours = load_pixels(data, ImageOptions(32), random.Random(0), "here")
+    assert np.array_equal(ours, np.asarray(theirs))
+
+
+@given(st.integers(1, 80), st.integers(1, 80), st.integers(), st.sampled_from([0.08, 0.5, 0.9]))
+def test_any_picture_becomes_a_square_and_the_same_chance_the_same_square(
+    width: int, height: int, seed: int, crop: float
+) -> None:
+    options = ImageOptions(8, crop=crop, mirror=0.5)
+    one, other = (load_pixels(gradient(width, height), options, random.Random(seed), "here") for _ in range(2))
+    assert one.shape == (3, 8, 8)
+    assert one.dtype == np.uint8
+    assert np.array_equal(one, other)
+
+
+def test_crops_differ_keep_their_share_and_lie_anywhere() -> None:
+    data, options = gradient(256, 256), ImageOptions(64, crop=0.5)
+    made = [load_pixels(data, options, random.Random(seed), "here").astype(int) for seed in range(60)]
+    wide = np.array([one[0, 0, -1] - one[0, 0, 0] for one in made]) / 255
+    high = np.array([one[1, -1, 0] - one[1, 0, 0] for one in made]) / 255
+    assert 0.45 < (wide * high).min() < 0.65
+    assert (wide * high).max() > 0.85
+    assert {one[0, 0, 0] > 20 for one in made} == {True, False}
+
+
+def test_large_jpegs_are_decoded_smaller_without_a_visible_difference() -> None:
+    options = ImageOptions(16, crop=0.999)
+    small = load_pixels(gradient(640, 480, "JPEG"), options, random.Random(1), "here").astype(int)
+    exact = load_pixels(gradient(640, 480, "PNG"), options, random.Random(1), "here").astype(int)
+    assert abs(small - exact).max() < 24
+
+
+def test_a_mirrored_picture_grows_to_the_left() -> None:
+    one = load_pixels(gradient(32, 32), ImageOptions(8, mirror=1.0), random.Random(0), "here")
+    assert one[0, 0, 0] > one[0, 0, -1]
+
+
+@pytest.mark.parametrize("mode", ["L", "RGBA", "P", "CMYK", "1", "I;16"])
+def test_pictures_of_any_mode_come_as_three_channels(mode: str, tmp_path: Path) -> None:
+    path = tmp_path / ("one.tif" if mode == "CMYK" else "one.png")
+    Image.new(mode, (20, 20)).save(path)
+    assert load_pixels(path.read_bytes(), ImageOptions(8), random.Random(0), "here").shape == (3, 8, 8)
+
+
+@pytest.mark.parametrize("wrong", [{"size": 0}, {"crop": 0.0}, {"crop": 1.1}, {"mirror": -0.1}, {"std": (1, 0, 1)}])
+def test_options_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        ImageOptions(**wrong)  # type: ignore[arg-type]

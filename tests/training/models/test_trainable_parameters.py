@@ -1,0 +1,261 @@
+"""What is trained and what is frozen, LoRA, the line between two models, and what is kept of a frozen one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the trainer needs torch")
+pytest.importorskip("transformers", reason="the trainer needs transformers")
+pytest.importorskip("peft", reason="LoRA is peft's")
+
+from hypothesis import given  # noqa: E402 - after the skips
+from hypothesis import strategies as st  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+from pairwright.datasets.errors import StorageError, UsageError  # noqa: E402
+from pairwright.training.models.checkpoints import load_trained, save_trained, trained_state  # noqa: E402
+from pairwright.training.models.clip import Clip  # noqa: E402
+from pairwright.training.models.encoder_decoder import EncoderDecoder  # noqa: E402
+from pairwright.training.models.lora import add_lora, merge_lora  # noqa: E402
+from pairwright.training.models.random_clip import ClipSizes, new_clip  # noqa: E402
+from pairwright.training.models.react_clip import ReactClip  # noqa: E402
+from pairwright.training.models.registry import open_model  # noqa: E402
+from pairwright.training.models.trainable_parameters import count_parameters, train_only  # noqa: E402
+from pairwright.training.models.wise_ft import interpolate  # noqa: E402
+from pairwright.training.objectives.contrastive import clip_loss  # noqa: E402
+from tests.training import tiny_models  # noqa: E402
+
+
+def _loss(model: nn.Module) -> Tensor:
+    out = model(tiny_models.images(), *tiny_models.texts())
+    return clip_loss(out.images, out.texts, out.scale)
+
+
+@pytest.mark.parametrize(
+    ("what", "still"), [("clip", ()), ("clip-locked-text", ("network.text_model.", "network.text_projection."))]
+)
+def test_a_step_changes_what_the_table_says_and_nothing_else(what: str, still: tuple[str, ...]) -> None:
+    model = tiny_models.clip()
+    found = train_only(model, what)
+    assert found == count_parameters(model)
+    changed = tiny_models.step(model, _loss(model))
+    assert changed == {name for name, _ in model.named_parameters() if not name.startswith(still or "none")}
+
+
+def test_what_is_unknown_or_not_in_the_model_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"clippy. Did you mean clip\?"):
+        train_only(tiny_models.clip(), "clippy")
+    with pytest.raises(UsageError, match=r"Clip has no parameter blocks\.\*"):
+        train_only(tiny_models.clip(), "react")
+    assert train_only(tiny_models.clip(), ("network.logit_scale",)).trained == 1
+
+
+def test_lora_begins_as_no_change_and_then_trains_its_matrices_alone() -> None:
+    model, images, texts = tiny_models.clip(), tiny_models.images(), tiny_models.texts()[0]
+    before = model(images, texts)
+    add_lora(model)
+    after = model(images, texts)
+    assert torch.equal(before.images, after.images)
+    assert torch.equal(before.texts, after.texts)
+    again = train_only(model, "lora")
+    assert again == count_parameters(model)
+    names = [name for name, one in model.named_parameters() if one.requires_grad]
+    assert len(names) == 2 * (2 * tiny_models.LAYERS * 6 + 1)  # A and B of six matrices a layer, and of the patches
+    _loss(model).backward()  # type: ignore[no-untyped-call]
+    assert {name for name, one in model.named_parameters() if one.grad is not None} == set(names)
+    model.zero_grad()
+    for name, one in model.named_parameters():
+        if ".lora_B." in name:
+            torch.nn.init.normal_(one, std=0.1)
+    assert tiny_models.step(model, _loss(model)) == set(names)
+
+
+def test_lora_of_rank_four_adds_a_quarter_of_the_product_of_two_narrow_matrices() -> None:
+    model = tiny_models.clip()
+    plain = model.network.vision_model.encoder.layers[0].mlp.fc1
+    add_lora(model)
+    layer = model.network.vision_model.encoder.layers[0].mlp.fc1
+    first, second = layer.lora_A["default"].weight, layer.lora_B["default"].weight
+    assert (first.shape, second.shape) == ((4, 24), (48, 4))
+    torch.nn.init.normal_(second)
+    states = torch.randn(2, 24)
+    assert torch.allclose(layer(states), plain(states) + 0.25 * states @ first.T @ second.T, atol=1e-5)
+
+
+def test_lora_freezes_what_stands_beside_the_towers_too() -> None:
+    model = ReactClip(tiny_models.clip(), 1)
+    add_lora(model)
+    assert not any(one.requires_grad for one in model.blocks.parameters())
+
+
+def test_merged_lora_is_a_plain_model_that_computes_the_same(tmp_path: Path) -> None:
+    model, images, texts = tiny_models.clip(), tiny_models.images(), tiny_models.texts()[0]
+    names = set(model.state_dict())
+    add_lora(model)
+    for name, one in model.named_parameters():
+        if ".lora_B." in name:
+            torch.nn.init.normal_(one, std=0.2)
+    before = model(images, texts)
+    with pytest.raises(UsageError, match="merge_lora"):
+        model.save(tmp_path)
+    merge_lora(model)
+    after = model(images, texts)
+    assert set(model.state_dict()) == names
+    assert torch.allclose(before.images, after.images, atol=1e-5)
+    assert torch.allclose(before.texts, after.texts, atol=1e-5)
+    assert not torch.allclose(after.images, tiny_models.clip()(images, texts).images, atol=1e-3)
+    with pytest.raises(UsageError, match="no LoRA"):
+        merge_lora(model)
+
+
+def test_lora_is_refused_twice_with_no_rank_and_where_nothing_has_its_name() -> None:
+    model = tiny_models.clip()
+    with pytest.raises(UsageError, match="rank 0"):
+        add_lora(model, 0)
+    with pytest.raises(UsageError, match=r"LoRA: .*nowhere"):
+        add_lora(model, targets=("nowhere",))
+    add_lora(model)
+    with pytest.raises(UsageError, match="already"):
+        add_lora(model)
+
+
+def test_what_is_trained_can_be_kept_alone_and_put_into_the_same_model(tmp_path: Path) -> None:
+    path = tmp_path / "trained.safetensors"
+    model = ReactClip(tiny_models.clip(), 1)
+    train_only(model, "react")
+    for one in model.added().values():
+        torch.nn.init.normal_(one, std=0.2)
+    save_trained(model, path)
+    assert path.stat().st_size < 4 * count_parameters(model).trained + 4096
+    again = ReactClip(tiny_models.clip(), 1)
+    train_only(again, "react")
+    load_trained(again, path)
+    for name, one in trained_state(model).items():
+        assert torch.equal(one, trained_state(again)[name])
+    images = tiny_models.images()
+    assert torch.equal(model.encode_images(images), again.encode_images(images))
+    other = ReactClip(tiny_models.clip(), 2)
+    train_only(other, "react")
+    with pytest.raises(UsageError, match=r"blocks\.1\.\S+ is missing there"):
+        load_trained(other, path)
+    save_trained(other, path)
+    with pytest.raises(UsageError, match=r"blocks\.1\.\S+ is \(.*\) there and unknown here"):
+        load_trained(again, path)
+    path.write_bytes(path.read_bytes()[:-10])
+    with pytest.raises(StorageError, match="cannot be read"):
+        load_trained(again, path)
+
+
+@given(st.floats(0, 1))
+def test_every_weight_lies_on_the_line_between_the_two(part: float) -> None:
+    before, after = ({"w": torch.randn(7, dtype=torch.float64), "n": torch.tensor([number])} for number in (1, 2))
+    found = interpolate(before, after, part)
+    assert torch.allclose(found["w"], (1 - part) * before["w"] + part * after["w"])
+    assert found["n"].item() == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_ends_of_the_line_are_the_models_themselves(dtype: Any) -> None:
+    before, after = (tiny_models.clip(seed).to(dtype).state_dict() for seed in (0, 1))
+    for part, end in ((0.0, before), (1.0, after)):
+        found = interpolate(before, after, part)
+        assert all(torch.equal(found[name], one) for name, one in end.items())
+        assert all(found[name].dtype == one.dtype for name, one in end.items())
+
+
+def test_no_line_leads_to_another_model_or_beyond_its_ends() -> None:
+    weights = {"w": torch.zeros(2)}
+    with pytest.raises(UsageError, match=r"w is \(2,\) before and \(3,\) after"):
+        interpolate(weights, {"w": torch.zeros(3)}, 0.5)
+    with pytest.raises(UsageError, match="v is None before"):
+        interpolate(weights, {**weights, "v": torch.zeros(1)}, 0.5)
+    with pytest.raises(UsageError, match="from 0 to 1"):
+        interpolate(weights, weights, 1.5)
+
+
+def test_a_student_s_logits_predict_each_target_from_those_before_it() -> None:
+    network = tiny_models.student()
+    model = EncoderDecoder(network)
+    inputs = torch.tensor([[4, 5, 6, 2], [4, 2, 0, 0]])
+    mask, targets = inputs != 0, torch.tensor([[8, 9, 2], [9, 2, -100]])
+    found = model(inputs, mask, targets)
+    assert found.shape == (2, 3, len(tiny_models.WORDS))
+    begun = torch.tensor([[0, 9]])  # the second row alone, without padding, by hand
+    expected = network(input_ids=inputs[1:, :2], decoder_input_ids=begun).logits
+    assert torch.allclose(found[1:, :2], expected, atol=1e-5)
+    changed = targets.clone()
+    changed[0, 1] = 4
+    assert torch.equal(model(inputs, mask, changed)[0, :2], found[0, :2])
+
+
+def test_a_saved_student_answers_the_same_and_all_of_it_is_trained(tmp_path: Path) -> None:
+    model = EncoderDecoder(tiny_models.student(), tiny_models.tokenizer())
+    assert train_only(model, "step-by-step").frozen == 0
+    model.save(tmp_path)
+    again = open_model(str(tmp_path))
+    assert isinstance(again, EncoderDecoder)
+    inputs = torch.tensor([[4, 5, 6, 2], [4, 2, 0, 0]])
+    answers = model.answer(inputs, inputs != 0, most=5)
+    assert torch.equal(answers, again.answer(inputs, inputs != 0, most=5))
+    targets = torch.tensor([[8, 9, 2]] * 2)
+    loss = torch.nn.functional.cross_entropy(model(inputs, inputs != 0, targets).flatten(0, 1), targets.flatten())
+    changed = tiny_models.step(model, loss)
+    assert changed == {name for name, _ in model.named_parameters()}
+
+
+def test_a_new_clip_is_the_same_for_the_same_seed_and_reads_a_text_at_its_end(tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    from pairwright.training.loading.word_tokenizer import write_word_tokenizer
+
+    write_word_tokenizer(["a red square", "zebra zoo"], tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    sizes = ClipSizes(image=tiny_models.SIZE, width=16, heads=2, layers=1, dim=8, context=8)
+    state = torch.get_rng_state()
+    model, same, other = (new_clip(tokenizer, sizes, seed=seed) for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(one, same.state_dict()[name]) for name, one in model.state_dict().items())
+    assert not torch.equal(model.network.visual_projection.weight, other.network.visual_projection.weight)
+    first, second = (torch.tensor([tokenizer(text).input_ids]) for text in ("zebra red a", "zebra red square"))
+    assert torch.cdist(model.encode_texts(first), model.encode_texts(second)).item() > 1e-3
+    model.save(tmp_path / "saved")
+    again = open_model(str(tmp_path / "saved"))
+    assert isinstance(again, Clip)
+    assert again.tokenizer is not None
+    assert again.tokenizer("zebra red a").input_ids == first.tolist()[0]
+    assert torch.equal(again.encode_texts(first), model.encode_texts(first))
+    with pytest.raises(UsageError, match="multiple of patch"):
+        new_clip(tokenizer, ClipSizes(image=10))
+    with pytest.raises(UsageError, match="end mark has number 2"):
+        new_clip(tiny_models.tokenizer())
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("{", "is torn"),
+        ('{"version": 0}', "not of version 1"),
+        ('{"version": 1, "kind": "x"}', "kind 'x'; known: clip"),
+    ],
+)
+def test_a_folder_whose_description_is_torn_or_strange_is_said_so(written: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "pairwright.json").write_text(written)
+    with pytest.raises(StorageError, match=said):
+        open_model(str(tmp_path))
+
+
+def test_a_folder_that_is_written_anew_is_not_taken_for_whole_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny_models.clip()
+    model.save(tmp_path)
+    assert (tmp_path / "pairwright.json").is_file()
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(type(model.network), "save_pretrained", fail)
+    with pytest.raises(OSError, match="disk full"):
+        model.save(tmp_path)
+    assert not (tmp_path / "pairwright.json").exists()

@@ -1,0 +1,128 @@
+"""The processes and the precision of a run, as accelerate sets them up, and the launch settings that are refused.
+
+`torchrun`, `mpirun` and `accelerate launch` say by environment variables how many processes they started; `accelerate
+launch` also passes on what its config file asks for. Processes without a GPU train together on the CPU (gloo).
+"""
+
+import os
+from collections.abc import Mapping
+
+from accelerate import Accelerator, PartialState  # type: ignore[import-untyped]
+from accelerate.state import AcceleratorState  # type: ignore[import-untyped]
+from accelerate.utils import DistributedType  # type: ignore[import-untyped]
+
+from pairwright.datasets.errors import UsageError
+
+_SIZES = ("WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+_RANKS = ("RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK")
+_LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE")
+_MAX_WORKERS = 16
+_SHARDED = {
+    "ACCELERATE_USE_DEEPSPEED": "DeepSpeed",
+    "ACCELERATE_USE_FSDP": "FSDP",
+    "ACCELERATE_USE_MEGATRON_LM": "Megatron-LM",
+    "ACCELERATE_USE_PARALLELISM_CONFIG": "a parallelism config",
+}
+_TRUE = {"1", "true", "yes", "y", "on", "t"}
+_SHARDED_TYPES = {DistributedType.DEEPSPEED, DistributedType.FSDP, DistributedType.MEGATRON_LM}
+
+
+def start_processes(precision: str) -> Accelerator:
+    """Join the process group that this process was launched into, if any.
+
+    Args:
+        precision: fp32, bf16 or fp16.
+
+    Raises:
+        UsageError: accelerate's config asks for what is not supported (sharded models, accumulated gradients, another
+            precision); the launcher started more processes than accelerate joined; the device lacks the precision.
+    """
+    _refuse_config(os.environ, precision)
+    started = _number(_SIZES, 1)
+    cpu = _join_process_group(started)
+    AcceleratorState._reset_state()  # noqa: SLF001 - else the second run of a process has the first one's precision
+    try:
+        accelerator = Accelerator(mixed_precision="no" if precision == "fp32" else precision, cpu=cpu)
+    except ValueError as error:
+        raise UsageError(f"precision {precision}: {str(error).splitlines()[0]} Set precision to fp32.") from None
+    if accelerator.num_processes != started:
+        raise UsageError(
+            f"{started} processes were started, but accelerate joined {accelerator.num_processes} on "
+            f"{accelerator.device.type}: each would train a copy of its own. Launch with `torchrun --nproc-per-node "
+            f"{started} -m pairwright train ...`, or unset WORLD_SIZE for one process."
+        )
+    if accelerator.distributed_type in _SHARDED_TYPES:
+        raise _sharded(accelerator.distributed_type.value)
+    if precision == "fp16" and accelerator.device.type == "cpu":
+        raise UsageError("fp16 needs a GPU, for gradients are scaled there. Set precision to fp32 or bf16.")
+    return accelerator
+
+
+def default_workers(processes: int) -> int:
+    """Return how many loading processes each training process gets: its share of the cores, from 1 to 16.
+
+    Args:
+        processes: that train together, on all machines.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    here = min(_number(_LOCAL_SIZES, processes), processes)
+    return max(1, min(_MAX_WORKERS, cores // here))
+
+
+def _join_process_group(started: int) -> bool:
+    """Join the launched processes, and return whether they train on the CPU.
+
+    Raises:
+        UsageError: the launcher's environment variables are incomplete.
+    """
+    try:
+        cpu = _on_cpu(started)
+        PartialState(cpu)
+    except ValueError as error:
+        PartialState._reset_state()  # noqa: SLF001 - it is left half set up
+        raise UsageError(
+            f"{started} processes were started that cannot be joined: {str(error).splitlines()[0]}. Launch with `torchrun "
+            f"--nproc-per-node {started} -m pairwright train ...`, or unset WORLD_SIZE and RANK for one process."
+        ) from None
+    return cpu
+
+
+def _on_cpu(started: int) -> bool:
+    """Return whether to train on the CPU: as asked, or since accelerate joins processes without a GPU only when told so."""
+    if os.environ.get("ACCELERATE_USE_CPU", "").lower() in _TRUE:
+        return True
+    state = PartialState()
+    if state.num_processes == started or state.device.type != "cpu" or _number(_RANKS, -1) < 0:
+        return False
+    PartialState._reset_state()  # noqa: SLF001 - the one way to have it look again
+    return True
+
+
+def _refuse_config(settings: Mapping[str, str], precision: str) -> None:
+    for name, what in _SHARDED.items():
+        if settings.get(name, "").lower() in _TRUE:
+            raise _sharded(f"{what} ({name})")
+    if (steps := settings.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1")) not in {"1", ""}:
+        raise UsageError(
+            f"accelerate's config asks for gradient_accumulation_steps {steps}, which is not supported: a contrastive "
+            "loss compares the rows of a whole batch. Set it to 1, and batches.size to the batch that you want."
+        )
+    asked = settings.get("ACCELERATE_MIXED_PRECISION", "no")
+    if asked not in {"no", "", precision}:
+        raise UsageError(
+            f"accelerate's config asks for mixed precision {asked}, the recipe for {precision}. Give --set "
+            f"precision={asked}, or launch with --mixed_precision no."
+        )
+
+
+def _sharded(what: str) -> UsageError:
+    return UsageError(
+        f"accelerate's config asks for {what}, which is not supported: each process holds the whole model. Launch with "
+        "`accelerate launch --multi_gpu --num_processes N -m pairwright train ...`, or choose another --config_file."
+    )
+
+
+def _number(names: tuple[str, ...], default: int) -> int:
+    """Return the first of these environment variables that holds a number of at least 0."""
+    found = (os.environ.get(name, "") for name in names)
+    return next((int(value) for value in found if value.isdecimal()), default)

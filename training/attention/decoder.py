@@ -1,0 +1,176 @@
+"""A decoder that reads prompts with documents: its attention to them, their relevance, its answers.
+
+A prompt's relevances take one forward pass for its attention and one for each document's bias, K + 1 in all; they are
+read in batches. Answers are greedy, with the key-value cache.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from pairwright.datasets.errors import UsageError
+from pairwright.training.attention.calibration import Calibration, FloatArray, attention_shares, calibrated_relevance
+from pairwright.training.attention.hooks import DocumentLayout, calibrate_attention, record_attention
+from pairwright.training.attention.prompts import DocumentPrompt, PromptTokens, dummy_document, tokenize_prompt
+
+
+@dataclass
+class DocumentDecoder:
+    """A decoder and its tokenizer.
+
+    Attributes:
+        model: in evaluation mode, on its device.
+        tokenizer: a fast one.
+        batch: prompts at once.
+        mend: what to do about a prompt that is longer than the model reads.
+        passes: forward passes over whole prompts so far, one a prompt, those of answers left out.
+    """
+
+    model: PreTrainedModel
+    tokenizer: Any
+    batch: int = 8
+    fix: str = "Give fewer documents."
+    passes: int = field(default=0, init=False)
+
+    def attention(self, prompts: Sequence[DocumentPrompt], first_layer: int = 0) -> list[FloatArray]:
+        """Return Attn(x, k) of each prompt's documents, float64 (documents,), when the next token is predicted.
+
+        Args:
+            prompts: with their documents.
+            first_layer: earlier ones do not count.
+        """
+        found: list[FloatArray] = []
+        for rows in self._batches(prompts):
+            with torch.inference_mode(), record_attention(self.model, [row.layout for row in rows]) as seen:
+                self.model(**self._padded([row.ids for row in rows], positions=True), use_cache=False, logits_to_keep=1)
+            self.passes += len(rows)
+            values = seen.attention(first_layer).double().cpu().numpy()
+            found += [value[: len(row.layout.spans)] for value, row in zip(values, rows, strict=True)]
+        return found
+
+    def baseline(self, prompt: DocumentPrompt, dummy: str = "", first_layer: int = 0) -> FloatArray:
+        """Return Attn(dummy, k), float64 (documents,): the dummy in each document's place in turn (eq. 3.3)."""
+        written = dummy or dummy_document(prompt.documents)
+        moved = [prompt.with_dummy(place, written) for place in range(len(prompt.spans))]
+        found = self.attention(moved, first_layer)
+        return np.asarray([attention[place] for place, attention in enumerate(found)])
+
+    def relevances(self, prompts: Sequence[DocumentPrompt], calibration: Calibration) -> list[FloatArray]:
+        """Return the calibrated attention of each prompt's documents (eq. 3.4)."""
+        first = calibration.read_from
+        return [
+            calibrated_relevance(attention, self.baseline(prompt, calibration.dummy, first), calibration.form)
+            for prompt, attention in zip(prompts, self.attention(prompts, first), strict=True)
+        ]
+
+    def answers(
+        self,
+        prompts: Sequence[DocumentPrompt],
+        longest: int,
+        relevances: Sequence[FloatArray] | None = None,
+        calibration: Calibration | None = None,
+    ) -> list[str]:
+        """Return what the model says, without what it was asked.
+
+        Args:
+            prompts: with their documents.
+            longest: tokens of an answer at most.
+            relevances: of each prompt's documents; None: attention stays as it is.
+            calibration: how they become shares of attention; as by default when left out.
+        """
+        found: list[str] = []
+        how = calibration or Calibration()
+        for number, rows in enumerate(self._batches(prompts, longest)):
+            inputs = self._padded([row.ids for row in rows], positions=False)
+            if relevances is None:
+                found += self._written(inputs, longest)
+                continue
+            given = relevances[number * self.batch : number * self.batch + len(rows)]
+            asked = _left_padded(
+                [attention_shares(rel, row.layout.tokens, how.t) for rel, row in zip(given, rows, strict=True)]
+            )
+            with calibrate_attention(self.model, [row.layout for row in rows], asked, how.first_layer):
+                found += self._written(inputs, longest)
+        return found
+
+    def log_probabilities(self, before: Sequence[str], behind: Sequence[str]) -> list[FloatArray]:
+        """Return log probabilities of the tokens of each text that stands behind another, float64 (tokens,).
+
+        The two are read as one text and parted by letters, so a token over the border belongs to neither.
+
+        Raises:
+            UsageError: when a text behind has no token of its own, or the two are longer than the model reads.
+        """
+        read = [self._parted(first, second) for first, second in zip(before, behind, strict=True)]
+        self._fits([row for row, _ in read])
+        found: list[FloatArray] = []
+        for first in range(0, len(read), self.batch):
+            rows = read[first : first + self.batch]
+            inputs = self._padded([row.ids for row, _ in rows], positions=True)
+            longest = max(len(row.ids) - start for row, start in rows)
+            with torch.inference_mode():
+                logits = self.model(**inputs, use_cache=False, logits_to_keep=longest + 1).logits[:, :-1].float()
+            self.passes += len(rows)
+            wanted = inputs["input_ids"][:, -longest:, None]
+            values = logits.log_softmax(-1).gather(-1, wanted)[..., 0].double().cpu().numpy()
+            found += [value[longest - len(row.ids) + start :] for value, (row, start) in zip(values, rows, strict=True)]
+        return found
+
+    def _parted(self, before: str, behind: str) -> tuple[PromptTokens, int]:
+        whole = tokenize_prompt(
+            DocumentPrompt(before + behind, ((len(before), len(before) + len(behind)),)), self.tokenizer
+        )
+        offsets = self.tokenizer(before + behind, return_offsets_mapping=True, verbose=False)["offset_mapping"]
+        start, end = whole.layout.spans[0]
+        if offsets[start][0] < len(before):
+            start += 1
+        if start >= end or start == 0:
+            raise UsageError(f"{behind[:40]!r} has no token of its own behind a text that ends in {before[-20:]!r}.")
+        return PromptTokens(whole.ids[:end], DocumentLayout(((start, end),), end)), start
+
+    def _written(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
+        fill = self._fill()
+        with torch.inference_mode():
+            written = self.model.generate(
+                **inputs, max_new_tokens=longest, do_sample=False, num_beams=1, pad_token_id=fill
+            )
+        behind = written[:, inputs["input_ids"].shape[1] :]
+        texts: list[str] = self.tokenizer.batch_decode(behind, skip_special_tokens=True)
+        return texts
+
+    def _batches(self, prompts: Sequence[DocumentPrompt], answer: int = 0) -> list[list[PromptTokens]]:
+        read = [tokenize_prompt(prompt, self.tokenizer) for prompt in prompts]
+        self._fits(read, answer)
+        return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
+
+    def _fits(self, read: Sequence[PromptTokens], answer: int = 0) -> None:
+        room = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
+        longest = max((len(row.ids) for row in read), default=0)
+        if room is not None and longest + answer > room:
+            more = f" and an answer of {answer:,}" if answer else ""
+            raise UsageError(f"a prompt of {longest:,} tokens{more}, and the model reads {room:,}. {self.fix}")
+
+    def _padded(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
+        width = max(map(len, rows))
+        ids = torch.tensor([[self._fill()] * (width - len(row)) + list(row) for row in rows])
+        mask = torch.arange(width) >= torch.tensor([[width - len(row)] for row in rows])
+        inputs = {"input_ids": ids, "attention_mask": mask.long()}
+        if positions:
+            inputs["position_ids"] = (mask.long().cumsum(1) - 1).clamp(min=0)
+        return {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
+
+    def _fill(self) -> int:
+        padding = self.tokenizer.pad_token_id
+        if padding is None:
+            padding = self.tokenizer.eos_token_id
+        return int(padding) if padding is not None else 0
+
+
+def _left_padded(rows: Sequence[FloatArray]) -> Tensor:
+    width = max(map(len, rows))
+    return torch.tensor(np.array([[*row, *[-np.inf] * (width - len(row))] for row in rows]), dtype=torch.float32)

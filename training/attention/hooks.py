@@ -1,0 +1,321 @@
+"""A decoder's attention to documents: watched while it reads, and rescaled document by document (000, eq. 3.5 and 3.6).
+
+    with watching(model, layouts) as seen:
+        model(**batch)
+    seen.attention()  # float32 (batch, documents)
+
+    with calibrated(model, layouts, shares):
+        model.generate(**batch)
+
+The way in is transformers' own registry of attention functions: inside the block the model computes attention by a
+function of ours, outside it is what it was. Ours is transformers' ``sdpa`` for every query but those that predict the
+answer: the last token of the prompt and all behind it. Only for these the probabilities are written out, so memory
+grows with the length of the prompt, not with its square.
+
+Rescaling, for each of those queries and each head of the later layers: a document's mean attention a token becomes
+proportional to its share, ``Attn(x_k) = alpha_k * C``, with C such that the attention on all documents together stays.
+The proportions of tokens within a document stay too, and tokens outside documents keep theirs. It is done on logarithms
+of probabilities, so documents whose attention is too small for a float are reached as well; a document that a sliding
+window has put out of sight gets nothing.
+
+Limits: decoders whose layers take their attention from the registry with ``position_ids`` (Llama, Mistral, Qwen 2 and 3
+and their kin do); growing key-value caches, not static ones; no beams; one model at a time in a thread.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AttentionInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+
+from pairwright.datasets.errors import UsageError
+
+NAME = "pairwright_documents"
+_MASKED = -1e4  # logarithm of attention below which a token was masked, not merely little looked at
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLayout:
+    """Where the documents of a prompt stand.
+
+    Attributes:
+        spans: of each document its tokens ``[first, end)``, from 0; in order, disjoint, at least one token each.
+        length: tokens of the whole prompt, padding left out.
+
+    Raises:
+        UsageError: when they are not so.
+    """
+
+    spans: tuple[tuple[int, int], ...]
+    length: int
+
+    def __post_init__(self) -> None:
+        ends = [0, *(place for span in self.spans for place in span), self.length]
+        if not self.spans:
+            raise UsageError("a prompt without documents has nothing to calibrate")
+        if ends != sorted(ends) or any(first >= end for first, end in self.spans):
+            raise UsageError(
+                f"documents at tokens {list(self.spans)} of {self.length}: give each at least one token, in order, apart."
+            )
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """Tokens of each document."""
+        return tuple(end - first for first, end in self.spans)
+
+
+@dataclass
+class RecordedAttention:
+    """What the queries that predict the next token attended to, in the latest forward pass.
+
+    Attributes:
+        layouts: one a row of the batch.
+        masses: by layer, float32 (batch, heads, documents): attention summed over a document's tokens; 0 behind the
+            last document of a row.
+    """
+
+    layouts: Sequence[DocumentLayout]
+    masses: dict[int, Tensor] = field(default_factory=dict)
+
+    def attention(self, first_layer: int = 0) -> Tensor:
+        """Return Attn(x, k), float32 (batch, documents): averaged over tokens, heads and layers (section 3.2.1).
+
+        Args:
+            first_layer: earlier ones are left out.
+
+        Raises:
+            UsageError: the model has no such layer.
+        """
+        counted = [mass for layer, mass in sorted(self.masses.items()) if layer >= first_layer]
+        if not counted:
+            raise UsageError(f"attention from layer {first_layer} on, and the model has {len(self.masses)}, from 0.")
+        mass = torch.stack(counted).mean(dim=(0, 2))
+        return mass / _counts(self.layouts, mass.device).clamp(min=1)
+
+
+def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -> Tensor:
+    """Return attention whose part on documents is shared out anew.
+
+    Args:
+        log_attention: float (batch, heads, queries, keys), logarithms of probabilities.
+        document: int64 (batch, keys): which document a key belongs to, from 0; the number of documents for none.
+        shares: float (batch, documents), logarithms of what each document is to have of the attention on all documents;
+            minus infinity for what is not there.
+
+    Returns:
+        Logarithms again, of the same shape and the same sum.
+    """
+    mass = _log_masses(log_attention, document, shares.shape[1])
+    inside = mass[..., :-1]
+    seen = (inside > _MASKED) & shares[:, None, None].isfinite()
+    asked = shares[:, None, None].expand_as(inside).masked_fill(~seen, -math.inf)
+    visible = inside.masked_fill(inside <= _MASKED, -math.inf)
+    asked = asked - asked.logsumexp(-1, keepdim=True) + visible.logsumexp(-1, keepdim=True)
+    change = torch.where(seen, asked - inside, torch.zeros_like(inside))
+    change = torch.cat([change, torch.zeros_like(change[..., :1])], dim=-1)
+    return log_attention + change.gather(-1, _index(document, log_attention))
+
+
+@contextmanager
+def record_attention(model: PreTrainedModel, layouts: Sequence[DocumentLayout]) -> Iterator[RecordedAttention]:
+    """Watch the last query of each forward pass of ``model`` in this block; what it computes stays what it was.
+
+    Args:
+        model: a decoder; see the module for which.
+        layouts: of the batch's rows. Shorter prompts are padded on the left, with an attention mask.
+
+    Raises:
+        UsageError: when the model does not take its attention from the registry.
+    """
+    with _hooked(model, _HookState(RecordedAttention(tuple(layouts)))) as seen:
+        yield seen
+
+
+@contextmanager
+def calibrate_attention(
+    model: PreTrainedModel, layouts: Sequence[DocumentLayout], shares: Tensor, first_layer: int | None = None
+) -> Iterator[RecordedAttention]:
+    """Rescale the attention of all queries from the prompt's last token on, in this block.
+
+    Args:
+        model: a decoder; see the module for which.
+        layouts: of the batch's rows, padded on the left.
+        shares: float (batch, documents), as `rescaled` takes them; see `calibration.shares`.
+        first_layer: where rescaling begins; None: with the last half of the layers (appendix B.2).
+
+    Raises:
+        UsageError: when the model does not take its attention from the registry.
+    """
+    if shares.shape != (len(layouts), max(len(layout.spans) for layout in layouts)):
+        raise UsageError(f"shares of shape {tuple(shares.shape)} for {len(layouts)} prompts")
+    count = model.config.get_text_config().num_hidden_layers
+    first = count // 2 if first_layer is None else first_layer
+    with _hooked(
+        model, _HookState(RecordedAttention(tuple(layouts)), shares.to(model.device, torch.float32), first)
+    ) as seen:
+        yield seen
+
+
+@dataclass
+class _HookState:
+    seen: RecordedAttention
+    shares: Tensor | None = None
+    first_layer: int = 0
+    positions: Tensor | None = None
+    places: dict[int, Tensor] = field(default_factory=dict)
+    queries: int = 0
+
+    def begin(self, positions: Tensor, mask: Tensor | None) -> None:
+        """Note how many queries predict the answer; once a forward pass, since it waits for the device."""
+        if positions is self.positions:
+            return
+        if mask is not None and mask.dtype == torch.bool and not bool(mask[..., -1, -1].all()):
+            raise UsageError("the last key is not that of the last query: calibration needs a growing cache.")
+        self.positions, self.places = positions, {}
+        ends = torch.tensor([layout.length - 1 for layout in self.seen.layouts], device=positions.device)
+        if positions.shape[0] not in (1, len(ends)):
+            raise UsageError(f"{positions.shape[0]} rows for {len(ends)} prompts: no beams, no repeated rows.")
+        self.queries = positions.shape[1] - int((~(positions >= ends[:, None]).any(0)).long().cumprod(0).sum())
+
+    def document(self, keys: int) -> Tensor:
+        """Return which document each key belongs to, int64 (batch, keys)."""
+        if keys not in self.places:
+            assert self.positions is not None  # begin() comes first
+            back = torch.arange(keys - 1, -1, -1, device=self.positions.device)
+            self.places[keys] = _documents(self.seen.layouts, self.positions[:, -1:] - back)
+        return self.places[keys]
+
+
+_HOOK_STATE: ContextVar[_HookState | None] = ContextVar("pairwright_watch", default=None)
+
+
+@contextmanager
+def _hooked(model: PreTrainedModel, watch: _HookState) -> Iterator[RecordedAttention]:
+    before = model.config._attn_implementation  # noqa: SLF001 - transformers has no public name for it
+    if _HOOK_STATE.get() is not None:
+        raise UsageError("attention is being watched or calibrated already: end that first")
+    settable = getattr(model, "_can_set_attn_implementation", None)  # where it is not, setting it would only warn
+    if settable is not None and not settable():
+        raise UsageError(_unsupported_model(model))
+    AttentionInterface.register(NAME, _attend)
+    AttentionMaskInterface.register(NAME, sdpa_mask)
+    token = _HOOK_STATE.set(watch)
+    try:
+        model.set_attn_implementation(NAME)
+        if model.config._attn_implementation != NAME:  # noqa: SLF001 - as above
+            raise UsageError(_unsupported_model(model))
+        yield watch.seen
+        if not watch.seen.masses:
+            raise UsageError(_unsupported_model(model))
+    finally:
+        _HOOK_STATE.reset(token)
+        model.set_attn_implementation(before)
+
+
+def _unsupported_model(model: PreTrainedModel) -> str:
+    name = type(model).__name__
+    return f"{name} does not take its attention from transformers' registry, or ran no layer. Use a Llama, Mistral or Qwen."
+
+
+def _attend(  # noqa: PLR0913, PLR0917 - the signature that transformers calls
+    module: nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor, None]:
+    """Attend as ``sdpa`` does; write out the queries that are watched."""
+    if any(kwargs.get(name) is not None for name in ("softcap", "s_aux")) or kwargs.get("position_ids") is None:
+        raise UsageError(
+            "attention with a cap or sinks, or that is not told positions, cannot be calibrated. "
+            "Use a Llama, Mistral or Qwen."
+        )
+    output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, **kwargs)
+    watch, layer = _HOOK_STATE.get(), getattr(module, "layer_idx", None)
+    if watch is None or layer is None:
+        return output, None
+    watch.begin(kwargs["position_ids"], attention_mask)
+    rescale = watch.shares is not None and layer >= watch.first_layer and watch.queries > 0
+    count = watch.queries if rescale else 1
+    log_attention = _log_attention(query[:, :, -count:], key, attention_mask, scaling)
+    document = watch.document(key.shape[2]).expand(query.shape[0], -1)
+    if rescale:
+        assert watch.shares is not None  # as just seen
+        log_attention = rescale_attention(log_attention, document, watch.shares)
+        mine = _weighted(log_attention.exp().to(value.dtype), value)
+        ends = torch.tensor([one.length - 1 for one in watch.seen.layouts], device=mine.device)
+        wanted = kwargs["position_ids"][:, -count:] >= ends[:, None]
+        output = torch.cat([output[:, :-count], torch.where(wanted[..., None, None], mine, output[:, -count:])], dim=1)
+    documents = max(len(layout.spans) for layout in watch.seen.layouts)
+    watch.seen.masses[layer] = _log_masses(log_attention[:, :, -1:], document, documents)[:, :, 0, :-1].exp()
+    return output, None
+
+
+def _log_attention(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | None) -> Tensor:
+    """Return logarithms of attention, float32 (batch, heads, queries, keys), of the last queries."""
+    batch, heads, count, width = query.shape
+    grouped = query.float().view(batch, key.shape[1], -1, count, width)
+    logits = torch.einsum("bgnqd,bgkd->bgnqk", grouped, key.float()).reshape(batch, heads, count, key.shape[2])
+    logits = logits * (width**-0.5 if scaling is None else scaling)
+    least = torch.finfo(torch.float32).min
+    if mask is None:
+        back = torch.arange(count - 1, -1, -1, device=query.device)[:, None]
+        ahead = torch.arange(key.shape[2], device=query.device) > key.shape[2] - 1 - back
+        logits = logits.masked_fill(ahead, least)
+    elif mask.dtype == torch.bool:
+        logits = logits.masked_fill(~mask[:, :, -count:], least)
+    else:
+        logits = logits + mask[:, :, -count:].float()
+    return logits.log_softmax(-1)
+
+
+def _weighted(attention: Tensor, value: Tensor) -> Tensor:
+    """Return what is read, (batch, queries, heads, width)."""
+    batch, heads, count, keys = attention.shape
+    grouped = attention.view(batch, value.shape[1], -1, count, keys)
+    found = torch.einsum("bgnqk,bgkd->bqgnd", grouped, value)
+    return found.reshape(batch, count, heads, value.shape[3])
+
+
+def _log_masses(log_attention: Tensor, document: Tensor, documents: int) -> Tensor:
+    """Return logarithms of attention summed over each document's keys, and last over all others."""
+    index = _index(document, log_attention)
+    shape = (*log_attention.shape[:-1], documents + 1)
+    most = torch.full(
+        shape, torch.finfo(log_attention.dtype).min, device=log_attention.device, dtype=log_attention.dtype
+    )
+    most = most.scatter_reduce(-1, index, log_attention, "amax")
+    found = torch.zeros_like(most).scatter_add(-1, index, (log_attention - most.gather(-1, index)).exp())
+    return torch.where(found > 0, most + found.log(), torch.full_like(most, -math.inf))
+
+
+def _index(document: Tensor, log_attention: Tensor) -> Tensor:
+    return document[:, None, None, :].expand_as(log_attention)
+
+
+def _documents(layouts: Sequence[DocumentLayout], positions: Tensor) -> Tensor:
+    """Return which document each token position belongs to; the number of documents for none."""
+    none = max(len(layout.spans) for layout in layouts)
+    found = torch.full((len(layouts), max(layout.length for layout in layouts) + 1), none, dtype=torch.int64)
+    for row, layout in enumerate(layouts):
+        for number, (first, end) in enumerate(layout.spans):
+            found[row, first:end] = number
+    known = found.to(positions.device)
+    places = positions.expand(len(layouts), -1)
+    inside = (places >= 0) & (places < known.shape[1])
+    return torch.where(inside, known.gather(1, places.clamp(0, known.shape[1] - 1)), none)
+
+
+def _counts(layouts: Sequence[DocumentLayout], device: torch.device) -> Tensor:
+    most = max(len(layout.spans) for layout in layouts)
+    return torch.tensor([[*layout.tokens, *[0] * (most - len(layout.spans))] for layout in layouts], device=device)

@@ -1,0 +1,158 @@
+"""Conditional retrieval: do images lie near each other by what is asked (FocalLens, section 5.4.1)?
+
+Each condition has an instruction; images are embedded under it, and each is a query to the others. By labels: mean
+average precision. By a colour that is a number: Spearman's rank correlation, for each query, between cosines and
+nearness in RGB, averaged over queries.
+
+A model that reads no instruction has one embedding for all conditions: the baseline of the dissertation's table 5.1.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.suggestions import require_known
+from pairwright.filters.metrics.retrieval_precision import average_precisions, random_precision
+from pairwright.training.evaluation.data import LabelledImages
+from pairwright.training.evaluation.embedding import INSTRUCTED_KINDS, Embedder, EmbeddingRows
+from pairwright.training.evaluation.results import Metric, TaskResult
+
+RGB = "rgb"
+# Table D.3.
+INSTRUCTIONS = {
+    "colour": "What is the color of the object in the image?",
+    "shape": "What is the shape of the object in the image?",
+    "both": "What is the color and shape of the object in the image?",
+    RGB: "What is the color of the object in the image?",
+}
+_BLOCK = 256
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What makes two images alike.
+
+    Attributes:
+        name: of the label column, or several joined by ``+``, or ``rgb``.
+        instruction: what is asked.
+        labels: one an image; empty for ``rgb``.
+        colours: float64 (n, 3), 0-255, for ``rgb``; else None.
+    """
+
+    name: str
+    instruction: str
+    labels: tuple[str, ...]
+    colours: Numbers | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionalImages:
+    """Images, and by what they are to be found."""
+
+    images: Sequence[str]
+    conditions: Sequence[Condition]
+
+
+def select_conditions(given: LabelledImages, by: Sequence[str], asked: Mapping[str, str]) -> ConditionalImages:
+    """Return the conditions that are named, or all that the labels hold and an instruction is known for.
+
+    Args:
+        given: images with labels; columns ``r``, ``g``, ``b`` make the condition ``rgb``.
+        by: names of columns, several joined by ``+``, or ``rgb``; empty: those of `INSTRUCTIONS`.
+        asked: instruction by condition, before those of `INSTRUCTIONS`.
+
+    Raises:
+        InputError: no such column, or a label that is missing.
+        UsageError: no condition, or one without an instruction.
+    """
+    columns = set(given.labels.columns)
+    known = columns | ({RGB} if set(RGB) <= columns else set())
+    names = list(dict.fromkeys(by)) or [name for name in INSTRUCTIONS if name in known]
+    if not names:
+        raise UsageError(f"{given.where}: name a label by --by; there are {', '.join(given.labels.columns)}.")
+    require_known("--ask: no such condition:", asked, names)
+    return ConditionalImages(given.images, [_condition(given, name, asked) for name in names])
+
+
+def _condition(given: LabelledImages, name: str, asked: Mapping[str, str]) -> Condition:
+    instruction = asked.get(name) or INSTRUCTIONS.get(name, "")
+    if not instruction:
+        raise UsageError(f"--by {name}: what is asked? Say it by --ask '{name}=What is the {name} ...?'")
+    if name != RGB:
+        return Condition(name, instruction, tuple(given.texts(name)))
+    given.texts("r+g+b")  # that they are there
+    try:
+        colours = given.labels.select(pl.col(*RGB).cast(pl.Float64)).to_numpy()
+    except pl.exceptions.PolarsError:
+        raise InputError("r, g and b that are no numbers", where=given.where, fix="Give 0 to 255.") from None
+    return Condition(name, instruction, (), colours)
+
+
+def conditional_precision(embedder: Embedder, given: ConditionalImages) -> TaskResult:
+    """Return mAP (or rank correlation) by condition, and the mean of the mAPs where there are several."""
+    reads = embedder.subject.named.kind in INSTRUCTED_KINDS
+    plain = None if reads else embedder.images(given.images)
+    figures: list[Metric] = []
+    for condition in given.conditions:
+        rows = embedder.images(given.images, condition.instruction) if plain is None else plain
+        figures.append(_condition_metric(rows, condition))
+    maps = [figure for figure in figures if figure.measure == "mAP"]
+    if len(maps) > 1:
+        value = sum(figure.value for figure in maps) / len(maps)
+        # One set of images under several conditions: the widest interval of a mean that shares its queries.
+        half = [sum(side) / len(maps) for side in ([one.low for one in maps], [one.high for one in maps])]
+        chance = sum(figure.chance or 0.0 for figure in maps) / len(maps)
+        # An image's own mean; one that has nothing to find under some condition does not count.
+        units = np.mean([one.units for one in maps if one.units is not None], axis=0)
+        figures.append(Metric("mean", "mAP", value, half[0], half[1], len(given.images), chance, units=units))
+    instructions = {one.name: one.instruction if reads else "" for one in given.conditions}
+    return TaskResult(tuple(figures), {}, {"images": len(given.images), "instructions": instructions})
+
+
+def _condition_metric(rows: EmbeddingRows, condition: Condition) -> Metric:
+    if condition.colours is not None:
+        return Metric.mean(
+            condition.name, "rank correlation", rank_correlations(rows, condition.colours), 0.0, percent=False
+        )
+    precisions, others = average_precisions(rows, condition.labels)
+    alike = Counter(condition.labels)
+    counted = np.array([alike[label] > 1 for label in condition.labels])  # others have nothing to find
+    values = np.zeros(len(rows))
+    values[counted] = precisions
+    return Metric.mean(condition.name, "mAP", values, random_precision(others, len(rows) - 1), counted=counted)
+
+
+def rank_correlations(rows: EmbeddingRows, colours: Numbers) -> Numbers:
+    """Return Spearman's correlation of cosine and nearness in RGB, for each image as a query to all others.
+
+    Equal values share the mean of their ranks. A query to which all are equally near, by either, has 0.
+
+    Args:
+        rows: float32 (n, d), unit rows; n at least 3.
+        colours: float64 (n, 3).
+
+    Raises:
+        InputError: fewer than three images.
+    """
+    if len(rows) < 3:
+        raise InputError(f"{len(rows)} images", where=RGB, fix="A rank correlation takes three at least.")
+    from scipy.stats import rankdata
+
+    found = np.zeros(len(rows))
+    for start in range(0, len(rows), _BLOCK):
+        places = np.arange(start, min(start + _BLOCK, len(rows)))
+        others = np.array([np.delete(np.arange(len(rows)), place) for place in places])
+        cosine = np.take_along_axis(rows[places] @ rows.T, others, axis=1)
+        far = np.linalg.norm(colours[places][:, None] - colours[None], axis=2)
+        ranks = rankdata(cosine, axis=1), rankdata(-np.take_along_axis(far, others, axis=1), axis=1)
+        one, two = (rank - rank.mean(axis=1, keepdims=True) for rank in ranks)
+        below = np.sqrt((one**2).sum(axis=1) * (two**2).sum(axis=1))
+        found[places] = np.divide((one * two).sum(axis=1), below, out=np.zeros(len(places)), where=below > 0)
+    return found

@@ -1,0 +1,66 @@
+"""Hard negatives and hard positives: is the true text more like the image (SugarCrepe; The Hard Positive Truth)?
+
+Scores are cosines. The figures are those of `filters.evaluation`, which judges scores given by any model.
+"""
+
+import numpy as np
+import polars as pl
+
+from pairwright.filters.metrics.hard_negative_accuracy import Evaluation, evaluate_scores
+from pairwright.filters.metrics.score_files import SCHEMA
+from pairwright.training.evaluation.data import HardNegativeRows
+from pairwright.training.evaluation.embedding import Embedder
+from pairwright.training.evaluation.results import Metric, TaskResult
+
+
+def hard_negative_accuracy(embedder: Embedder, given: HardNegativeRows) -> TaskResult:
+    """Return accuracy by type, and original, augmented accuracy and brittleness where rows have hard positives."""
+    scores = score_texts(embedder, given)
+    found = evaluate_scores(scores)
+    return TaskResult(_metrics(found, scores), given.left_out, {"evaluation": found.as_json()})
+
+
+def score_texts(embedder: Embedder, given: HardNegativeRows) -> pl.DataFrame:
+    """Return the cosine of each image with its texts, as `score_files.read_scores` gives scores."""
+    images = embedder.images([row.image for row in given.rows])
+    texts = [text for row in given.rows for text in (row.caption, row.negative, row.positive or row.caption)]
+    rows = embedder.texts(texts).reshape(len(images), 3, -1)
+    cosines = np.einsum("nd,nkd->nk", images.astype(np.float64), rows.astype(np.float64))
+    return pl.DataFrame(
+        {
+            "type": [row.type for row in given.rows],
+            "s_caption": cosines[:, 0],
+            "s_negative": cosines[:, 1],
+            "s_positive": [
+                score if row.positive else None for row, score in zip(given.rows, cosines[:, 2].tolist(), strict=True)
+            ],
+        },
+        schema=SCHEMA,
+    )
+
+
+def _metrics(found: Evaluation, scores: pl.DataFrame) -> tuple[Metric, ...]:
+    caption, negative, positive = (scores[f"s_{name}"].to_numpy() for name in ("caption", "negative", "positive"))
+    types = scores["type"].to_numpy()
+    triple = scores["s_positive"].is_not_null().to_numpy()
+    right = caption > negative
+    # Guessing: one of two texts is first; of three, the negative is last, or between the others.
+    measures = (
+        ("accuracy", right, np.ones(len(right), dtype=bool), 1 / 2, "more"),
+        ("original", right, triple, 1 / 2, "more"),
+        ("augmented", right & (positive > negative), triple, 1 / 3, "more"),
+        (
+            "brittleness",
+            (right & (negative > positive)) | ((positive > negative) & (negative > caption)),
+            triple,
+            1 / 3,
+            "less",
+        ),
+    )
+    parts = [*(found.by_type if len(found.by_type) > 1 else ()), "all"]
+    return tuple(
+        Metric.rate(part, name, hit, chance, counted=counted, better=better)
+        for part in parts
+        for name, hit, of, chance, better in measures
+        if (counted := of & ((types == part) | (part == "all"))).any()
+    )

@@ -1,0 +1,154 @@
+"""The page of an evaluation: one HTML file that needs nothing else, with plots and the whole table."""
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from pairwright.datasets.reports.html_page import render_page, render_section
+from pairwright.training.evaluation.paired_differences import PairedDifference, paired_differences
+from pairwright.training.evaluation.plots import COLOURS, dot_plot, interpolation_plot
+from pairwright.training.evaluation.position_plots import position_plots
+from pairwright.training.evaluation.results import (
+    MAX_COLUMNS,
+    Metric,
+    ModelResult,
+    describe_counts,
+    find_metric,
+    metric_rows,
+)
+
+_PAIRED_NOTE = (
+    "On the same rows, in points of a hundred (correlations as they are); the interval is of rows drawn anew for both "
+    "models at once. One that leaves out 0 tells them apart."
+)
+STYLE = Path(__file__).with_name("page.css")
+_TITLES = {
+    "negatives": "Hard negatives",
+    "retrieval": "Retrieval",
+    "zero-shot": "Zero-shot classification",
+    "conditions": "Conditional retrieval",
+    "rationales": "Labels and rationales",
+    "answers": "Judged answers",
+    "multi-document": "Answers from several documents",
+}
+
+
+def evaluation_page(task: str, data: Sequence[str], models: Sequence[ModelResult]) -> str:
+    """Return the page.
+
+    Args:
+        task: of `tasks.TASKS`.
+        data: what it was measured on.
+        models: with their figures, one at least.
+    """
+    mixed = any(model.share is not None for model in models)
+    by_place = position_plots(models)
+    return render_page(
+        _TITLES[task],
+        "pairwright evaluate",
+        [f"{len(models)} {'model' if len(models) == 1 else 'models'}", *data],
+        [
+            render_section(
+                "Figures",
+                "Over the share of the trained weights (0: before training, 1: trained); lines show 95% intervals."
+                if mixed
+                else "A dot is the value, its line the 95% interval, the dashed line what guessing gives.",
+                _key(models) + f'<div class="plots">{_interpolation_plots(models) if mixed else _plain(models)}</div>',
+            ),
+            *(
+                [
+                    render_section(
+                        "By place", "From the first document to the last.", f'<div class="plots">{by_place}</div>'
+                    )
+                ]
+                if by_place
+                else []
+            ),
+            *(
+                [render_section("Differences", _PAIRED_NOTE, _differences(apart))]
+                if (apart := paired_differences(models))
+                else []
+            ),
+            render_section("Table", "n: rows, queries or images that a figure was counted on.", _table(models)),
+            render_section("What else was counted", "", _counts(models)),
+        ],
+        STYLE.read_text(encoding="utf-8"),
+    )
+
+
+def _plain(models: Sequence[ModelResult]) -> str:
+    parts: dict[str, list[str]] = {}
+    for part, measure in metric_rows(models):
+        parts.setdefault(measure, []).append(part)
+    return "".join(dot_plot(measure, of, models) for measure, of in parts.items())
+
+
+def _interpolation_plots(models: Sequence[ModelResult]) -> str:
+    return "".join(interpolation_plot(part, measure, models) for part, measure in metric_rows(models))
+
+
+def _key(models: Sequence[ModelResult]) -> str:
+    mixed = any(model.share is not None for model in models)
+    names = list(dict.fromkeys(model.model if mixed else model.label for model in models))
+    shown = "".join(
+        f'<span><i class="swatch m{number % COLOURS}"></i>{escape(name)}</span>' for number, name in enumerate(names)
+    )
+    return f'<div class="key-list">{shown}</div>'
+
+
+def _table(models: Sequence[ModelResult]) -> str:
+    many = len(models) > MAX_COLUMNS
+    names = ["value"] if many or len(models) == 1 else [model.label for model in models]
+    head = "".join(f'<th class="number">{escape(name)}</th><th class="number">95%</th>' for name in names)
+    model = "<th>model</th>" if many else ""
+    rows = "".join(_rows_per_model(row, models) if many else _side_by_side(row, models) for row in metric_rows(models))
+    return (
+        f'<div class="scroll"><table><thead><tr><th>of</th><th>measure</th>{model}{head}<th class="number">n</th>'
+        f'<th class="number">chance</th></tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _side_by_side(row: tuple[str, str], models: Sequence[ModelResult]) -> str:
+    figures = [find_metric(model, row) for model in models]
+    return _row(row, "".join(map(_value, figures)), figures)
+
+
+def _rows_per_model(row: tuple[str, str], models: Sequence[ModelResult]) -> str:
+    return "".join(
+        _row(
+            row if not place else ("", ""),
+            f"<td>{escape(model.label)}</td>{_value(find_metric(model, row))}",
+            [find_metric(model, row)],
+        )
+        for place, model in enumerate(models)
+    )
+
+
+def _row(names: tuple[str, str], cells: str, figures: Sequence[Metric | None]) -> str:
+    known = next((one for one in figures if one), None)
+    ground = (f"{known.n:,}", known.written_chance.strip()) if known else ("", "")
+    numbers = "".join(f'<td class="number">{text}</td>' for text in ground)
+    told = "".join(f'<td class="name">{escape(name)}</td>' for name in names)
+    return f"<tr>{told}{cells}{numbers}</tr>"
+
+
+def _value(figure: Metric | None) -> str:
+    texts = (figure.written.strip(), figure.written_interval) if figure else ("-", "")
+    return "".join(f'<td class="number">{text}</td>' for text in texts)
+
+
+def _differences(apart: Sequence[PairedDifference]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in ("of", "measure", "model"))
+    head += "".join(f'<th class="number">{name}</th>' for name in (f"less {escape(apart[0].against)}", "95%", "n"))
+    rows = "".join(
+        "<tr>"
+        + "".join(f'<td class="name">{escape(name)}</td>' for name in (one.part, one.measure, one.model))
+        + "".join(f'<td class="number">{text}</td>' for text in (one.written, one.written_interval, f"{one.n:,}"))
+        + "</tr>"
+        for one in apart
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def _counts(models: Sequence[ModelResult]) -> str:
+    return "".join(f"<p>{escape(told)}</p>" for told in describe_counts(models))

@@ -1,0 +1,117 @@
+"""Whole conversations about an image, for a language model that sees it (LLaVA, section 3.3).
+
+A row is a conversation: system text, then turn by turn, the mark of the image before or after the first question at
+random (equation 3.2). Labels stand on the answers and the stop marks behind them, nowhere else (equation 3.3).
+
+Pieces are tokenised one by one, so that the labels' borders are certain; a tokenizer that joins over such a border
+would give other ids for the text as a whole. A conversation longer than ``max_tokens`` loses its end and is counted.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import make_rng
+from pairwright.training.loading.batches import IGNORE_INDEX, ConversationBatch, PackedBatch
+from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, image_groups, stack_images
+from pairwright.training.loading.samples import SampleJson, StoredSample
+from pairwright.training.loading.tokenization import load_tokenizer, pad_rows, padding_id
+from pairwright.training.loading.triplets import select_conversations
+
+_TokensAndLabels = tuple[list[int], list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationTemplate:
+    """How turns read: ``system``, then for each exchange ``human`` + question + ``assistant`` + answer + end mark."""
+
+    system: str = ""
+    human: str = "USER: "
+    assistant: str = " ASSISTANT: "
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationCollator:
+    """The recipe of conversations; see the module.
+
+    Attributes:
+        image_token: the id that marks where the image's features go; may lie outside the vocabulary.
+        types: of the conversations that are taken; empty: all.
+        style: how turns read.
+    """
+
+    image_token: int
+    types: tuple[str, ...] = ()
+    style: ConversationTemplate = ConversationTemplate()
+
+    needs: Needs = "each"
+    members = frozenset({"image"})
+    unit = "conversations"
+
+    def lacks(self, body: SampleJson) -> str:
+        """Return whether a sample has no conversation."""
+        return "" if select_conversations(body, self.types) else "no_conversations"
+
+    def units(self, body: SampleJson) -> int:
+        """Return the number of a sample's conversations: an epoch and a step count these, as LLaVA's batch sizes do."""
+        return len(select_conversations(body, self.types))
+
+    def collate(
+        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+    ) -> PackedBatch[ConversationBatch]:
+        """Return the batch of these conversations: of each sample the one of its unit.
+
+        Raises:
+            UsageError: the tokenizer has no mark for the end.
+        """
+        tokenizer, limit = load_tokenizer(making.texts.tokenizer), making.texts.max_tokens
+        if tokenizer.eos_token_id is None:
+            raise UsageError(f"the tokenizer {making.texts.tokenizer!r} has no mark for the end. Set its eos_token.")
+        rows = list[_TokensAndLabels]()
+        for sample in samples:
+            turns = select_conversations(sample.body, self.types)[sample.unit]["turns"]
+            before = make_rng(making.seed, making.epoch, "image mark", sample.key, sample.unit).random() < 0.5
+            row = self._row(turns, tokenizer, before=before)
+            if self.image_token not in row[0][:limit]:  # behind a question that alone is too long
+                row = self._row(turns, tokenizer, before=True)
+            rows.append(row)
+        images = stack_images(pictures)
+        texts, mask = pad_rows([ids[:limit] for ids, _ in rows], padding_id(making.texts))
+        labels, _ = pad_rows([wanted[:limit] for _, wanted in rows], IGNORE_INDEX)
+        batch = ConversationBatch(
+            images=torch.empty(0),
+            grids=images.grids,
+            texts=texts,
+            text_mask=mask,
+            labels=labels,
+            groups=torch.tensor(image_groups(samples)),
+            keys=[sample.key for sample in samples],
+            cut=sum(len(ids) > limit for ids, _ in rows),
+        )
+        return PackedBatch(batch, images.pixels, images.image_index)
+
+    def _row(self, turns: Sequence[Any], tokenizer: Any, *, before: bool) -> _TokensAndLabels:
+        ids, labels = list[int](), list[int]()
+
+        def say(piece: list[int], *, answer: bool = False) -> None:
+            ids.extend(piece)
+            labels.extend(piece if answer else [IGNORE_INDEX] * len(piece))
+
+        def tokens(text: str) -> list[int]:
+            found: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+            return found
+
+        say(([] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]) + tokens(self.style.system))
+        mark = [self.image_token]
+        for turn in turns:
+            if turn["role"] == "assistant":
+                say(tokens(self.style.assistant))
+                say([*tokens(turn["text"]), tokenizer.eos_token_id], answer=True)
+                continue
+            asked = tokens(turn["text"])
+            say(tokens(self.style.human) + (mark + asked if before else asked + mark))
+            mark = []
+        return ids, labels

@@ -1,0 +1,152 @@
+"""From image bytes to the square of pixels that a vision tower takes, as CLIP does it.
+
+To look at (``crop`` 1): the shorter side is brought to ``size`` with a bicubic filter, and the square in the middle is
+cut out. To train (``crop`` below 1): a rectangle of a random share of the area, of a shape from 3:4 to 4:3, is brought
+to the square (OpenCLIP trains with a share of 0.9 to 1). A picture is turned to its mirror image only when asked for:
+"left" and "right" in captions would be false.
+
+To train, a JPEG of at least twice the size that the smallest crop needs is decoded at a half (a quarter, an eighth) of
+its size, as the format offers. From 480 pixels to 224 that halves the time; the pixels differ a little from those of a
+filter over the whole picture.
+"""
+
+import io
+import math
+import random
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from PIL import Image, UnidentifiedImageError
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.images.loading import DECODER_ERRORS, PILLOW_FORMATS, UnusableImageError, convert_to_8_bit
+from pairwright.training.models.anyres import Grid, choose_grid, split_image
+
+CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
+CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
+
+_RATIOS = (math.log(3 / 4), math.log(4 / 3))
+_MAX_CROP_TRIES = 10
+_DECOMPRESSION_BOMB = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+
+Box = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class ImageOptions:
+    """How images are prepared; see the module.
+
+    Attributes:
+        size: pixels of a side, as the tower takes them.
+        crop: least share of the area that a random crop keeps, above 0; 1: the middle, nothing random.
+        mirror: share of the pictures that are mirrored, 0-1.
+        tiles: give the whole image and its tiles (AnyRes), nothing cut away, instead of one square.
+        mean: of the channels in 0-1, red first.
+        std: likewise.
+
+    Raises:
+        UsageError: a number that cannot be.
+    """
+
+    size: int = 224
+    crop: float = 1.0
+    mirror: float = 0.0
+    tiles: bool = False
+    mean: tuple[float, float, float] = CLIP_MEAN
+    std: tuple[float, float, float] = CLIP_STD
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or not 0 < self.crop <= 1 or not 0 <= self.mirror <= 1 or min(self.std) <= 0:
+            raise UsageError("images: size and std above 0, crop above 0 and at most 1, mirror in 0-1.")
+        if self.tiles and self.crop < 1:
+            raise UsageError("images in tiles are shown whole: a random crop is not made of them. Set crop to 1.")
+
+
+def load_pixels(data: bytes, options: ImageOptions, chance: random.Random, where: str) -> npt.NDArray[np.uint8]:
+    """Return uint8 (3, size, size), red first; `tiles` of them is not looked at.
+
+    Args:
+        data: an image file.
+        options: what to do with it.
+        chance: for crop and mirror; the same stream gives the same pixels.
+        where: for messages.
+
+    Raises:
+        UnusableImage: the bytes do not decode.
+    """
+    with _decoding(where):
+        image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
+        least = math.ceil(options.size / math.sqrt(options.crop))
+        if options.crop < 1:
+            image.draft("RGB", (least, least))  # the smallest that has no side below this; other formats: nothing
+        plain = image if image.mode == "RGB" else convert_to_8_bit(image).convert("RGB")
+        prepared = _random_crop(plain, options, chance) if options.crop < 1 else _center_crop(plain, options.size)
+    return _mirrored(prepared, options, chance)
+
+
+def load_tiles(
+    data: bytes, options: ImageOptions, chance: random.Random, where: str
+) -> tuple[npt.NDArray[np.uint8], Grid]:
+    """Return uint8 (1 + tiles, 3, size, size), the whole image first, and the grid of its tiles (`anyres.split`).
+
+    What is padded has the mean colour. Arguments and errors are those of `pixels`.
+    """
+    with _decoding(where):
+        shown = _mirrored(
+            convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB"), options, chance
+        )
+    middle = 255 * torch.tensor(options.mean).view(3, 1, 1)
+    grid = choose_grid(shown.shape[2], shown.shape[1], options.size)
+    cut = split_image(torch.from_numpy(shown).float() - middle, options.size, grid) + middle
+    return cut.round_().clamp_(0, 255).byte().numpy(), grid
+
+
+@contextmanager
+def _decoding(where: str) -> Iterator[None]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except UnidentifiedImageError:  # its own message tells where the bytes lie in memory
+        raise UnusableImageError("bad_image", f"not an image ({', '.join(PILLOW_FORMATS)} are read)", where) from None
+    except (*DECODER_ERRORS, *_DECOMPRESSION_BOMB) as error:
+        raise UnusableImageError("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
+
+
+def _mirrored(image: Image.Image, options: ImageOptions, chance: random.Random) -> npt.NDArray[np.uint8]:
+    """Return the picture as uint8 (3, h, w), mirrored where chance says so."""
+    if options.mirror and chance.random() < options.mirror:
+        image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
+
+
+def _center_crop(image: Image.Image, size: int) -> Image.Image:
+    width, height = image.size
+    short = min(width, height)
+    wide, high = size * width // short, size * height // short
+    left, top = (wide - size) // 2, (high - size) // 2
+    return image.resize((wide, high), Image.Resampling.BICUBIC).crop((left, top, left + size, top + size))
+
+
+def _random_crop(image: Image.Image, options: ImageOptions, chance: random.Random) -> Image.Image:
+    box = _crop_box(*image.size, options.crop, chance)
+    return image.resize((options.size, options.size), Image.Resampling.BICUBIC, box=box)
+
+
+def _crop_box(width: int, height: int, least: float, chance: random.Random) -> Box:
+    """Return the rectangle that is kept; the largest of an allowed shape in the middle when chance finds none."""
+    for _ in range(_MAX_CROP_TRIES):
+        area = width * height * chance.uniform(least, 1)
+        ratio = math.exp(chance.uniform(*_RATIOS))
+        wide, high = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < wide <= width and 0 < high <= height:
+            left, top = chance.randint(0, width - wide), chance.randint(0, height - high)
+            return (left, top, left + wide, top + high)
+    wide, high = min(width, round(height * 4 / 3)), min(height, round(width * 4 / 3))
+    left, top = (width - wide) // 2, (height - high) // 2
+    return (left, top, left + wide, top + high)

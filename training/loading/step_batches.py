@@ -1,0 +1,92 @@
+"""The batches of steps: a step's samples are read, those that cannot be used are left out, and a recipe joins the rest.
+
+All of it depends on (seed, epoch, step, rank) alone, so any process makes the same batch.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Generic
+
+from torch.utils.data import Dataset
+
+from pairwright.datasets.errors import InputError, PairwrightError
+from pairwright.datasets.images.loading import UnusableImageError
+from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.training.loading.batches import B, PackedBatch
+from pairwright.training.loading.collation import CollationContext, Collator, PreparedImage, prepare_image
+from pairwright.training.loading.image_transforms import ImageOptions
+from pairwright.training.loading.sample_order import SampleOrder
+from pairwright.training.loading.samples import OnError, SampleIndex, StoredSample
+from pairwright.training.loading.tokenization import TextOptions
+
+_MAX_STEPS_TRIED = 16
+"""Steps whose samples are looked at for one that can be used, before the run stops."""
+
+
+@dataclass(frozen=True)
+class StepBatches(Dataset[Any], Generic[B]):
+    """The batches of one rank by (epoch, step), as workers make them."""
+
+    index: SampleIndex
+    order: SampleOrder
+    recipe: Collator[B]
+    texts: TextOptions
+    images: ImageOptions
+    seed: int
+    rank: int
+    on_error: OnError
+
+    def __getitem__(self, at: tuple[int, int]) -> PackedBatch[B] | PairwrightError:
+        """Return a batch; an error of ours as a value, since torch would wrap it in a worker's traceback."""
+        try:
+            return self._made(*at)
+        except PairwrightError as error:
+            return error
+
+    def _made(self, epoch: int, step: int) -> PackedBatch[B]:
+        making = CollationContext(self.texts, self.images, self.seed, epoch)
+        first: tuple[Reject, ...] = ()
+        for later in range(min(_MAX_STEPS_TRIED, self.order.steps)):
+            numbers = self.order.take(epoch, (step + later) % self.order.steps, self.rank)
+            usable, skipped = self._usable(numbers.tolist(), making)
+            first = first or skipped
+            if usable:
+                samples = [sample for sample, _ in usable]
+                pictures = [picture for _, picture in usable if picture is not None]
+                return replace(self.recipe.collate(samples, pictures, making), skipped=first)
+        raise InputError(
+            f"no sample of this step and of those after it can be used; the first: {first[0].detail}",
+            where=first[0].place,
+            fix="`pairwright verify` lists the broken samples of shards.",
+        )
+
+    def _usable(
+        self, numbers: list[int], making: CollationContext
+    ) -> tuple[list[tuple[StoredSample, PreparedImage | None]], tuple[Reject, ...]]:
+        """Return the samples of these numbers in their order, each with its picture, and those that cannot be used.
+
+        Raises:
+            InputError: one that cannot be used, where ``on_error`` is ``stop``.
+        """
+        pictures: dict[str, PreparedImage | Reject] = {}  # a sample that comes for several of its units has one
+        found: dict[int, tuple[StoredSample, PreparedImage | None] | Reject] = {}
+        for number in sorted(set(numbers)):  # as they lie in the files
+            sample = self.index.find(number)
+            if isinstance(sample, Reject) or "image" not in self.recipe.members:
+                found[number] = sample if isinstance(sample, Reject) else (sample, None)
+                continue
+            if sample.where not in pictures:
+                pictures[sample.where] = _picture(sample, making)
+            shown = pictures[sample.where]
+            found[number] = shown if isinstance(shown, Reject) else (sample, shown)
+        rejects = {each.place: each for each in found.values() if isinstance(each, Reject)}
+        if rejects and self.on_error == "stop":
+            raise next(iter(rejects.values())).error()
+        usable = [each for number in numbers if not isinstance(each := found[number], Reject)]
+        return usable, tuple(rejects.values())
+
+
+def _picture(sample: StoredSample, making: CollationContext) -> PreparedImage | Reject:
+    try:
+        return prepare_image(sample, making)
+    except UnusableImageError as error:
+        return make_reject(sample.where, error.reason, error.what)

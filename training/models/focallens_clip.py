@@ -1,0 +1,109 @@
+"""FocalLens-CLIP: an image embedding that depends on an instruction (000, section 5.3.2).
+
+The instruction's embedding, from a text tower that starts as a copy of CLIP's, enters the image tower as one more token
+beside the class token and the patches. The text tower that embeds outputs, T in eq. 5.1, stays frozen, so conditional
+image embeddings live in CLIP's own space and can be compared with any text.
+
+What the dissertation leaves open, decided here: a linear map takes the instruction's embedding to the width of the image
+tower (768 to 1024 for ViT-L/14); the token stands last and has no position; it goes through the tower's first norm like
+the others, so the map's scale does not matter at the start.
+"""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from transformers import CLIPModel, CLIPTextModel
+
+from pairwright.datasets.errors import UsageError
+from pairwright.training.models.checkpoints import copy_weights, read_added_weights, read_description
+from pairwright.training.models.clip import Clip, ClipOutput
+from pairwright.training.models.vision_tower import vision_states
+
+
+class InstructionTower(nn.Module):
+    """A copy of CLIP's text tower with its projection: token ids (b, t) to embeddings (b, d), not of unit length."""
+
+    def __init__(self, network: CLIPModel) -> None:
+        super().__init__()
+        self.text_model: CLIPTextModel = deepcopy(network.text_model)
+        self.text_projection = deepcopy(network.text_projection)
+
+    def forward(self, texts: Tensor) -> Tensor:
+        """Embed the instructions."""
+        found: Tensor = self.text_projection(self.text_model(input_ids=texts).pooler_output)
+        return found
+
+
+class FocalLensClip(Clip):
+    """A CLIP whose image embedding is conditioned on an instruction."""
+
+    kind = "focallens-clip"
+
+    def __init__(self, base: Clip) -> None:
+        """Add an instruction tower to ``base``; the map to its token is drawn from torch's generator: seed it before."""
+        super().__init__(base.network, base.tokenizer, base.pixels)
+        self.instructions = InstructionTower(self.network)
+        weight = self.network.visual_projection.weight
+        self.condition = nn.Linear(self.dim, self.network.vision_model.config.hidden_size).to(weight)
+
+    @classmethod
+    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+        """Load what `save` wrote.
+
+        Raises:
+            StorageError: when it is torn.
+            UsageError: when ``name`` is not such a folder: give a CLIP to the constructor then.
+        """
+        folder = Path(name)
+        if read_description(folder).get("kind") != cls.kind:
+            raise UsageError(f"{name} is not a {cls.kind} that was saved: FocalLensClip(Clip.load({name!r})) makes one")
+        model = cls(Clip.load(name, dtype=dtype))
+        copy_weights(model.added(), read_added_weights(folder), folder)
+        return model
+
+    def encode_images(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
+        """Return phi of eq. 5.1: one unit row an image, float32 (b, d), each under its own instruction.
+
+        Args:
+            images: float (b, 3, h, w).
+            instructions: token ids, int64 (b, t); None leaves the token out.
+
+        Raises:
+            UsageError: when images or instructions do not fit the model.
+        """
+        return self.pool(self.image_states(images, instructions))
+
+    def image_states(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
+        """Return the tower's last states, the instruction's after the patches'."""
+        if instructions is None:
+            return vision_states(self.network.vision_model, images)
+        self.check_texts(instructions)
+        token = self.condition(self.instructions(instructions))[:, None]
+        return vision_states(self.network.vision_model, images, extra=token)
+
+    def forward(
+        self,
+        images: Tensor,
+        texts: Tensor,
+        text_mask: Tensor | None = None,
+        *,
+        local: bool = False,
+        instructions: Tensor | None = None,
+    ) -> ClipOutput:
+        """Embed a batch of triplets: images under their instructions, and T's rows of their outputs.
+
+        Args:
+            images: float (b, 3, h, w), an image repeated for each of its turns.
+            texts: the outputs, int64 (n, t).
+            text_mask: as for `Clip`.
+            local: as for `Clip`.
+            instructions: int64 (b, t).
+        """
+        return self.embedded(self.image_states(images, instructions), texts, text_mask, local=local)
+
+    def added(self) -> dict[str, Tensor]:
+        """Return the instruction tower's weights and the map's."""
+        return {name: one for name, one in self.named_parameters() if name.startswith(("instructions.", "condition."))}

@@ -1,0 +1,105 @@
+"""REACT's locked-text gated-image tuning: CLIP with trainable blocks between the layers of a frozen image tower.
+
+A block is self-attention and a dense feed-forward layer, each added through a gate of its own (003, chapter 2,
+"Modularized Image Encoder"; after Flamingo's). A gate is tanh of one number that starts at 0, so the first forward pass
+is the frozen model's, and training opens it. The dissertation does not say between which layers they stand: six blocks
+give the 42.5 M trained parameters of its table 2.6 for ViT-B/32, and the authors' code puts one before each of the last
+six layers. So does this.
+"""
+
+from pathlib import Path
+from typing import Self, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import CLIPVisionConfig
+from transformers.activations import ACT2FN
+
+from pairwright.datasets.errors import UsageError
+from pairwright.training.models.checkpoints import copy_weights, read_added_weights, read_description
+from pairwright.training.models.clip import Clip
+from pairwright.training.models.vision_tower import vision_states
+
+DEFAULT_BLOCKS = 6
+
+
+class GatedBlock(nn.Module):
+    """Self-attention and feed-forward, each added through a gate that starts shut: states (b, n, width) to the same."""
+
+    def __init__(self, config: CLIPVisionConfig) -> None:
+        super().__init__()
+        width, hidden = config.hidden_size, config.intermediate_size
+        self.norm1 = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.attention = nn.MultiheadAttention(width, config.num_attention_heads, batch_first=True)
+        self.norm2 = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.dense = nn.Sequential(nn.Linear(width, hidden), ACT2FN[config.hidden_act], nn.Linear(hidden, width))
+        self.gate_attention = nn.Parameter(torch.zeros(()))
+        self.gate_dense = nn.Parameter(torch.zeros(()))
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Add both, gated."""
+        normal = self.norm1(states)
+        states = states + self.gate_attention.tanh() * self.attention(normal, normal, normal, need_weights=False)[0]
+        found: Tensor = states + self.gate_dense.tanh() * self.dense(self.norm2(states))
+        return found
+
+
+class ReactClip(Clip):
+    """A CLIP whose image tower has gated blocks; `trained.TRAINED` freezes all else."""
+
+    kind = "react-clip"
+
+    def __init__(self, base: Clip, blocks: int = DEFAULT_BLOCKS) -> None:
+        """Put ``blocks`` gated blocks into ``base``, one before each of its last layers.
+
+        Their weights are drawn from torch's generator: seed it before.
+
+        Raises:
+            UsageError: when the tower has fewer layers.
+        """
+        super().__init__(base.network, base.tokenizer, base.pixels)
+        config = self.network.vision_model.config
+        depth = config.num_hidden_layers
+        if not 1 <= blocks <= depth:
+            raise UsageError(f"{blocks} gated blocks for an image tower with {depth} layers: from 1 to {depth}")
+        weight = self.network.visual_projection.weight
+        self.blocks = nn.ModuleDict(
+            {str(number): GatedBlock(config).to(weight) for number in range(depth - blocks, depth)}
+        )
+
+    @classmethod
+    def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
+        """Load what `save` wrote.
+
+        Raises:
+            StorageError: when it is torn.
+            UsageError: when ``name`` is not such a folder: give a CLIP to the constructor then.
+        """
+        folder = Path(name)
+        described = read_description(folder)
+        if described.get("kind") != cls.kind:
+            raise UsageError(f"{name} is not a {cls.kind} that was saved: ReactClip(Clip.load({name!r})) makes one")
+        model = cls(Clip.load(name, dtype=dtype), described["blocks"])
+        copy_weights(model.added(), read_added_weights(folder), folder)
+        return model
+
+    def image_states(self, images: Tensor) -> Tensor:
+        """Return the tower's last states, each gated block run before its layer."""
+        blocks = {int(number): block for number, block in self.blocks.items()}
+        return vision_states(self.network.vision_model, images, blocks=blocks)
+
+    def gates(self) -> dict[int, tuple[float, float]]:
+        """Return tanh of each block's gates (attention, dense), by the layer that the block precedes."""
+        return {int(number): _open_gates(cast("GatedBlock", block)) for number, block in self.blocks.items()}
+
+    def added(self) -> dict[str, Tensor]:
+        """Return the blocks' weights."""
+        return {f"blocks.{name}": one for name, one in self.blocks.named_parameters()}
+
+    def description(self) -> dict[str, object]:
+        """Return how many blocks there are."""
+        return {"blocks": len(self.blocks)}
+
+
+def _open_gates(block: GatedBlock) -> tuple[float, float]:
+    return block.gate_attention.tanh().item(), block.gate_dense.tanh().item()

@@ -1,0 +1,123 @@
+"""Recipes from YAML, with single settings changed on the way, and in one line what is wrong with them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from pairwright.datasets.errors import ConfigError, UsageError
+from pairwright.datasets.suggestions import did_you_mean, suggest_alternatives
+from pairwright.training.recipes.schema import Recipe
+
+RECIPES_FOLDER = Path(__file__).parent / "recipes"
+_QUOTED = re.compile(r"'([^']*)'")
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the recipes that we give."""
+    return sorted(path.stem for path in RECIPES_FOLDER.glob("*.yaml"))
+
+
+def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
+    """Read a recipe.
+
+    Args:
+        name: of ours, or the path of a YAML file.
+        changes: ``key=value``, the key with dots between its steps (``optimizer.lr=1e-5``), the value as in YAML.
+
+    Raises:
+        ConfigError: there is no such recipe, or it holds what no recipe can.
+        UsageError: a change that is not ``key=value``.
+    """
+    path = RECIPES_FOLDER / f"{name}.yaml" if name in recipe_names() else Path(name)
+    settings = _settings(path, name)
+    for change in changes:
+        _change(settings, change)
+    try:
+        return Recipe.model_validate(settings)
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{name}: {message}" for message in _messages(error))) from None
+
+
+def _settings(path: Path, name: str) -> dict[str, Any]:
+    try:
+        settings = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        if path.suffix in {".yaml", ".yml"}:
+            why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+            raise ConfigError(f"{path}: cannot be read ({why}). Check the path, or name a recipe of ours.") from None
+        raise ConfigError(
+            f"no recipe {name!r}. {suggest_alternatives([name], recipe_names())}; or give a YAML file."
+        ) from None
+    except yaml.YAMLError as error:
+        place = getattr(error, "problem_mark", None)
+        line = f":{place.line + 1}" if place else ""
+        raise ConfigError(f"{path}{line}: not YAML: {getattr(error, 'problem', error)}. Mend that line.") from None
+    if not isinstance(settings, dict):
+        raise ConfigError(f"{path}: holds no settings. Begin with a copy of one of ours, in {RECIPES_FOLDER}.")
+    return settings
+
+
+def _change(settings: dict[str, Any], change: str) -> None:
+    key, sign, value = change.partition("=")
+    if not sign or not all(key.split(".")):
+        raise UsageError(f"--set {change}: give key=value, such as optimizer.lr=1e-5.")
+    *outer, last = key.split(".")
+    for step in outer:
+        inner = settings.get(step)
+        settings[step] = inner if isinstance(inner, dict) else {}
+        settings = settings[step]
+    try:
+        settings[last] = yaml.safe_load(value)
+    except yaml.YAMLError:
+        settings[last] = value
+
+
+def _messages(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors():
+        place = ".".join(str(step) for step in _without_kind(problem["loc"]))
+        if problem["type"] == "extra_forbidden":
+            yield _unknown(problem["loc"], place)
+        elif problem["type"] == "missing":
+            yield f"`{place}` is missing. Add it."
+        elif problem["type"].startswith("union_tag"):
+            kinds = sorted(kind for model in _models(Recipe, "method") for kind in _kinds(model))
+            given = problem.get("ctx", {}).get("tag", "")
+            wrong = f"is {given!r}" if given else "is missing"
+            yield f"`{place}.kind` {wrong}. {suggest_alternatives([given], kinds)}."
+        elif problem["type"] == "value_error":
+            yield f"`{place}`: {problem['ctx']['error']}."
+        elif problem["type"] == "literal_error":
+            known = _QUOTED.findall(problem["ctx"]["expected"])
+            yield f"`{place}` is {problem['input']!r}. {suggest_alternatives([str(problem['input'])], known)}."
+        else:
+            yield f"`{place}` is {problem['input']!r}: {problem['msg'].lower()}. Change it."
+
+
+def _unknown(loc: tuple[int | str, ...], place: str) -> str:
+    section: type[BaseModel] = Recipe
+    for number, step in enumerate(loc[:-1]):
+        if number == 1 and loc[0] == "method":  # pydantic names the kind after the section
+            section = next(model for model in _models(Recipe, "method") if step in _kinds(model))
+        elif str(step) in section.model_fields:
+            section = next(iter(_models(section, str(step))), section)
+    known = list(section.model_fields)
+    hint = did_you_mean([str(loc[-1])], known, mark="`") or f"Known here: {', '.join(known)}."
+    return f"unknown key `{place}`. {hint}"
+
+
+def _without_kind(loc: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    return (loc[0], *loc[2:]) if len(loc) > 1 and loc[0] == "method" else loc
+
+
+def _models(section: type[BaseModel], field: str) -> list[type[BaseModel]]:
+    annotation = section.model_fields[field].annotation
+    options = (annotation, *get_args(annotation))
+    return [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
+
+
+def _kinds(model: type[BaseModel]) -> tuple[str, ...]:
+    return get_args(model.model_fields["kind"].annotation) if "kind" in model.model_fields else ()
